@@ -31,7 +31,8 @@ from iolab.errors import IolabError, UsageError
 from iolab.hosts.rates import derive
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.loads.metadata.workload import Operation
-from iolab.report.results import Value, point_columns, result_columns
+from iolab.report.results import point_columns, result_columns
+from iolab.report.table import Value
 from iolab.store.reader import SessionReader
 from iolab.store.verify import Damage
 

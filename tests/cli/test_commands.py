@@ -211,7 +211,7 @@ def test_export_to_standard_output(session: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(printed("export", session, "-f", "csv"))))
     assert [row["verdict"] for row in rows] == ["valid"] * 6
     assert [float(row["iops"]) for row in rows] == [one.metrics["iops"].value for one in RESULTS]
-    assert printed("export", session, "-f", "markdown").count("| valid |") == 6
+    assert printed("export", session, "-f", "markdown").count(" valid |") == 6
     assert printed("export", session, "-f", "json") == printed("show", session, "--json")
 
 

@@ -10,4 +10,4 @@ from iolab.report import brief, results
 
 build_brief: Final = partial(brief.build_brief, REPORTED)
 session_document: Final = partial(results.session_document, REPORTED)
-markdown_text: Final = partial(results.markdown_text, REPORTED)
+session_markdown: Final = partial(results.session_markdown, REPORTED)

@@ -15,7 +15,7 @@ from iolab.analysis.points import summarise
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.report.best import headlines
 from iolab.report.results import csv_text, points_csv, result_columns
-from tests.report.made import markdown_text, session_document
+from tests.report.made import session_document, session_markdown
 from tests.report.studies import kpi, sweep
 from tests.report.synthetic import Source
 
@@ -93,7 +93,7 @@ def test_every_form_tells_the_same_published_value(source: Source) -> None:
     best = headlines(source.study, results)[0].best
     assert best is not None
     assert best.figure == metric
-    lines = markdown_text(source.study, results).splitlines()
+    lines = session_markdown(source.study, results).splitlines()
     assert "1 k " in lines[4]
     assert "n=3" in lines[4]
 
@@ -152,7 +152,7 @@ def test_csv_quotes_what_it_must(source: Source, text: str) -> None:
 
 def test_markdown_is_a_table_of_equal_rows_whatever_the_names(source: Source) -> None:
     bad = hostile(source.results()[0], "a|b\n`c`<img src=x>\\|")
-    lines = markdown_text(source.study, [bad, *source.results()]).splitlines()[2:]
+    lines = session_markdown(source.study, [bad, *source.results()]).splitlines()[2:]
     bars = {line.replace("\\\\", "").replace("\\|", "").count("|") for line in lines}
     assert len(bars) == 1
     assert "<img" not in "\n".join(lines).replace(r"\<", "")

@@ -14,7 +14,7 @@ from iolab.cli.options import SessionDirectory
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from iolab.report.results import Value
+    from iolab.report.table import Value
     from iolab.store.reader import SessionReader
 
 
@@ -159,11 +159,11 @@ def _text(reader: SessionReader, kind: Format) -> str:
 
     from iolab.analysis.resume_marks import shown_of
     from iolab.cli.kinds import REPORTED
-    from iolab.report.results import markdown_text, session_document
+    from iolab.report.results import session_document, session_markdown
 
     study, results = shown_of(reader)
     if kind is Format.MARKDOWN:
-        return markdown_text(REPORTED, study, results)
+        return session_markdown(REPORTED, study, results)
     document = session_document(REPORTED, study, results, damaged=reader.damaged())
     return json.dumps(document, indent=2) + "\n"
 

@@ -5,12 +5,10 @@ The JSON is a contract: `schema/compare.json` describes it, docs/reference/compa
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -22,7 +20,7 @@ from iolab.analysis.points import Axis
 from iolab.core.metric import Metric
 from iolab.report.numbers import axis_label, count, show, show_interval
 from iolab.report.phrases import metric_words
-from iolab.report.results import csv_cell, markdown_row
+from iolab.report.table import Value, csv_of, markdown, markdown_text, of_texts
 from iolab.stats.changes import MAGNITUDE_LEAST, Change
 from iolab.stats.comparison import NOISE_THRESHOLD, SAME_WITHIN, Verdict
 
@@ -109,32 +107,25 @@ def summary_texts(one: Summary) -> tuple[str, str, str]:
 
 def comparison_csv(compared: Compared) -> str:
     """RFC 4180, one row a point and metric; an unknown number is an empty field."""
-    out = io.StringIO(newline="")
-    writer = csv.writer(out)
     axes = list(dict.fromkeys(name for row in compared.rows for name, _ in row.axis))
-    writer.writerow(
-        [
-            "workload",
-            *(csv_cell(f"axis_{name}") for name in axes),
-            *("metric", "unit", "baseline", "baseline_low", "baseline_high", "baseline_n"),
-            *("candidate", "candidate_low", "candidate_high", "candidate_n"),
-            *("ratio", "ratio_low", "ratio_high", "verdict", "level", "reason"),
-        ]
+    heads = (
+        "workload",
+        *(f"axis_{name}" for name in axes),
+        *("metric", "unit", "baseline", "baseline_low", "baseline_high", "baseline_n"),
+        *("candidate", "candidate_low", "candidate_high", "candidate_n"),
+        *("ratio", "ratio_low", "ratio_high", "verdict", "level", "reason"),
     )
-    for row in compared.rows:
-        found = row.comparison
-        cells = [
-            row.workload,
-            *(dict(row.axis).get(name) for name in axes),
-            row.metric,
-            row.baseline.unit,
-            *_numbers(row.baseline),
-            *_numbers(row.candidate),
-            *(found.ratio, found.low, found.high),
-            *(found.verdict.value, row.level.value, found.reason),
-        ]
-        writer.writerow([csv_cell(cell) for cell in cells])
-    return out.getvalue()
+    return csv_of(heads, (_csv_row(row, axes) for row in compared.rows))
+
+
+def _csv_row(row: Row, axes: Sequence[str]) -> Iterator[Value]:
+    found = row.comparison
+    yield row.workload
+    yield from (dict(row.axis).get(name) for name in axes)
+    yield from (row.metric, row.baseline.unit)
+    yield from (*_numbers(row.baseline), *_numbers(row.candidate))
+    yield from (found.ratio, found.low, found.high)
+    yield from (found.verdict.value, row.level.value, found.reason)
 
 
 def comparison_markdown(compared: Compared) -> str:
@@ -143,24 +134,19 @@ def comparison_markdown(compared: Compared) -> str:
     if compared.differences:
         told = ("What differs", "Baseline", "Candidate")
         rows = [(one.what, one.baseline, one.candidate) for one in compared.differences]
-        parts.append(_table(told, rows))
+        parts.append(markdown(of_texts(told, rows)))
     heads = tuple(one.capitalize() for one in HEADINGS)
     if compared.rows:
-        parts.append(_table(heads, [row_texts(row) for row in compared.rows]))
+        parts.append(markdown(of_texts(heads, map(row_texts, compared.rows))))
     if compared.summaries:
-        means = [summary_texts(one) for one in compared.summaries]
-        parts.append(_table(("Together", "Ratio", "Interval"), means))
+        means = map(summary_texts, compared.summaries)
+        parts.append(markdown(of_texts(("Together", "Ratio", "Interval"), means)))
     return "\n\n".join(parts) + "\n"
 
 
 def _title(compared: Compared) -> str:
     one, other = compared.baseline, compared.candidate
-    return markdown_row([f"{other.name} against {one.name}"]).strip("| ")
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [markdown_row(heads), f"|{' --- |' * len(heads)}", *map(markdown_row, rows)]
-    return "\n".join(lines)
+    return markdown_text(f"{other.name} against {one.name}")
 
 
 def _numbers(metric: Metric) -> tuple[float | None, ...]:

@@ -52,7 +52,7 @@ from iolab.report.phrases import (
 from iolab.report.run_details import RunPart, run_parts, runs_note
 from iolab.report.sections import ANCHOR as MAXIMA
 from iolab.report.sections import sections, workload_charts
-from iolab.report.table import Table
+from iolab.report.table import Table, badge, html
 from iolab.report.tables import (
     asked,
     evidence_text,
@@ -270,9 +270,6 @@ def numbers_of(figures: Sequence[Figure]) -> list[Table]:
     return [one for one in tables if not any(heads[one] < heads[other] for other in tables)]
 
 
-ROWS_MOST: Final = 3000
-"""Rows of a table on a page: browsers take seconds for more. What is left out is said there."""
-
 _HERE: Final = Path(__file__).parent
 
 
@@ -394,7 +391,7 @@ def template_engine(*folders: Path) -> Environment:
         finalize=_final,
     )
     # What a page leads to of runs: nothing, where it does not tell of them one by one.
-    environment.globals.update(told=frozenset(), rows_most=ROWS_MOST)
+    environment.globals.update(told=frozenset(), html_table=_html_table, html_badge=_html_badge)
     environment.globals.update(
         mark=mark,
         run_name=run_name,
@@ -403,6 +400,14 @@ def template_engine(*folders: Path) -> Environment:
         evidence_text=evidence_text,
     )
     return environment
+
+
+def _html_table(item: Table, anchors: frozenset[str], **look: bool) -> Markup:
+    return Markup(html(item, anchors, **look))  # noqa: S704 - it escapes what is foreign
+
+
+def _html_badge(level: Level, anchor: str | None) -> Markup:
+    return Markup(badge(level, anchor))  # noqa: S704 - the same
 
 
 def _final(value: object) -> object:

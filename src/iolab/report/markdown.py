@@ -16,13 +16,9 @@ from iolab.report.html import Page, make_page, numbers_of
 from iolab.report.numbers import clean, count, mark
 from iolab.report.page_parts import ChartGroup, Section
 from iolab.report.phrases import Objection, failure_words, names_among_several, where
-from iolab.report.table import Cell, Table
-
-_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|~&$]|:(?=//)|(?<=\bwww)\.)", re.IGNORECASE)
-"""What begins markup, also that of GitHub, which makes links of bare addresses."""
-
-_START: Final = re.compile(r"^(\d{0,9})([-+=.)])(?=[ =-]|$)")
-"""What makes a list, a rule or a heading of the line that begins with it."""
+from iolab.report.table import Table
+from iolab.report.table import markdown as table_text
+from iolab.report.table import markdown_text as text
 
 _FENCE: Final = re.compile(r"`{3,}")
 
@@ -179,25 +175,7 @@ def _table(one: Table, title: str | None = None) -> Iterator[str]:
         return
     if name:
         yield from ("", f"**{text(name)}**")
-    yield ""
-    yield _row(text(column.title) for column in one.columns)
-    yield _row("---:" if column.number else "---" for column in one.columns)
-    yield from (_row(_cell(cell) for cell in cells) for cells in one.rows)
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _cell(cell: Cell) -> str:
-    told = f"**{text(cell.line)}**" if cell.strong else text(cell.line)
-    return told if cell.level is None else f"{mark(cell.level)} {told}"
-
-
-def text(foreign: str) -> str:
-    """A text on one line of Markdown, with nothing in it read as markup."""
-    line = _SPECIAL.sub(r"\\\1", clean(" ".join(foreign.split())))
-    return _START.sub(r"\1\\\2", line)
+    yield from ("", table_text(one))
 
 
 def fenced(content: str, language: str = "") -> tuple[str, ...]:

@@ -33,11 +33,11 @@ from iolab.report.charts.palette import Token
 from iolab.report.charts.run_series import curve_of, load_panels
 from iolab.report.charts.series import Grid, Panel, RunDetail
 from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measured
-from iolab.report.numbers import NOTHING, axis_names, show
+from iolab.report.numbers import show
 from iolab.report.page_parts import BestFigure, ChartGroup
-from iolab.report.results import markdown_row, point_table, points_text
+from iolab.report.results import POINT_METRICS, runs_markdown
 from iolab.report.table import Table
-from iolab.report.tables import SHOWN_METRICS, hosts_table, results_table
+from iolab.report.tables import SHOWN_METRICS, every_run, hosts_table, results_table
 from iolab.report.terminal import Screen, points_screen
 
 
@@ -123,7 +123,8 @@ class OneFigureReport(LoadReport):
 
     def markdown(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""
-        return f"{points_text(study, results, point_table)}\n{_runs_text(results)}"
+        runs = every_run("Every run", study, results, SHOWN_METRICS, {}, most=len(results))
+        return runs_markdown(study, results, POINT_METRICS, runs)
 
 
 def load_charts(brief: Brief, workloads: Sequence[Workload], looks: Looks) -> Charts:
@@ -167,23 +168,3 @@ def _latencies(headline: Headline) -> tuple[tuple[str, str], ...]:
         for name, one in named
         if one.value is not None and not (name == "mean" and own == "lat_ns_mean")
     )
-
-
-def _runs_text(results: Sequence[Result]) -> str:
-    axes = axis_names(results)
-    heads = ["Configuration", "Workload", *axes, "Repeat"]
-    heads += [heading for _, heading in SHOWN_METRICS] + ["Verdict"]
-    rows = [
-        [
-            result.configuration,
-            result.workload,
-            *(str(dict(result.axis).get(axis, NOTHING)) for axis in axes),
-            str(result.repeat),
-            *(show(result.metrics.get(key), bare_rate=True) for key, _ in SHOWN_METRICS),
-            result.verdict.level.value,
-        ]
-        for result in results
-    ]
-    rule = ["---"] * (3 + len(axes)) + ["---:"] * len(SHOWN_METRICS) + ["---"]
-    lines = [markdown_row(heads), f"| {' | '.join(rule)} |", *map(markdown_row, rows)]
-    return "\n".join(lines) + "\n"

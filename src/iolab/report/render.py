@@ -7,8 +7,6 @@ hosts, files and studies goes in as JSON strings and is set as text.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import shlex
@@ -18,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from iolab.core.metric import Level, Result
+from iolab.core.metric import Result
 from iolab.errors import ReportError
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
@@ -26,7 +24,7 @@ from iolab.report.charts.choose import looks_of
 from iolab.report.charts.palette import INK
 from iolab.report.charts.svg import document
 from iolab.report.html import Page, figures_of, make_page
-from iolab.report.numbers import clean, count, mark
+from iolab.report.numbers import clean, count
 from iolab.report.page_parts import ChartGroup, Section
 from iolab.report.phrases import (
     Objection,
@@ -35,9 +33,8 @@ from iolab.report.phrases import (
     where,
     whose_run,
 )
-from iolab.report.results import csv_cell
 from iolab.report.run_details import RunPart
-from iolab.report.table import Cell, Table, columns, row, verdict_cell
+from iolab.report.table import Table, columns, csv_text, row, typst, typst_level, verdict_cell
 from iolab.report.tables import evidence_text
 from iolab.report.words import blocks_of
 
@@ -135,9 +132,9 @@ def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
         "topology": page.topology.alt if page.topology else "",
         "configuration": [
             *_tables([page.configurations]),
-            *([_table(page.hardware, title="")] if page.hosts else []),
+            *([typst(page.hardware, title="")] if page.hosts else []),
         ],
-        "method": [_table(page.method, title="")],
+        "method": [typst(page.method, title="")],
     }
     return _typeset(document, figures)
 
@@ -150,7 +147,7 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
         **_frame(brief, page, paper, "appendix"),
         **_caveats(brief, page),
         "said": [one.text for one in page.said],
-        "gains": [{"table": _table(table), "note": note} for table, note in page.gains],
+        "gains": [{"table": typst(table), "note": note} for table, note in page.gains],
         "sections": [_section(one, figures) for one in page.backing],
         "configuration": _tables([*page.jobs, *page.guests]),
         "hosts": [{"title": names, "tables": _tables(tables)} for names, tables in page.hosts],
@@ -208,9 +205,9 @@ def _group(item: ChartGroup, figures: _Figures, *, in_brief: bool = False) -> di
     return {
         "title": item.title,
         "figures": figures.of(item.figures, plain=in_brief),
-        "tables": [_table(item.table, title="" if in_brief else None)] if item.table else [],
+        "tables": [typst(item.table, title="" if in_brief else None)] if item.table else [],
         "note": item.note,
-        "more": [{"table": _table(table), "note": note} for table, note in more if table.rows],
+        "more": [{"table": typst(table), "note": note} for table, note in more if table.rows],
     }
 
 
@@ -244,7 +241,7 @@ def _front(page: Page, figures: _Figures) -> dict[str, Any]:
     return {
         "answer": told.says,
         "sure": told.sure,
-        "matrix": _table(told.matrix, title=""),
+        "matrix": typst(told.matrix, title=""),
         "note": told.note,
         "failed": told.failed,
         "first": figures.of([told.chart] if told.chart else [], plain=True),
@@ -255,7 +252,11 @@ def _front(page: Page, figures: _Figures) -> dict[str, Any]:
 
 
 def _objection(item: Objection) -> dict[str, Any]:
-    return {"level": _level(item.level), "says": item.says, "where": f"{item.code}, {where(item)}"}
+    return {
+        "level": typst_level(item.level),
+        "says": item.says,
+        "where": f"{item.code}, {where(item)}",
+    }
 
 
 def _caveats(brief: Brief, page: Page) -> dict[str, Any]:
@@ -263,7 +264,7 @@ def _caveats(brief: Brief, page: Page) -> dict[str, Any]:
     names = names_among_several(brief.study)
     failed = [
         {
-            "level": _level(result.verdict.level),
+            "level": typst_level(result.verdict.level),
             "says": failure_words(result, names),
             "where": result.status.value,
         }
@@ -280,7 +281,7 @@ def _run(part: RunPart, names: Mapping[str, str], figures: _Figures | None) -> d
     tables = [*([part.hosts] if part.hosts else []), *part.fleet, _checks(part.result)]
     return {
         "title": whose_run(part.result, names),
-        "level": _level(part.result.verdict.level),
+        "level": typst_level(part.result.verdict.level),
         "trace": part.trace,
         "figures": figures.of(part.figures) if figures else [],
         "tables": _tables(tables),
@@ -300,25 +301,7 @@ def _checks(result: Result) -> Table:
 
 
 def _tables(tables: Sequence[Table]) -> list[dict[str, Any]]:
-    return [_table(one) for one in tables if one.rows]
-
-
-def _table(one: Table, title: str | None = None) -> dict[str, Any]:
-    return {
-        "title": one.title if title is None else title,
-        "columns": [{"title": column.title, "number": column.number} for column in one.columns],
-        "rows": [[_cell(cell) for cell in cells] for cells in one.rows],
-    }
-
-
-def _cell(cell: Cell) -> dict[str, Any]:
-    if cell.level is not None:
-        return {"level": _level(cell.level)}
-    return {"text": cell.text, "under": cell.under, "strong": cell.strong}
-
-
-def _level(level: Level) -> dict[str, str]:
-    return {"name": level.value, "mark": mark(level)}
+    return [typst(one) for one in tables if one.rows]
 
 
 def _cleaned(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
@@ -343,20 +326,11 @@ def figure_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
         yield f"{name}.svg", document(figure)
         yield f"{name}.png", figure_png(figure)
         yield f"{name}.csv", csv_text(figure.table)
-    for number, table in enumerate(_every_table(page), 1):
+    for number, table in enumerate(_everytypst(page), 1):
         yield f"table-{number:02d}-{_slug(table.title)}.csv", csv_text(table)
 
 
-def csv_text(table: Table) -> str:
-    """A table as CSV under its headings."""
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow([csv_cell(column.title) for column in table.columns])
-    writer.writerows([[csv_cell(cell.line) for cell in row] for row in table.rows])
-    return out.getvalue()
-
-
-def _every_table(page: Page) -> Iterable[Table]:
+def _everytypst(page: Page) -> Iterable[Table]:
     parts = (*page.sections, *page.backing)
     groups = (*page.workloads, *(group for one in parts for group in one.groups))
     every = (

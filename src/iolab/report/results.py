@@ -5,11 +5,8 @@ The JSON is a contract: `schema/show.json` describes it, docs/reference/show.md 
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from iolab.analysis.curves import findings
@@ -29,11 +26,20 @@ from iolab.core.metric import (
 from iolab.core.stopping import Steadiness
 from iolab.core.study import Study
 from iolab.report.kinds import Kinds
-from iolab.report.numbers import NOTHING, axis_names, clean, show, show_interval
+from iolab.report.numbers import NOTHING, axis_names, show, show_interval
 from iolab.report.phrases import findings_document
+from iolab.report.table import (
+    Cell,
+    Column,
+    Table,
+    Value,
+    columns,
+    csv_of,
+    markdown,
+    markdown_text,
+    verdict_cell,
+)
 from iolab.store.verify import Damage
-
-Value = str | int | float | None
 
 _NO_METRIC: Final = Metric(None, "")
 
@@ -131,7 +137,7 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-_MARKDOWN_METRICS: Final = (
+POINT_METRICS: Final = (
     ("iops", "IOPS"),
     ("bw_bytes_per_s", "Bandwidth"),
     ("lat_ns_mean", "Latency mean"),
@@ -205,24 +211,6 @@ def point_columns(points: Sequence[PointSummary]) -> dict[str, list[Value]]:
     return found
 
 
-def point_table(points: Sequence[PointSummary]) -> list[list[str]]:
-    """Headings and rows of the points of I/O, values with units and intervals."""
-    axes = list(dict.fromkeys(name for point in points for name, _ in point.key.axis))
-    heads = ["Configuration", "Workload", *axes]
-    heads += [heading for _, heading in _MARKDOWN_METRICS]
-    rows = [
-        [
-            point.key.configuration,
-            point.key.workload,
-            *(str(dict(point.key.axis).get(axis, NOTHING)) for axis in axes),
-            *(told(point.metrics.get(key, _NO_METRIC)) for key, _ in _MARKDOWN_METRICS),
-            point.level.value,
-        ]
-        for point in points
-    ]
-    return [[*heads, "Verdict"], *rows]
-
-
 def told(metric: Metric) -> str:
     """A value with its interval and runs: `12.3 k [12.1 k, 12.5 k] n=3`."""
     interval = show_interval(metric, bare_rate=True)
@@ -231,11 +219,6 @@ def told(metric: Metric) -> str:
 
 FORMAT: Final = 1
 """The number of the JSON document's format; it changes when a reader would have to."""
-
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
-"""First characters by which spreadsheets take a text for a formula or a command."""
-
-_MARKDOWN: Final = re.compile(r"([\\`*_\[\]<>|~&])")
 
 POINTS_NOTE: Final = "Published values with their 95 % intervals over n runs; each run follows."
 
@@ -450,26 +433,11 @@ def nodes_csv(results: Sequence[Result]) -> str:
 
 
 def columns_csv(found: Mapping[str, Sequence[Value]]) -> str:
-    """Columns of one length as RFC 4180 with a heading line."""
-    out = io.StringIO(newline="")
-    writer = csv.writer(out)
-    writer.writerow([csv_cell(name) for name in found])
-    for values in zip(*found.values(), strict=True):
-        writer.writerow([csv_cell(value) for value in values])
-    return out.getvalue()
+    """Columns as CSV under their names."""
+    return csv_of(list(found), zip(*found.values(), strict=True))
 
 
-def csv_cell(value: Value) -> str | int | float:
-    """A field of CSV: unknown is empty, and no text is taken for a formula."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        text = clean(value)
-        return f"'{text}" if text.startswith(_FORMULA) else text
-    return value
-
-
-def markdown_text(kinds: Kinds, study: Study, results: Sequence[Result]) -> str:
+def session_markdown(kinds: Kinds, study: Study, results: Sequence[Result]) -> str:
     """Tables that GitHub and its like show, under the study's title; numbers with units.
 
     Where points have repeats, a table with a row for each point comes before that of their runs.
@@ -477,32 +445,33 @@ def markdown_text(kinds: Kinds, study: Study, results: Sequence[Result]) -> str:
     found = kinds.apart(results)
     told = [kind for kind, own in found.items() if own] or list(found)[:1]
     parts = (kind.markdown(study, found[kind]) for kind in told)
-    return f"# {_markdown_cell(study.title)}\n{''.join(parts)}"
+    return f"# {markdown_text(study.title)}\n{''.join(parts)}"
 
 
-def points_text(
-    study: Study,
-    results: Sequence[Result],
-    table: Callable[[Sequence[PointSummary]], Sequence[Sequence[str]]],
-) -> str:
-    """The points as `table` makes rows of them, with a note; nothing where none has repeats."""
+def runs_markdown(study: Study, results: Sequence[Result], shown: Shown, runs: Table) -> str:
+    """The points where they have repeats, by the metrics that are `shown`, then the runs."""
     points = summarise(results, study)
     if len(points) == len(results):
-        return ""
-    return f"\n{markdown_lines(table(points))}\n\n{POINTS_NOTE}\n"
+        return f"\n{markdown(runs)}\n"
+    return f"\n{markdown(point_table(points, shown))}\n\n{POINTS_NOTE}\n\n{markdown(runs)}\n"
 
 
-def markdown_lines(rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table, its heading first."""
-    rule = f"|{' --- |' * len(rows[0])}"
-    return "\n".join([markdown_row(rows[0]), rule, *map(markdown_row, rows[1:])])
+Shown = Sequence[tuple[str, str]]
+"""Keys of metrics, each with a heading."""
 
 
-def markdown_row(cells: Sequence[str]) -> str:
-    """A row of a Markdown table; the cells may hold foreign text."""
-    return f"| {' | '.join(_markdown_cell(cell) for cell in cells)} |"
-
-
-def _markdown_cell(text: str) -> str:
-    """The text on one line, with everything that Markdown or HTML would read escaped."""
-    return _MARKDOWN.sub(r"\\\1", clean(" ".join(text.split())))
+def point_table(points: Sequence[PointSummary], shown: Shown) -> Table:
+    """Each point's values with units and intervals."""
+    axes = list(dict.fromkeys(name for point in points for name, _ in point.key.axis))
+    rows = tuple(
+        (
+            Cell(point.key.configuration),
+            Cell(point.key.workload),
+            *(Cell(str(dict(point.key.axis).get(axis, NOTHING))) for axis in axes),
+            *(Cell(told(point.metrics.get(key, _NO_METRIC))) for key, _ in shown),
+            verdict_cell(point.level),
+        )
+        for point in points
+    )
+    heads = columns(("Configuration", "Workload", *axes), tuple(name for _, name in shown))
+    return Table("Points", (*heads, Column("Verdict")), rows)

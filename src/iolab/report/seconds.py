@@ -8,7 +8,7 @@ from iolab.core.metric import Result
 from iolab.core.samples import IntervalTable
 from iolab.report.kinds import Kinds
 from iolab.report.numbers import axis_names
-from iolab.report.results import Value
+from iolab.report.table import Value
 
 NS_PER_S = 1_000_000_000
 

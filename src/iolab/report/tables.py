@@ -54,10 +54,12 @@ def every_run(
     results: Sequence[Result],
     shown: Sequence[tuple[str, str]],
     anchors: Mapping[DetailKey, str],
+    *,
+    most: int = ROWS_MOST,
 ) -> Table:
     """Verdict, place and metrics of each run; `shown` are the metrics' keys and headings.
 
-    `anchors` lead to what the report tells of a run. Of more than `ROWS_MOST` runs those that are
+    `anchors` lead to what the report tells of a run. Of more than `most` runs those that are
     not valid come before others, and the last row tells of what is left out.
     """
     axes = axis_names(results)
@@ -79,7 +81,7 @@ def every_run(
             *(Cell(show(result.metrics.get(key), bare_rate=True)) for key, _ in shown),
             Cell(format_duration_s(result.window_s) if result.window_s else NOTHING),
         )
-        for result in _listed(results)
+        for result in _listed(results, most)
     )
     hidden = len(results) - len(rows)
     if hidden:
@@ -88,11 +90,11 @@ def every_run(
     return Table(heading, heads, rows)
 
 
-def _listed(results: Sequence[Result]) -> list[Result]:
+def _listed(results: Sequence[Result], most: int) -> list[Result]:
     """As many as get a row, in their order; what is not valid is never left out for what is."""
-    if len(results) <= ROWS_MOST:
+    if len(results) <= most:
         return list(results)
-    ranked = sorted(results, key=lambda one: one.verdict.level is Level.VALID)[:ROWS_MOST]
+    ranked = sorted(results, key=lambda one: one.verdict.level is Level.VALID)[:most]
     kept = {(one.digest, one.repeat) for one in ranked}
     return [one for one in results if (one.digest, one.repeat) in kept]
 

@@ -22,7 +22,7 @@ from tests.loads.keyvalue.key_value_records import SHAPE
 from tests.loads.keyvalue.key_value_session import KeySource, cassandra
 from tests.report import shared
 from tests.report.hostile import EVERY, SCRIPT
-from tests.report.made import build_brief, markdown_text, session_document
+from tests.report.made import build_brief, session_document, session_markdown
 
 SCHEMA = json.loads(
     (Path(__file__).parents[3] / "schema" / "show.json").read_text(encoding="utf-8")
@@ -154,11 +154,11 @@ def test_exports_have_the_operations(rocks: KeySource) -> None:
     rows = list(csv.DictReader(io.StringIO(csv_text(rocks.results()), newline="")))
     assert float(rows[0]["ops_per_s"]) > 0
     assert float(rows[0]["read_lat_ns_p99_low"]) < float(rows[0]["read_lat_ns_p99"])
-    text = markdown_text(rocks.study, rocks.results())
+    text = session_markdown(rocks.study, rocks.results())
     assert "Operations/s" in text
     assert "IOPS" not in text
     repeated = shared.two_keys()
-    assert " n=2" in markdown_text(repeated.study, repeated.results())
+    assert " n=2" in session_markdown(repeated.study, repeated.results())
 
 
 def test_hostile_words_of_engines_and_servers_are_only_words() -> None:
@@ -168,5 +168,5 @@ def test_hostile_words_of_engines_and_servers_are_only_words() -> None:
     assert "<img" not in text
     assert "\u202e" not in text
     assert "&lt;script&gt;window.hurt=1&lt;/script&gt;" in text
-    markdown = markdown_text(source.study, source.results())
+    markdown = session_markdown(source.study, source.results())
     assert SCRIPT not in markdown

@@ -34,7 +34,7 @@ from iolab.report.results import csv_text
 from tests.facts import tells
 from tests.loads.metadata.metadata_session import JOB, MetadataSource, kpi_with_metadata
 from tests.report import shared
-from tests.report.made import build_brief, markdown_text, session_document
+from tests.report.made import build_brief, session_document, session_markdown
 from tests.report.studies import kpi
 
 SCHEMA = json.loads(
@@ -93,12 +93,12 @@ def test_csv_has_the_columns_of_both_kinds(source: MetadataSource) -> None:
 
 
 def test_markdown_has_a_table_for_each_kind(source: MetadataSource) -> None:
-    text = markdown_text(source.study, source.results())
+    text = session_markdown(source.study, source.results())
     heads = [line for line in text.splitlines() if line.startswith("| ") and "Verdict" in line]
     assert len(heads) == 2
     assert "| Max | Min | Mean | Std Dev | n |" in text
     assert text.count("| File stat |") == 1
-    alone = markdown_text(source.study, of_metadata(source))
+    alone = session_markdown(source.study, of_metadata(source))
     assert "IOPS" not in alone
 
 

@@ -39,10 +39,10 @@ from iolab.loads.keyvalue.report import (
     groups_in,
     key_hosts_table,
     key_jobs_tables,
-    key_points_table,
     key_runs_table,
     main_operation,
     operations_table,
+    run_columns,
 )
 from iolab.loads.keyvalue.sums import measure_key_value
 from iolab.loads.keyvalue.terminal import keys_screen
@@ -63,8 +63,9 @@ from iolab.report.charts.run_series import (
 from iolab.report.charts.series import Curve, DetailKey, Grid, Panel, RunDetail, trace_on_grid
 from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measured
 from iolab.report.page_parts import BestFigure, ChartGroup
-from iolab.report.results import markdown_lines, points_text
+from iolab.report.results import runs_markdown
 from iolab.report.table import Table
+from iolab.report.tables import every_run
 from iolab.report.terminal import Screen, point_order, point_rows
 
 RUNS_MAX: Final = 512
@@ -211,10 +212,10 @@ class KeyValueReport(LoadReport):
 
     def markdown(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""
-        text = points_text(study, results, key_points_table)
-        table = key_runs_table(study, results, {})
-        rows = [[cell.text for cell in cells] for cells in table.rows]
-        return f"{text}\n{markdown_lines([[one.title for one in table.columns], *rows])}\n"
+        shown = run_columns([result.metrics for result in results])
+        heading = "Every run on a key-value store"
+        runs = every_run(heading, study, results, shown, {}, most=len(results))
+        return runs_markdown(study, results, shown, runs)
 
     def document(
         self,

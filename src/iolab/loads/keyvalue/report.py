@@ -25,7 +25,7 @@ from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, YcsbJob
 from iolab.report.best import Headline, group_name, headline_of
 from iolab.report.charts.choose import main_axis
 from iolab.report.charts.series import DetailKey
-from iolab.report.numbers import NOTHING, show, show_interval, show_value
+from iolab.report.numbers import NOTHING, show, show_value
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
 from iolab.report.tables import every_run
 from iolab.units import format_bytes, format_rate_bytes
@@ -360,28 +360,6 @@ def key_hosts_table(result: Result) -> Table:
     )
     heads = columns(("Host",), tuple(heading for _, heading in shown))
     return Table("Each host's share", (*heads, Column("Verdict")), rows)
-
-
-def key_points_table(points: Sequence[PointSummary]) -> list[list[str]]:
-    """Headings and rows of published values with intervals, for exports."""
-    axes = list(dict.fromkeys(name for point in points for name, _ in point.key.axis))
-    shown = run_columns([point.metrics for point in points])
-    heads = ["Configuration", "Workload", *axes, *(heading for _, heading in shown), "Verdict"]
-    rows = [
-        [
-            point.key.configuration,
-            point.key.workload,
-            *(str(dict(point.key.axis).get(axis, NOTHING)) for axis in axes),
-            *(_told(point.metrics.get(key)) for key, _ in shown),
-            point.level.value,
-        ]
-        for point in points
-    ]
-    return [heads, *rows]
-
-
-def _told(metric: Metric | None) -> str:
-    return f"{show(metric, bare_rate=True)} {show_interval(metric, bare_rate=True)}".strip()
 
 
 def key_jobs_tables(study: Study) -> tuple[Table, ...]:

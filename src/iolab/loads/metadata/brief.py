@@ -30,7 +30,7 @@ from iolab.loads.metadata.report import (
     operations_distribution,
     runs_table,
     share_table,
-    summary_lines,
+    summary_table,
 )
 from iolab.loads.metadata.terminal import operations_screen
 from iolab.loads.metadata.workload import MetadataJob, Operation
@@ -41,8 +41,7 @@ from iolab.report.charts.run_series import curve_of, only_operation, spread_over
 from iolab.report.charts.series import Curve, Grid, Panel, RunDetail, trace_on_grid
 from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measured
 from iolab.report.page_parts import BestFigure
-from iolab.report.results import markdown_lines
-from iolab.report.table import Table
+from iolab.report.table import Table, markdown
 from iolab.report.terminal import Screen
 
 
@@ -135,8 +134,8 @@ class MetadataReport(LoadReport):
 
     def markdown(self, study: Study, results: Sequence[Result]) -> str:
         """A row for each operation of each point."""
-        rows = list(summary_lines(point_statistics(results), study))
-        return f"\n{markdown_lines(rows)}\n\n{RATE_NOTE}\n"
+        table = summary_table(point_statistics(results), study, {})
+        return f"\n{markdown(table)}\n\n{RATE_NOTE}\n"
 
     def document(
         self,

@@ -5,7 +5,7 @@ Rates are of one operation each; nothing here adds or averages over operations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
@@ -253,14 +253,6 @@ def _operation(one: OperationStatistics) -> dict[str, Any]:
         "latencies_ns": {name: metric.value for name, metric in one.latencies.items()},
         "verdict": one.level.value,
     }
-
-
-def summary_lines(points: Sequence[PointStatistics], study: Study) -> Iterator[list[str]]:
-    """Heading and rows of the summary as plain text, for exports."""
-    table = summary_table(points, study, {})
-    yield [column.title for column in table.columns]
-    for cells in table.rows:
-        yield [cell.text for cell in cells]
 
 
 NAME_ROOM: Final = 24
