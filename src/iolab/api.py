@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 
 import numpy as np
 
-import iolab.cli.study_kinds  # noqa: F401 - a session may hold parts of every kind
+import iolab.cli.load_kinds  # noqa: F401 - a session may hold parts of every kind
 from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.resume_marks import shown_of
 from iolab.core.events import SessionStatus

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from iolab.core.block_trace import BlockTrace, LatencyRow, WayTrace
 from iolab.core.histogram import bin_of_ns
-from iolab.core.samples import BlockTrace, LatencyRow, WayTrace
 from tests.analysis.records import DEVICE
 
 WINDOWS: Final = 100

@@ -71,4 +71,4 @@ def _analysis() -> AppendAnalysis:
     return AppendAnalysis()
 
 
-KIND: Final = LoadKind("append", (AppendJob,), AppendStudy(), _session, _analysis)
+KIND: Final = LoadKind("append", (AppendJob,), AppendStudy, _session, _analysis)

@@ -17,7 +17,7 @@ from tests.toy.engine import AppendReader
 from tests.toy.kind import APPEND_ENGINE, AppendJob
 
 JOB = AppendJob(APPEND_ENGINE, 4096)
-KINDS = Analyses({AppendJob: AppendAnalysis()})
+KINDS = Analyses({AppendJob: AppendAnalysis})
 
 
 def record(lat_ns: int) -> RunRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from iolab.cli.study_kinds import LOADS
+from iolab.cli.load_kinds import LOADS
 from iolab.report.kinds import Kinds
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from rich.text import Text
 from iolab.cli.kinds import REPORTED
 from iolab.cli.output import console, say
 from iolab.cli.progress import Load, Progress
+from iolab.core.configuration import DEFAULT_CONFIGURATION
 from iolab.core.events import (
     Event,
     GuestUp,
@@ -28,7 +29,6 @@ from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, Point
 from iolab.report.numbers import NOTHING, show, show_steadiness
 from iolab.report.terminal import QUIET_STYLE, one_line, run_name, verdict
-from iolab.study.load import DEFAULT_CONFIGURATION
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes
 
 if TYPE_CHECKING:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from iolab.cli.study_kinds import STUDY_KINDS
-from iolab.core.configuration import Objective
+from iolab.core.configuration import Objective, limit_name
 from iolab.core.run import Budget, Plan, PlannedRun
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.report.numbers import axis_label, count, listing
 from iolab.report.terminal import Heading, one_line, pairs, plain, table, title
 from iolab.study.cost import is_on_device
-from iolab.study.file import limit_name
 from iolab.study.foretold import foretell
 from iolab.study.schedule import searched_axes
 from iolab.study.targets import Target, targets_of

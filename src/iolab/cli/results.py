@@ -76,7 +76,7 @@ def session_heading(
     for status in (RunStatus.FAILED, RunStatus.INTERRUPTED):
         if again := sum(1 for result in results if result.status is status):
             line.append(f", {again} {status.value}", style=STATUS_STYLES[SessionStatus.INTERRUPTED])
-    if damaged := sum(1 for damage in reader.damaged() if damage.run):
+    if damaged := sum(1 for damage in reader.met() if damage.run):
         line.append(f", {damaged} damaged", style=STATUS_STYLES[SessionStatus.FAILED])
     yield line
     yield from _sittings(reader, results)

@@ -20,13 +20,14 @@ from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.steady import FleetRule
 from iolab.cli.kinds import REPORTED, analyses
 from iolab.cli.live import View, choose_view
+from iolab.cli.load_kinds import LOADS
 from iolab.cli.output import open_session, result_json, say
 from iolab.cli.output import result as result_line
 from iolab.cli.progress import Makers, Progress
 from iolab.cli.report import write_report
 from iolab.cli.results import resume_line
 from iolab.cli.show import FailOn, print_session, verdict_code
-from iolab.cli.study_kinds import LOADS, STUDY_KINDS
+from iolab.cli.study_kinds import STUDY_KINDS
 from iolab.core.events import (
     Event,
     FilesystemsMade,

@@ -83,6 +83,28 @@ class AxisMode(StrEnum):
     """As many as tell the others."""
 
 
+LOCAL_HOST: Final = "local"
+DEFAULT_CONFIGURATION: Final = "default"
+"""What a study has when it names no host and no configuration."""
+
+LATENCIES: Final = {
+    "mean": "lat_ns_mean",
+    "p50": "lat_ns_p50",
+    "p99": "lat_ns_p99",
+    "p99.5": "lat_ns_p99_5",
+    "p99.9": "lat_ns_p99_9",
+    "p99.99": "lat_ns_p99_99",
+}
+"""What a limit may be set to, and the metric that it is."""
+
+
+def limit_name(metric: str) -> str:
+    """A limit's metric as studies write it: `read p99`."""
+    way, start, key = metric.rpartition("lat_ns_")
+    names = [name for name, told in LATENCIES.items() if told == f"{start}{key}"]
+    return " ".join([*([way.removesuffix("_")] if way else []), *names]) or metric
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """A latency that must not be exceeded: the metric's key and nanoseconds."""

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Final
 
 from iolab.core.run import RunStatus
-from iolab.core.samples import Direction
 from iolab.core.stopping import Steadiness
+from iolab.core.workload import Direction
 
 Evidence = Mapping[str, int | float | str | bool | None]
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from iolab.core.compressed import Packed
+from iolab.core.block_trace import BlockTrace
 from iolab.core.configuration import Redundancy
 from iolab.core.generator import GeneratorTotals
 from iolab.core.host import Role
 from iolab.core.owned import Owned
-from iolab.core.samples import BinTable, BlockTrace, CounterTable, Direction, IntervalTable
 from iolab.core.stopping import RuleSettings
 from iolab.core.target_state import TargetState
-from iolab.core.workload import AnyJob, Job, io_of
+from iolab.core.workload import AnyJob, Direction, Job, io_of
+
+if TYPE_CHECKING:
+    from iolab.core.compressed import Packed
+    from iolab.core.samples import BinTable, CounterTable, IntervalTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NewType, Self
 
 from iolab.core.configuration import EVERY_POINT, Aim
@@ -87,6 +87,14 @@ _MIX_AXIS: Final = "rwmixread"
 FIO_ENGINE: Final = EngineName("fio")
 NATIVE_ENGINE: Final = EngineName("native")
 """Engines of I/O on files and devices; the agent itself is the second."""
+
+
+class Direction(IntEnum):
+    """Which way an I/O goes; the number stands in files."""
+
+    READ = 0
+    WRITE = 1
+    TRIM = 2
 
 
 PER_NODE: Final = "vms_per_node"

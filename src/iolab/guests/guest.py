@@ -10,8 +10,8 @@ from typing import ClassVar, Final
 
 from iolab.core.host import HostKind
 from iolab.core.run import Fleet, Run
-from iolab.core.samples import Direction
 from iolab.core.study import BootedGuests, Study
+from iolab.core.workload import Direction
 from iolab.study.targets import nodes_of
 from iolab.units import format_bytes, format_rate_bytes
 

@@ -7,10 +7,10 @@ from typing import Annotated, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from iolab.core.block_trace import BlockTrace, LatencyRow, WayTrace
 from iolab.core.histogram import BIN_COUNT
 from iolab.core.host import DeviceFacts, HostFacts, TargetProbe
 from iolab.core.run import ExtentProof, ProcessorGroup, ProcessorUse
-from iolab.core.samples import BlockTrace, LatencyRow, WayTrace
 from iolab.errors import HostError
 from iolab.hosts.host import Hello, Message, printable
 

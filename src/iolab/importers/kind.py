@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from iolab.core.engine import EngineName
 from iolab.importers.model import ImportedHost, ImportedJob, ImportedRun
 from iolab.report.load_kind import LoadKind
-from iolab.study.kinds import LoadStudy
 
 if TYPE_CHECKING:
     from iolab.importers.analysis import ImportedAnalysis
     from iolab.importers.report import ImportedReport
     from iolab.report.kinds import HostsReport
     from iolab.session.kinds import LoadSession
-    from iolab.study.target_tables import Table
+    from iolab.study.kinds import LoadStudy
 
 
-class ImportedStudy(LoadStudy):
-    """No table of a study describes it."""
+def _study() -> LoadStudy:
+    from iolab.importers.study_part import ImportedStudy
 
-    tables: Mapping[type[Table], tuple[EngineName, ...]] = MappingProxyType({})
+    return ImportedStudy()
 
 
 def _session() -> LoadSession:
@@ -46,7 +42,7 @@ def _report(hosts: HostsReport) -> ImportedReport:  # noqa: ARG001 - not swept o
 KIND: Final = LoadKind(
     "imported",
     (ImportedJob,),
-    ImportedStudy(),
+    _study,
     _session,
     _analysis,
     _report,

@@ -10,10 +10,10 @@ from enum import StrEnum
 from typing import Any, Final
 
 from iolab.analysis.points import PointSummary
-from iolab.core.configuration import Configuration
+from iolab.core.configuration import LATENCIES, Configuration, limit_name
 from iolab.core.metric import Level, Metric
 from iolab.published.audit.document import Published, span
-from iolab.study.file import LATENCIES, limit_name, parse_limit
+from iolab.study.file import parse_limit
 from iolab.units import format_count, format_ns, format_rate_bytes
 
 PER_SECOND: Final = "1/s"

@@ -14,6 +14,7 @@ from typing import Final
 from iolab.analysis.metrics import NANOSECONDS
 from iolab.analysis.points import PointSummary
 from iolab.analysis.value import factor
+from iolab.core.configuration import DEFAULT_CONFIGURATION
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
@@ -26,7 +27,6 @@ from iolab.report.numbers import NOTHING, TOO_FEW, count, show
 from iolab.report.page_parts import BestFigure, Section
 from iolab.report.phrases import Objection, joined, names_among_several, percent, whose_run
 from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cell
-from iolab.study.load import DEFAULT_CONFIGURATION
 
 CAVEATS: Final = 3
 """Caveats on the first page; the appendix has all."""

@@ -9,6 +9,7 @@ from typing import Final
 from iolab.analysis.bottleneck import Cause, Resource, Use, Watched
 from iolab.analysis.findings import Limited, bests, limited
 from iolab.analysis.points import PointSummary
+from iolab.core.configuration import LOCAL_HOST
 from iolab.core.host import Role
 from iolab.core.study import Study
 from iolab.report.brief import Brief
@@ -18,7 +19,6 @@ from iolab.report.numbers import NOTHING, axis_word, show_value
 from iolab.report.page_parts import ChartGroup, Section
 from iolab.report.phrases import LEVELS, Names, joined, part, place, step_words
 from iolab.report.table import Cell, Table, columns, verdict_cell
-from iolab.study.load import LOCAL_HOST
 from iolab.units import format_count
 
 STOLEN_TOLD: Final = 0.02

@@ -9,41 +9,42 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
-from iolab.analysis.kinds import Analyses
-from iolab.analysis.points import PointKey, PointSummary
-from iolab.analysis.window import Window
-from iolab.core.host import HostFacts
-from iolab.core.metric import Metric, Result
-from iolab.core.run import Plan, RunRecord
 from iolab.core.samples import Direction, ServiceTime
-from iolab.core.study import Study
-from iolab.core.workload import AnyJob, Workload
-from iolab.hosts.rates import Series
-from iolab.report.best import Headline
-from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import Look
-from iolab.report.charts.palette import Token
-from iolab.report.charts.series import Curve, DetailKey, Grid, Inside, Panel, RunDetail
-from iolab.report.page_parts import BestFigure, ChartGroup
-from iolab.report.table import Table
-from iolab.report.terminal import Heading, Screen, plain, table
+from iolab.report.terminal import Heading, plain, table
 
 if TYPE_CHECKING:
+    from iolab.analysis.kinds import Analyses
+    from iolab.analysis.points import PointKey, PointSummary
+    from iolab.analysis.window import Window
+    from iolab.core.host import HostFacts
+    from iolab.core.metric import Metric, Result
+    from iolab.core.run import Plan, RunRecord
+    from iolab.core.study import Study
+    from iolab.core.workload import AnyJob, Workload
+    from iolab.hosts.rates import Series
+    from iolab.report.best import Headline
     from iolab.report.brief import Brief
+    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.choose import Look
+    from iolab.report.charts.palette import Token
+    from iolab.report.charts.series import Curve, DetailKey, Grid, Inside, Panel, RunDetail
     from iolab.report.load_kind import LoadKind
+    from iolab.report.page_parts import BestFigure, ChartGroup
+    from iolab.report.table import Table
+    from iolab.report.terminal import Screen
 
-Looks = Mapping[str, Look]
+Looks: TypeAlias = "Mapping[str, Look]"
 """How each configuration is called and coloured."""
 
-Anchors = Mapping[DetailKey, str]
+Anchors: TypeAlias = "Mapping[DetailKey, str]"
 """Where a page tells of each run."""
 
-Charts = Mapping[str, Sequence[ChartGroup]]
+Charts: TypeAlias = "Mapping[str, Sequence[ChartGroup]]"
 """The charts of workloads by their ids."""
 
-NodeMetrics = Mapping[PointKey, Mapping[str, Mapping[str, Metric]]]
+NodeMetrics: TypeAlias = "Mapping[PointKey, Mapping[str, Mapping[str, Metric]]]"
 """Published metrics of each point's nodes by their names."""
 
 

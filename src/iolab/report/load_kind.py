@@ -28,17 +28,17 @@ def _usual_analysis() -> LoadAnalysis[Any]:
 
 @dataclass(frozen=True, slots=True)
 class LoadKind:
-    """One kind of load: its `jobs`, and its part of studies; the others are imported when called.
+    """One kind of load: its name, its `jobs`, and parts that are imported when they are called.
 
     `analysis` and `report` are those of load whose operations are counted as reads and writes, and
     of which one figure and one latency tell a run, where a kind has none of its own. `report` is
     handed what tells of hosts that are booted, of which a load may be swept. `stored` are parts of
-    stored records (see `core.owned`) in modules that its study does not import.
+    stored records (see `core.owned`): whoever reads sessions has to know them.
     """
 
     name: str
     jobs: tuple[type[AnyJob], ...]
-    study: LoadStudy
+    study: Callable[[], LoadStudy]
     session: Callable[[], LoadSession]
     analysis: Callable[[], LoadAnalysis[Any]] = _usual_analysis
     report: Callable[[HostsReport], LoadReport] | None = None

@@ -17,7 +17,7 @@ from iolab.analysis.comparison_sides import Side, read_side
 from iolab.analysis.differences import Difference, differences
 from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.resumed import OF_SESSION
-from iolab.core.configuration import Configuration
+from iolab.core.configuration import DEFAULT_CONFIGURATION, Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts, HostSpec
 from iolab.core.metric import HostResult, NodeResult, Result, Spread
@@ -31,7 +31,6 @@ from iolab.report.brief import ALONE, Apart, Member, Sessions, SessionSource, Tr
 from iolab.report.numbers import listing
 from iolab.store.documents import HostsStart, Manifest, Session
 from iolab.store.verify import Damage
-from iolab.study.load import DEFAULT_CONFIGURATION
 from iolab.study.schedule import digest_of, point_at
 
 Names = Mapping[str, str]

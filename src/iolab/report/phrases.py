@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from iolab.analysis.curves import Curve, Findings, LoadFound, PeakFound
 from iolab.analysis.findings import Need, Suits
+from iolab.core.configuration import limit_name
 from iolab.core.metric import CheckResult, Level, Metric, Result
 from iolab.core.metric_spec import OPS_PER_S, spec_of
 from iolab.core.run import Point
 from iolab.core.study import Study
 from iolab.report.numbers import axis_label, axis_word, count, show, show_value
 from iolab.stats.curve import CurvePoint, Place
-from iolab.study.file import limit_name
 from iolab.study.schedule import Search
 from iolab.units import format_ns
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.study import Study
 from iolab.report.numbers import axis_label, axis_number, clean, show, show_steadiness
+
+if TYPE_CHECKING:
+    from iolab.analysis.points import PointSummary
 
 Screen = Iterator[RenderableType]
 """What is printed, part by part."""
@@ -110,10 +113,17 @@ class Grouped:
         headings = [self.headings[column] for column in shown]
         yield table(headings, [], widths)
         bare = [Heading("", heading.number, heading.main) for heading in headings]
+        roomy = sum(widths) + GAP * (len(widths) - 1) <= options.max_width
         for name, rows in self.groups:
             if name is not None:
                 yield name
-            yield table(bare, [[row[column] for column in shown] for row in rows], widths)
+            for row in rows:
+                cells = [_text(row[column]) for column in shown]
+                sizes = zip(cells, widths, strict=True)
+                if roomy and all(cell.cell_len <= width for cell, width in sizes):
+                    yield from _line(console, headings, cells, widths)
+                else:
+                    yield table(bare, [cells], widths)
         dropped = [it.title for at, it in enumerate(self.headings) if at not in shown]
         if dropped:
             yield Text(f"Too narrow here for {' and '.join(dropped)}.", style=QUIET_STYLE)
@@ -138,6 +148,20 @@ class Grouped:
             narrowest = NARROWEST_TEXT if column == last else NARROWEST
             widths[column] = max(widths[column] - max(over, 0), min(widths[column], narrowest))
         return widths
+
+
+def _line(
+    console: Console, headings: Sequence[Heading], cells: Sequence[Text], widths: Sequence[int]
+) -> Iterator[Segment]:
+    """A row of which no cell is broken, as `table` draws it in twenty times the time."""
+    for heading, cell, width in zip(headings, cells, widths, strict=True):
+        blanks = width - cell.cell_len
+        if heading.number and blanks:
+            yield Segment(" " * blanks)
+        whole = console.get_style(cell.style)
+        yield from Segment.apply_style(cell.render(console), whole)
+        yield Segment(" " * (GAP if heading.number else blanks + GAP))
+    yield Segment.line()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from iolab.core.samples import BlockTrace
+from iolab.core.block_trace import BlockTrace
 from iolab.errors import HostError
 from iolab.hosts.answers import TraceAnswer, read_answer
 from iolab.hosts.host import Stream

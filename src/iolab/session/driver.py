@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import Packed
 from iolab.core.engine import EngineName
 from iolab.core.run import (
@@ -21,7 +22,6 @@ from iolab.core.run import (
     ProcessUse,
     RunRecord,
 )
-from iolab.core.samples import BlockTrace
 from iolab.errors import EngineError
 from iolab.hosts.barrier import joined, together
 from iolab.hosts.clock import ClockOffset

@@ -188,6 +188,10 @@ class SessionReader:
         """
         return (*self.damaged_documents(), *self._read_heads()[1])
 
+    def met(self) -> tuple[Damage, ...]:
+        """What is damaged of all that was read so far; nothing is read for it."""
+        return tuple(self._told)
+
     def damaged_documents(self) -> tuple[Damage, ...]:
         """What is damaged of the session's own documents; nothing may be added to it then."""
         found = tuple(document_damage(self.directory, read_session(self.directory)))

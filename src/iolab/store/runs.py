@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -37,6 +36,8 @@ little more than some of them one after the other."""
 
 def write_run(directory: Path, record: RunRecord, analysis: Analysis, origin: Origin) -> None:
     """Write every file of a run into `directory`, which must not exist, and flush all of it."""
+    from concurrent.futures import ThreadPoolExecutor  # readers, which are many, need none
+
     (directory / layout.ENGINE).mkdir(parents=True)
     tables = (
         (layout.INTERVALS, record.intervals),

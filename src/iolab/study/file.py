@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Protocol, Union
 from pydantic import Field, create_model
 
 from iolab.core import study
-from iolab.core.configuration import Aim, AxisMode, Limit, Objective
+from iolab.core.configuration import LATENCIES, Aim, AxisMode, Limit, Objective
 from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, Role
 from iolab.core.stopping import PRESETS, LoadKind, RuleSettings
@@ -169,29 +169,12 @@ def check_method(document: Document, method: MethodTable, faults: Faults) -> Non
 HEADLINE_MAX: Final = 65536
 """As deep as a queue may be."""
 
-LATENCIES: Final = {
-    "mean": "lat_ns_mean",
-    "p50": "lat_ns_p50",
-    "p99": "lat_ns_p99",
-    "p99.5": "lat_ns_p99_5",
-    "p99.9": "lat_ns_p99_9",
-    "p99.99": "lat_ns_p99_99",
-}
-"""What a limit may be set to, and the metric that it is."""
-
 _UNITS_NS: Final = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
 _LIMIT: Final = re.compile(
     r"\s*(?:(?P<way>read|write)\s+)?(?P<name>mean|p[0-9.]+)\s*<=\s*"
     r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>ns|us|µs|ms|s)\s*"
 )
-
-
-def limit_name(metric: str) -> str:
-    """A limit's metric as studies write it: `read p99`."""
-    way, start, key = metric.rpartition("lat_ns_")
-    names = [name for name, told in LATENCIES.items() if told == f"{start}{key}"]
-    return " ".join([*([way.removesuffix("_")] if way else []), *names]) or metric
 
 
 def parse_limit(text: str) -> Limit | None:

@@ -6,6 +6,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any, Final
 
+from iolab.core.configuration import DEFAULT_CONFIGURATION, LOCAL_HOST
 from iolab.core.engine import EngineName
 from iolab.core.study import Study
 from iolab.errors import StudyError
@@ -32,10 +33,6 @@ FULL_SCALE: Final = "full"
 
 INVENTORY_NAME: Final = "inventory"
 """What a session calls the inventory that it began with."""
-
-LOCAL_HOST: Final = "local"
-DEFAULT_CONFIGURATION: Final = "default"
-"""What a study has when it names no host and no configuration."""
 
 
 @dataclass(frozen=True, slots=True)

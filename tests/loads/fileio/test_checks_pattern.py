@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from iolab.core.block_trace import BlockTrace
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
-from iolab.core.samples import BlockTrace
 from iolab.core.workload import Access, Job
 from iolab.loads.fileio.sampled import access_pattern
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from iolab.core.workload import Job
-from iolab.loads.fileio.study_part import FileIoStudy
 from iolab.report.load_kind import LoadKind
 
 if TYPE_CHECKING:
@@ -13,6 +12,13 @@ if TYPE_CHECKING:
     from iolab.loads.fileio.brief import FileReport
     from iolab.report.kinds import HostsReport
     from iolab.session.kinds import LoadSession
+    from iolab.study.kinds import LoadStudy
+
+
+def _study() -> LoadStudy:
+    from iolab.loads.fileio.study_part import FileIoStudy
+
+    return FileIoStudy()
 
 
 def _session() -> LoadSession:
@@ -33,4 +39,4 @@ def _report(hosts: HostsReport) -> FileReport:
     return FileReport(hosts)
 
 
-KIND: Final = LoadKind("fileio", (Job,), FileIoStudy(), _session, _analysis, _report)
+KIND: Final = LoadKind("fileio", (Job,), _study, _session, _analysis, _report)

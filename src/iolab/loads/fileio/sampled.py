@@ -22,10 +22,11 @@ from iolab.analysis.check import (
 from iolab.analysis.checks.bytes import BACKGROUND_BYTES_PER_S, EXCESS_SHARE, Moved, moved_by_device
 from iolab.analysis.sums import totals_by_way
 from iolab.analysis.view import RunView
+from iolab.core.block_trace import WayTrace
 from iolab.core.histogram import BIN_COUNT, LOWER_NS, UPPER_NS, Histogram
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, HostRun
-from iolab.core.samples import Direction, Ints, ServiceTime, WayTrace, counted_once, ways_of
+from iolab.core.samples import Direction, Ints, ServiceTime, counted_once, ways_of
 from iolab.core.workload import WHOLE, Access, Job, shares_of
 from iolab.units import format_bytes, format_count, format_ns, parse_size
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from iolab.loads.keyvalue import record
-from iolab.loads.keyvalue.study_part import KeyValueStudy
 from iolab.loads.keyvalue.workload import KeyValueJob, YcsbJob
 from iolab.report.load_kind import LoadKind
 
@@ -14,6 +13,13 @@ if TYPE_CHECKING:
     from iolab.loads.keyvalue.brief import KeyValueReport
     from iolab.report.kinds import HostsReport
     from iolab.session.kinds import LoadSession
+    from iolab.study.kinds import LoadStudy
+
+
+def _study() -> LoadStudy:
+    from iolab.loads.keyvalue.study_part import KeyValueStudy
+
+    return KeyValueStudy()
 
 
 def _session() -> LoadSession:
@@ -37,7 +43,7 @@ def _report(hosts: HostsReport) -> KeyValueReport:  # noqa: ARG001 - not swept o
 KIND: Final = LoadKind(
     "keyvalue",
     (KeyValueJob, YcsbJob),
-    KeyValueStudy(),
+    _study,
     _session,
     _analysis,
     _report,

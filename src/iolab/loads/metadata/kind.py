@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from iolab.loads.metadata.study_part import MetadataStudy
 from iolab.loads.metadata.workload import MetadataJob
 from iolab.report.load_kind import LoadKind
 
@@ -13,6 +12,13 @@ if TYPE_CHECKING:
     from iolab.loads.metadata.brief import MetadataReport
     from iolab.report.kinds import HostsReport
     from iolab.session.kinds import LoadSession
+    from iolab.study.kinds import LoadStudy
+
+
+def _study() -> LoadStudy:
+    from iolab.loads.metadata.study_part import MetadataStudy
+
+    return MetadataStudy()
 
 
 def _session() -> LoadSession:
@@ -33,4 +39,4 @@ def _report(hosts: HostsReport) -> MetadataReport:  # noqa: ARG001 - not swept o
     return MetadataReport()
 
 
-KIND: Final = LoadKind("metadata", (MetadataJob,), MetadataStudy(), _session, _analysis, _report)
+KIND: Final = LoadKind("metadata", (MetadataJob,), _study, _session, _analysis, _report)
