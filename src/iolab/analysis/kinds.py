@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
 
@@ -172,19 +172,19 @@ class HostAnalysis(HostAnswers, Protocol):
 
 @dataclass(frozen=True)
 class Analyses:
-    """Every kind of load by the jobs that it makes, and every kind of host."""
+    """Every kind of load by the jobs that it makes, made when it is asked for, and of host."""
 
-    loads: Mapping[type[AnyJob], LoadAnalysis[Any]]
+    loads: Mapping[type[AnyJob], Callable[[], LoadAnalysis[Any]]]
     hosts: tuple[HostAnalysis, ...] = ()
 
     def of(self, record: RunRecord) -> LoadAnalysis[Any]:
         """The kind of a run's load."""
-        return self.loads[type(record.run.point.job)]
+        return self.loads[type(record.run.point.job)]()
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """Every metric that results may have."""
-        return tuple(dict.fromkeys(key for kind in self.loads.values() for key in kind.units))
+        return tuple(dict.fromkeys(key for kind in self.loads.values() for key in kind().units))
 
     def view(self, record: RunRecord, facts: Facts, telemetry: tuple[Series, ...]) -> RunView:
         """The record measured as its kind of load does it."""
@@ -193,7 +193,7 @@ class Analyses:
 
     def checks(self, job: type[AnyJob]) -> tuple[Check[Any], ...]:
         """Every check of what that job makes, in the order in which they are shown."""
-        return tuple(self._checks(self.loads[job]))
+        return tuple(self._checks(self.loads[job]()))
 
     def _checks(self, kind: LoadAnalysis[Any]) -> Iterator[Check[Any]]:
         for one in kind.checks:

@@ -19,7 +19,7 @@ def analyses() -> Analyses:
     from iolab.analysis.kinds import Analyses
     from iolab.guests.analysis import GuestAnalysis
 
-    loads = {job: made for kind in LOADS for made in (kind.analysis(),) for job in kind.jobs}
+    loads = {job: made for kind in LOADS for made in (cache(kind.analysis),) for job in kind.jobs}
     return Analyses(loads, hosts=(GuestAnalysis(),))
 
 

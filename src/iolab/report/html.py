@@ -6,14 +6,17 @@ import base64
 import hashlib
 import re
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from iolab.core.metric import Level, Result
@@ -377,6 +380,23 @@ def _environment() -> Environment:
     return environment
 
 
+class _Compiled(FileSystemBytecodeCache):
+    """Compiled templates, kept beside them as Python keeps modules, where it may write there."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep a template that was compiled."""
+        if not sys.dont_write_bytecode:
+            with suppress(OSError):
+                super().dump_bytecode(bucket)
+
+
+def _compiled_templates() -> _Compiled:
+    folder = _HERE / "templates" / "__pycache__"
+    with suppress(OSError):
+        folder.mkdir(exist_ok=True)
+    return _Compiled(str(folder))
+
+
 def template_engine(*folders: Path) -> Environment:
     """Templates of these folders, then the report's, that print foreign text as nothing but text.
 
@@ -384,6 +404,7 @@ def template_engine(*folders: Path) -> Environment:
     """
     environment = Environment(
         loader=FileSystemLoader([*folders, _HERE / "templates"]),
+        bytecode_cache=_compiled_templates(),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
