@@ -23,7 +23,9 @@ KEY_VALUE_CHECKS: Final = analyses().checks(KeyValueJob)
 IMPORTED_CHECKS: Final = analyses().checks(ImportedJob)
 
 EVERY_CHECK: Final = tuple(
-    {made.code: made for made in (*KEY_VALUE_CHECKS, *METADATA_CHECKS, *CHECKS)}.values()
+    {
+        made.code: made for made in (*IMPORTED_CHECKS, *KEY_VALUE_CHECKS, *METADATA_CHECKS, *CHECKS)
+    }.values()
 )
 """Each code once."""
 

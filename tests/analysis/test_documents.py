@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from iolab import guests, loads
+from iolab import guests, importers, loads
 from iolab.analysis import checks, disagreement, points, resumed
 from iolab.analysis.check import Check
 from iolab.analysis.checks import operations
@@ -21,14 +21,14 @@ from iolab.loads.keyvalue.metrics import KEY_VALUE_UNITS
 from iolab.loads.metadata.metrics import METADATA_UNITS
 from tests.judging import CHECKS as IO_CHECKS
 from tests.judging import EVERY_CHECK as CHECKS
-from tests.judging import KEY_VALUE_CHECKS, METADATA_CHECKS
+from tests.judging import IMPORTED_CHECKS, KEY_VALUE_CHECKS, METADATA_CHECKS
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 PAGES = REFERENCE / "checks"
 
 
 def test_every_check_made_is_registered_once() -> None:
-    rooms = [checks, guests, loads]
+    rooms = [checks, guests, importers, loads]
     modules = [
         importlib.import_module(module.name)
         for room in rooms
@@ -37,7 +37,9 @@ def test_every_check_made_is_registered_once() -> None:
     made = {id(v): v for m in modules for v in vars(m).values() if isinstance(v, Check)}
     assert {check.code for check in made.values()} == {check.code for check in CHECKS}
     assert len({check.code for check in CHECKS}) == len(CHECKS)
-    assert set(made) <= {id(one) for one in (*IO_CHECKS, *METADATA_CHECKS, *KEY_VALUE_CHECKS)}
+    assert set(made) <= {
+        id(one) for one in (*IO_CHECKS, *METADATA_CHECKS, *KEY_VALUE_CHECKS, *IMPORTED_CHECKS)
+    }
 
 
 def test_every_check_has_a_page_and_every_page_a_check() -> None:
@@ -60,7 +62,7 @@ def test_a_page_gives_the_constants_that_exist(check: Check[Any]) -> None:
     text = (PAGES / f"{check.code}.md").read_text(encoding="utf-8")
     names = set(re.findall(r"`([A-Z][A-Z_]{3,})`", text))
     known = set(LAW) | set(vars(operations)) | {"O_DIRECT", "DEBUG_LEVEL"}
-    for made in (*IO_CHECKS, *METADATA_CHECKS, *KEY_VALUE_CHECKS):
+    for made in CHECKS:
         if made.code == check.code:
             known |= set(vars(importlib.import_module(made.judge.__module__)))
     assert names - known == set()

@@ -146,7 +146,7 @@ def test_as_many_copies_and_as_long_names_as_there_can_be(text: str) -> None:
 def test_the_limits_are_those_of_agents_and_channels() -> None:
     agent = Path(__file__).parents[2] / "agent" / "src"
     assert f"MAX_RUNS: usize = {RUNS};" in (agent / "runs.rs").read_text()
-    assert f"MAX_NAME_BYTES: usize = {NAME_BYTES};" in (agent / "guest/settings.rs").read_text()
+    assert f"MAX_NAME_BYTES: usize = {NAME_BYTES};" in (agent / "guest.rs").read_text()
     assert MAX_REQUESTS == REQUESTS
 
 
