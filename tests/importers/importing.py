@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from iolab.core.metric import Level, Result
@@ -34,22 +34,28 @@ def lay_down(folder: Path, *names: str, edit: Edit | None = None) -> list[Path]:
     return paths
 
 
-def found_in(folder: Path, *names: str, edit: Edit | None = None) -> Imported:
-    """What the importers find in such files."""
-    return read_all(lay_down(folder, *names, edit=edit), IMPORTERS)
+def found_in(
+    folder: Path, *names: str, edit: Edit | None = None, beside: Sequence[Path] = ()
+) -> Imported:
+    """What the importers find in such files, with others beside them."""
+    return read_all([*lay_down(folder, *names, edit=edit), *beside], IMPORTERS)
 
 
-def records(folder: Path, *names: str, edit: Edit | None = None) -> list[RunRecord]:
+def records(
+    folder: Path, *names: str, edit: Edit | None = None, beside: Sequence[Path] = ()
+) -> list[RunRecord]:
     """The runs in such files, which have no fault."""
-    found = found_in(folder, *names, edit=edit)
+    found = found_in(folder, *names, edit=edit, beside=beside)
     assert not found.faults
     session = arrange(found.runs, configuration="imported", title="imported")
     return [record_of(one, keep_file=False) for one in session.runs]
 
 
-def results(folder: Path, *names: str, edit: Edit | None = None) -> Mapping[str, Result]:
+def results(
+    folder: Path, *names: str, edit: Edit | None = None, beside: Sequence[Path] = ()
+) -> Mapping[str, Result]:
     """Their results, by workload and point."""
-    judged = [judge(record, {}) for record in records(folder, *names, edit=edit)]
+    judged = [judge(one, {}) for one in records(folder, *names, edit=edit, beside=beside)]
     return {_label(one): one for one in judged}
 
 

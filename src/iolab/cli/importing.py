@@ -59,6 +59,8 @@ def import_(
             "Name only files that can.",
             tuple(faults),
         )
+    for fault in found.left_out:
+        say(f"Not read: {fault.happened}")
     for file in found.unknown[:UNKNOWN_SHOWN]:
         say(f"Not read, in no format that is known: {file.name}")
     if len(found.unknown) > UNKNOWN_SHOWN:

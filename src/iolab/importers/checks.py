@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -43,9 +44,6 @@ IN_FLIGHT_LEAST: Final = 0.5
 
 RUNTIME_SHARE: Final = 0.95
 """Share of the asked seconds that a run should have measured."""
-
-BIN_SLACK: Final = 1.0
-"""Whole ns by which printed values are rounded."""
 
 RESOLUTION: Final = 1 / 64
 """What fio's bins tell apart; a percentile may be printed as much above the maximum."""
@@ -186,8 +184,10 @@ def _sums_agree(view: ImportedView) -> Iterator[Said]:
         for what, claimed, each in (
             ("operations", one.count, [part.count for part in parts]),
             ("bytes", one.bytes, [part.bytes for part in parts]),
+            ("bytes a second", *_alone(one, parts)),
+            ("operations a second", *_rates(one, view, parts)),
         ):
-            if claimed is not None and None not in each:
+            if claimed is not None and each and None not in each:
                 total = sum(value for value in each if value is not None)
                 yield _agree(f"{one.operation} {what} of all clients", claimed, total)
     for (index, operation), histogram in view.bins.items():
@@ -196,6 +196,22 @@ def _sums_agree(view: ImportedView) -> Iterator[Said]:
             where = view.on(view.hosts[index])
             yield _agree(f"{operation} latencies in the bins{where}", count, histogram.total)
     yield not_applicable("The file tells nothing twice that could be compared.")
+
+
+def _alone(one: Figures, parts: Sequence[Figures]) -> tuple[float | None, list[float | None]]:
+    """A bandwidth that is told without the bytes that it is of."""
+    told = one.bw_bytes_per_s if one.bytes is None else None
+    return told, [part.bw_bytes_per_s for part in parts]
+
+
+def _rates(
+    one: Figures, view: ImportedView, parts: Sequence[Figures]
+) -> tuple[float | None, list[float | None]]:
+    """A rate that is told without its count: of that operation, or of all of them together."""
+    every = [figures for client in view.clients for figures in client.figures]
+    told = one.rate_per_s if one.count is None else None
+    every = [replace(part, rate_per_s=part.weight * (part.rate_per_s or 0.0)) for part in every]
+    return told, [part.rate_per_s for part in (parts or every)]
 
 
 def _agree(what: str, claimed: float, found: float) -> Said:
@@ -330,11 +346,11 @@ def _percentile_answers(view: ImportedView) -> Iterator[Said]:
             name = f"{one.operation}{view.on(host)}"
             looked = looked or bool(one.percentiles)
             own = view.bins.get((index, one.operation))
-            yield from _contradictions(one, name, own, client.resolution)
+            yield from _contradictions(one, name, own, client.resolution, client.step_ns)
     for one in view.told.claimed:
         looked = looked or bool(one.percentiles)
         merged = _merged(view, one.operation)
-        yield from _contradictions(one, f"{one.operation} of all clients", merged, RESOLUTION)
+        yield from _contradictions(one, f"{one.operation} of all clients", merged, RESOLUTION, 1.0)
     if looked:
         yield valid(
             "Percentiles ascend to the maximum, and bins give the same where there are any."
@@ -355,12 +371,12 @@ def _merged(view: ImportedView, operation: str) -> Histogram | None:
 
 
 def _contradictions(
-    one: Figures, name: str, bins: Histogram | None, resolution: float
+    one: Figures, name: str, bins: Histogram | None, resolution: float, step_ns: float
 ) -> Iterator[Said]:
     for at, value in one.percentiles:
         evidence: Numbers = {"operation": name, "percent": at, "told_ns": value}
         said = f"p{at:g} of {name} is told as {format_ns(value)}"
-        slack = resolution * value + BIN_SLACK
+        slack = resolution * value + step_ns
         if one.lat_max_ns is not None and value > one.lat_max_ns + slack:
             yield invalid(
                 f"{said}, beyond the maximum of {format_ns(one.lat_max_ns)}.",
@@ -374,12 +390,12 @@ def _contradictions(
                 min_ns=one.lat_min_ns,
             )
         found = bins.percentile_ns(at) if bins is not None and at > 0 else None
-        if found is not None and abs(value - found) > 2 * resolution * found + BIN_SLACK:
+        if found is not None and abs(value - found) > 2 * resolution * found + step_ns:
             yield invalid(
                 f"{said}, and its bins give {format_ns(found)}.", **evidence, bins_ns=found
             )
     for (low, a), (high, b) in pairwise(sorted(one.percentiles)):
-        if a > b + BIN_SLACK:
+        if a > b + step_ns:
             yield invalid(
                 f"p{low:g} of {name} is {format_ns(a)}, above p{high:g} with {format_ns(b)}.",
                 operation=name,
@@ -389,7 +405,7 @@ def _contradictions(
     if (
         one.lat_mean_ns is not None
         and one.lat_max_ns is not None
-        and one.lat_mean_ns > one.lat_max_ns * (1 + resolution) + BIN_SLACK
+        and one.lat_mean_ns > one.lat_max_ns * (1 + resolution) + step_ns
     ):
         yield invalid(
             f"The mean of {name} is {format_ns(one.lat_mean_ns)}, beyond the maximum of "

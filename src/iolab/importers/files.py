@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -25,6 +25,9 @@ HEAD_BYTES: Final = 64 << 10
 
 LINES_MOST: Final = 2_000_000
 """Lines of one file that are looked at."""
+
+SENTENCE: Final = 240
+"""Of what a tool says of an error as much is kept."""
 
 NAME_CHARACTERS: Final = 80
 """Of a longer name only the beginning is kept."""
@@ -130,11 +133,15 @@ def collect(paths: Iterable[Path]) -> tuple[list[ForeignFile], list[Fault]]:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import found: runs with the file of each, files that nobody knows, and faults."""
+    """What an import found: runs with the file of each, files that nobody knows, and faults.
+
+    `left_out` are faults of files that were not named but lay in a folder.
+    """
 
     runs: tuple[tuple[ForeignFile, Found], ...]
     unknown: tuple[ForeignFile, ...]
     faults: tuple[Fault, ...]
+    left_out: tuple[Fault, ...] = ()
 
 
 def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
@@ -143,19 +150,18 @@ def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
     folder = Folder(files)
     runs: list[tuple[ForeignFile, Found]] = []
     known: list[ForeignFile] = []
-    for file in files:
+    left_out: list[Fault] = []
+    for importer, file in _recognised(files, importers, known, faults):
+        if file.path in folder.used:
+            continue
         try:
-            importer = next((one for one in importers if one.recognises(file)), None)
-            if importer is None:
-                continue
-            known.append(file)
             runs += [(file, found) for found in importer.read(file, folder)]
         except ForeignFault as fault:
-            faults.append(Fault(f"{file.name}: {fault}", "Leave it out, or mend it."))
+            told = Fault(f"{file.name}: {fault}", "Leave it out, or mend it.")
+            (faults if file.named else left_out).append(told)
         except OSError as error:
-            known.append(file)
-            why = error.strerror or str(error)
-            faults.append(Fault(f"{file.name} cannot be read: {why}.", "Leave it out."))
+            faults.append(_unread(file, error))
+    runs = [(file, _with_memory(file, found, folder)) for file, found in runs]
     paths_known = {one.path for one in known} | folder.used
     unknown = tuple(one for one in files if one.path not in paths_known)
     faults += [
@@ -163,15 +169,57 @@ def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
         for one in unknown
         if one.named
     ]
-    return Imported(tuple(runs), unknown, tuple(faults))
+    if not runs:
+        faults += left_out
+    return Imported(tuple(runs), unknown, tuple(faults), tuple(left_out))
+
+
+def _recognised(
+    files: Sequence[ForeignFile],
+    importers: Sequence[Importer],
+    known: list[ForeignFile],
+    faults: list[Fault],
+) -> list[tuple[Importer, ForeignFile]]:
+    """The files with the format of each, by format; `known` are these and those with faults."""
+    found: list[tuple[Importer, ForeignFile]] = []
+    for file in files:
+        try:
+            importer = next((one for one in importers if one.recognises(file)), None)
+        except OSError as error:
+            known.append(file)
+            faults.append(_unread(file, error))
+            continue
+        if importer is not None:
+            known.append(file)
+            found.append((importer, file))
+    return sorted(found, key=lambda pair: importers.index(pair[0]))
+
+
+_MEMORY: Final = re.compile(r"^MemTotal:\s+(\d+) kB", re.MULTILINE)
+
+
+def _with_memory(file: ForeignFile, found: Found, folder: Folder) -> Found:
+    """The run with the memory that a copy of `/proc/meminfo` beside its file tells."""
+    if found.details.memory_bytes is not None:
+        return found
+    for one in folder.beside(file, re.compile(r".*meminfo.*")):
+        if told := _MEMORY.search(one.head.decode("utf-8", "replace")):
+            folder.use(one)
+            memory = int(told[1]) * 1024
+            return replace(found, details=replace(found.details, memory_bytes=memory))
+    return found
+
+
+def _unread(file: ForeignFile, error: OSError) -> Fault:
+    return Fault(f"{file.name} cannot be read: {error.strerror or error}.", "Leave it out.")
 
 
 _UNCLEAN: Final = re.compile(r"[^\x20-\x7e\u00a0-\ud7ff]")
 
 
-def clean(text: str) -> str:
+def clean(text: str, most: int = NAME_CHARACTERS) -> str:
     """A text of others in one printable line."""
-    return _UNCLEAN.sub("?", text)[:NAME_CHARACTERS]
+    return _UNCLEAN.sub("?", text)[:most]
 
 
 def host_name(text: str) -> str:

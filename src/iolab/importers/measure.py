@@ -118,8 +118,13 @@ def _scope(
 ) -> dict[str, float | None]:
     """Rate, bandwidth and latencies of those figures together, by key."""
     figures = [one for _, one in pairs if one.count != 0] or [one for _, one in pairs]
-    found: dict[str, float | None] = {f"{prefix}{rate}": _sum([one.rate_per_s for one in figures])}
-    bandwidth = _sum([one.bw_bytes_per_s for one in figures])
+    weights = [1 if prefix else one.weight for one in figures]
+    told = [one.rate_per_s for one in figures]
+    found: dict[str, float | None] = {f"{prefix}{rate}": _sum(told, weights)}
+    bandwidth = _sum([one.bw_bytes_per_s for one in figures], weights)
+    if not prefix:
+        pairs = [(index, one) for index, one in pairs if one.weight > 0]
+        figures = [one for one in figures if one.weight > 0]
     if rate == "iops" or bandwidth is not None:
         found[f"{prefix}bw_bytes_per_s"] = bandwidth
     found[f"{prefix}lat_ns_mean"] = _mean(figures)
@@ -131,8 +136,9 @@ def _scope(
     return found
 
 
-def _sum(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
+def _sum(values: Sequence[float | None], weights: Sequence[int]) -> float | None:
+    pairs = zip(values, weights, strict=True)
+    known = [value * weight for value, weight in pairs if value is not None]
     return sum(known) if known and len(known) == len(values) else None
 
 

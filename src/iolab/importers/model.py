@@ -60,7 +60,8 @@ class Figures:
     """What a tool prints of one operation; None is what it does not tell.
 
     Rates are of operations and bytes a second, latencies in ns, `percentiles` (percent, ns).
-    `seconds` is the time that the rates are of. `printed` are the figures as the file has them.
+    `seconds` is the time that the rates are of. In totals each counts `weight` times: -1 for what
+    is made of two others that are told beside it. `printed` are the figures as the file has them.
     """
 
     operation: str
@@ -74,6 +75,7 @@ class Figures:
     lat_max_ns: float | None = None
     percentiles: tuple[tuple[float, float], ...] = ()
     failed: int = 0
+    weight: int = 1
     printed: tuple[tuple[str, str], ...] = ()
 
 
@@ -81,7 +83,8 @@ class Figures:
 class ImportedHost(HostDetails):
     """One client in a run; `source` is where in which file it is told of, as `file:line` or a job.
 
-    `group` is the number of the phase that it says it was of, None where it says none.
+    `group` is the number of the phase that it says it was of, None where it says none. Latencies
+    are told apart by `resolution`, a share, and no finer than `step_ns`.
     """
 
     stored_as: ClassVar[str] = "imported"
@@ -91,6 +94,7 @@ class ImportedHost(HostDetails):
     group: int | None = None
     errors: tuple[str, ...] = ()
     resolution: float = 1 / 64
+    step_ns: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,24 @@
-"""Every format that is known, in the order in which files are held against them."""
+"""Every format that is known, in the order in which files are read."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from iolab.importers.blocks import DiskspdImporter, ElbenchoImporter, VdbenchImporter
 from iolab.importers.files import Importer
 from iolab.importers.fio import FioImporter
+from iolab.importers.keyvalue import DbBenchImporter, YcsbImporter
+from iolab.importers.mpi import Io500Importer, IorImporter, MdtestImporter
 
-IMPORTERS: Final[tuple[Importer, ...]] = (FioImporter(),)
-"""The first that recognises a file reads it."""
+IMPORTERS: Final[tuple[Importer, ...]] = (
+    Io500Importer(),
+    FioImporter(),
+    IorImporter(),
+    MdtestImporter(),
+    YcsbImporter(),
+    DbBenchImporter(),
+    ElbenchoImporter(),
+    VdbenchImporter(),
+    DiskspdImporter(),
+)
+"""A folder of IO500's comes first, since its files are of other formats, too."""

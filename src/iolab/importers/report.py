@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from iolab.analysis.points import PointSummary
 from iolab.core.metric import Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
@@ -12,11 +13,12 @@ from iolab.importers.model import ImportedHost, ImportedJob, job_in
 from iolab.report.brief import Brief
 from iolab.report.charts.run_series import curve_of, load_panels
 from iolab.report.charts.series import Curve, Grid, Panel
-from iolab.report.kinds import Anchors, Latencies
+from iolab.report.kinds import Anchors, Latencies, LoadReport
 from iolab.report.numbers import NOTHING
 from iolab.report.one_figure import OneFigureReport
 from iolab.report.table import Column, Table, columns, row
 from iolab.report.tables import every_run
+from iolab.report.terminal import Screen
 
 OPERATIONS_SHOWN = (
     ("ops_per_s", "Operations/s"),
@@ -57,6 +59,22 @@ class ImportedReport(OneFigureReport):
         if len(record.intervals) <= len(record.hosts) * len(job_in(record).operations):
             return []
         return load_panels(record, grid)
+
+    def screen(
+        self,
+        study: Study,
+        results: Sequence[Result],
+        points: Sequence[PointSummary],
+        *,
+        repeats: bool,
+    ) -> Screen:
+        """A line a point of I/O, a line a run of all else."""
+        others = [one for one in results if "iops" not in one.metrics]
+        if len(others) < len(results):
+            told = [one for one in points if "iops" in one.metrics]
+            yield from super().screen(study, results, told, repeats=repeats)
+        if others:
+            yield from LoadReport.screen(self, study, others, (), repeats=repeats)
 
     def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
         """Runs of I/O as others; of runs that are no I/O the operations a second."""

@@ -1,0 +1,393 @@
+"""Results of elbencho, vdbench and diskspd."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from itertools import pairwise
+from typing import Final
+
+from iolab.errors import EngineError
+from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, clean, parsed
+from iolab.importers.model import Client, Figures, Found, ImportedHost, ImportedRun, Second
+from iolab.loads.fileio.engines import diskspd
+
+MIB: Final = 1 << 20
+NS_PER_US: Final = 1000
+NS_PER_MS: Final = 1_000_000
+NS_PER_S: Final = 1_000_000_000
+PERCENT: Final = 100
+
+BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
+
+TIMED_LEAST_S: Final = 0.1
+"""elbencho tells whole milliseconds: a shorter phase's rate cannot be computed from them."""
+
+
+def _headline(block: float | None) -> str:
+    return "bandwidth" if block is not None and block >= BANDWIDTH_BLOCK_BYTES else "iops"
+
+
+_ENTRIES: Final = {
+    "MKDIRS": "dir_create",
+    "RMDIRS": "dir_remove",
+    "STAT": "file_stat",
+    "RMFILES": "file_remove",
+}
+"""elbencho's phases that are counted in files and directories."""
+
+
+class ElbenchoImporter:
+    """Every row of a CSV file of results is a run, by its "last done" columns."""
+
+    tool: Final = "elbencho"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By its header."""
+        return file.head.startswith(b"ISO date,") and b"time ms [last]" in file.head
+
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+        """Phases in which anything was read, written, made or removed."""
+        stem = re.escape(file.path.stem)
+        for one in folder.beside(file, re.compile(rf"{stem}\.(?:out|live\.csv)")):
+            folder.use(one)
+        rows = csv.DictReader(io.StringIO(file.text))
+        try:
+            found = [
+                run
+                for place, row in enumerate(rows, start=2)
+                if (run := _elbencho(file, place, row)) is not None
+            ]
+        except csv.Error as error:
+            raise ForeignFault(f"it is no CSV file: {error}.") from None
+        if not found:
+            raise ForeignFault("no phase reads, writes, makes or removes anything.")
+        return found
+
+
+def _elbencho(file: ForeignFile, place: int, row: Mapping[str, str | None]) -> Found | None:
+    def cell(name: str) -> float | None:
+        return parsed(row.get(name) or "")
+
+    operation, block = clean(row.get("operation") or ""), cell("block size")
+    seconds = (cell("time ms [last]") or 0.0) / 1000 or None
+    if operation in _ENTRIES:
+        figures: tuple[Figures, ...] = (
+            _row_figures(_ENTRIES[operation], row, "entries/s", "", "entries", "Ent lat us", None),
+        )
+    elif cell("IOPS [last]") is not None:
+        mixed = cell("rwmix read IOPS [last]") is not None
+        read = _row_figures(
+            "read",
+            row,
+            "rwmix read IOPS",
+            "rwmix read MiB/s",
+            "rwmix read MiB",
+            "rwmix read IO lat us",
+            block,
+        )
+        way = "read" if operation == "READ" else "write"
+        whole = _row_figures(way, row, "IOPS", "MiB/s", "MiB", "IO lat us", block)
+        figures = (read, whole) if mixed else (whole,)
+    else:
+        return None
+    hosts, threads = cell("hosts") or 1, cell("threads") or 1
+    depth = cell("IO depth") or 1
+    kept = ("paths", "hosts", "threads", "files", "file size", "block size", "IO depth", "random")
+    details = ImportedRun(
+        tool="elbencho",
+        version=clean(row.get("version") or ""),
+        files=(file.name,),
+        buffered=None if row.get("direct IO") in (None, "") else row["direct IO"] != "1",
+        notes=("figures are of the time until the last thread was done",),
+    )
+    label = clean(row.get("label") or "") or "elbencho"
+    return Found(
+        name=f"{label} {operation.lower()}",
+        details=details,
+        clients=(
+            Client("all threads", ImportedHost(f"{file.name}:{place}", figures), runtime_s=seconds),
+        ),
+        settings=tuple((name, clean(row.get(name) or "")) for name in kept if row.get(name)),
+        axis=tuple(
+            (name.replace(" ", "_"), clean(row.get(name) or ""))
+            for name in ("hosts", "threads", "block size", "IO depth")
+        ),
+        in_flight=None if operation in _ENTRIES else round(hosts * threads * depth),
+        headline="ops_per_s" if operation in _ENTRIES else _headline(block),
+    )
+
+
+def _row_figures(
+    operation: str,
+    row: Mapping[str, str | None],
+    rate: str,
+    bandwidth: str,
+    amount: str,
+    latency: str,
+    block: float | None,
+) -> Figures:
+    def last(name: str) -> float | None:
+        return parsed(row.get(f"{name} [last]") or "")
+
+    def lat(name: str) -> float | None:
+        found = parsed(row.get(f"{latency} [{name}]") or "")
+        return None if found is None else found * NS_PER_US
+
+    moved = last(amount)
+    size = None if moved is None or block is None else round(moved * MIB)
+    count = moved if block is None else None if size is None else size / block
+    speed = last(bandwidth) if bandwidth else None
+    seconds = (last("time ms") or 0.0) / 1000 or None
+    if seconds is not None and seconds < TIMED_LEAST_S:
+        count = size = None
+    return Figures(
+        operation=operation,
+        count=None if count is None else round(count),
+        bytes=size,
+        seconds=seconds,
+        rate_per_s=last(rate),
+        bw_bytes_per_s=None if speed is None else speed * MIB,
+        lat_min_ns=lat("min"),
+        lat_mean_ns=lat("avg"),
+        lat_max_ns=lat("max"),
+        printed=tuple(
+            (clean(name), clean(value))
+            for name, value in row.items()
+            if value and name and name.startswith((rate, bandwidth or rate, latency, "time ms"))
+        ),
+    )
+
+
+_MAX_RATE: Final = 999_988.0
+"""What vdbench prints as the requested rate of `iorate=max`."""
+
+_AVERAGE: Final = re.compile(r"avg_(\d+)-(\d+)")
+
+
+class VdbenchImporter:
+    """Every run definition of a flat file, by the line of its averages."""
+
+    tool: Final = "vdbench"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By its header."""
+        return re.search(rb"^\s*tod\b.*\bInterval\b.*\breqrate\b", file.head, re.M) is not None
+
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+        """The averages, with the intervals that they are of."""
+        del folder
+        columns: list[str] = []
+        intervals: list[tuple[float, dict[str, str]]] = []
+        found: list[Found] = []
+        for place, line in enumerate(file.lines, start=1):
+            words = line.split()
+            if words[:1] == ["tod"]:
+                columns = words
+                continue
+            if not columns or len(words) != len(columns) or ":" not in words[0]:
+                continue
+            row = dict(zip(columns, words, strict=True))
+            if average := _AVERAGE.fullmatch(row["Interval"]):
+                first = int(average[1])
+                own = [
+                    one
+                    for one in intervals
+                    if one[1]["Run"] == row["Run"] and (parsed(one[1]["Interval"]) or 0) >= first
+                ]
+                found.append(_vdbench(file, place, row, own))
+                intervals = []
+            else:
+                intervals.append((_time_of_day(words[0]), row))
+        if not found:
+            raise ForeignFault("no run definition came to its averages.")
+        return found
+
+
+def _time_of_day(text: str) -> float:
+    parts = [parsed(part) or 0.0 for part in text.split(":")[:3]]
+    hours, minutes, seconds = (*parts, 0.0, 0.0)[:3]
+    return timedelta(hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+
+
+def _vdbench(
+    file: ForeignFile,
+    place: int,
+    row: Mapping[str, str],
+    intervals: Sequence[tuple[float, Mapping[str, str]]],
+) -> Found:
+    gaps = sorted(b - a for (a, _), (b, _) in pairwise(intervals) if b > a)
+    step = float(round(gaps[len(gaps) // 2])) if gaps else 1.0
+    seconds = len(intervals) * step or None
+    read = parsed(row.get("read%", row.get("rdpct", ""))) or 0.0
+    ways = [way for way, share in (("read", read), ("write", PERCENT - read)) if share > 0]
+    figures = tuple(_way_figures(way, row, read, seconds) for way in ways)
+    asked = parsed(row.get("reqrate", ""))
+    block = parsed(row.get("xfersize", ""))
+    threads = parsed(row.get("threads", ""))
+    kept = ("xfersize", "threads", "rdpct", "rhpct", "whpct", "seekpct", "lunsize", "reqrate")
+    details = ImportedRun(
+        tool="vdbench",
+        version=clean(row.get("version", "")).replace("n/a", ""),
+        files=(file.name,),
+        paced=asked is not None and asked < _MAX_RATE,
+        notes=("the mean of its intervals but for those that vdbench leaves out",),
+    )
+    return Found(
+        name=clean(row["Run"]),
+        details=details,
+        clients=(
+            Client(
+                "all slaves",
+                ImportedHost(f"{file.name}:{place}", figures),
+                seconds=tuple(_vdbench_seconds(intervals, ways, step)),
+                runtime_s=seconds,
+            ),
+        ),
+        settings=tuple((name, clean(row[name])) for name in kept if row.get(name)),
+        axis=tuple((name, clean(row[name])) for name in ("xfersize", "threads") if name in row),
+        in_flight=None if threads is None else round(threads),
+        headline=_headline(block),
+    )
+
+
+def _way_figures(way: str, row: Mapping[str, str], read: float, seconds: float | None) -> Figures:
+    """One direction; where only the mix is told, its share of the rate and the mix's latency."""
+    share = (read if way == "read" else PERCENT - read) / PERCENT
+    rate, speed = parsed(row.get("rate", "")), parsed(row.get("MB/sec", ""))
+    size = parsed(row.get("bytes/io", ""))
+    mean = parsed(row.get(f"{way}_resp", "") if share < 1 else "")
+    mean = parsed(row.get("resp", "")) if mean is None else mean
+    high = parsed(row.get(f"{way}_max", "") if share < 1 else row.get("resp_max", ""))
+    known = rate is not None and size is not None and seconds is not None
+    return Figures(
+        operation=way,
+        bytes=round((rate or 0.0) * (size or 0.0) * (seconds or 0.0) * share) if known else None,
+        seconds=seconds,
+        rate_per_s=None if rate is None else rate * share,
+        bw_bytes_per_s=None if speed is None else speed * MIB * share,
+        lat_mean_ns=None if mean is None else mean * NS_PER_MS,
+        lat_max_ns=None if high is None else high * NS_PER_MS,
+        printed=tuple(
+            (name, clean(row[name]))
+            for name in ("rate", "MB/sec", "bytes/io", "read%", "resp", "resp_max")
+            if name in row
+        ),
+    )
+
+
+def _vdbench_seconds(
+    intervals: Sequence[tuple[float, Mapping[str, str]]], ways: Sequence[str], step: float
+) -> Iterator[Second]:
+    for number, (_, row) in enumerate(intervals, start=1):
+        rate = parsed(row.get("rate", "")) or 0.0
+        read = (parsed(row.get("read%", "")) or 0.0) / PERCENT
+        waited = (parsed(row.get("resp", "")) or 0.0) * NS_PER_MS
+        size = parsed(row.get("bytes/io", "")) or 0.0
+        for way in ways:
+            count = round(rate * step * (read if way == "read" else 1 - read))
+            end, span = round(number * step * NS_PER_S), round(step * NS_PER_S)
+            yield Second(way, end, span, count, round(count * size), waited * count)
+
+
+class DiskspdImporter:
+    """Every time span of diskspd's XML."""
+
+    tool: Final = "diskspd"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By its first element."""
+        return b"<Results>" in file.head and b"<Tool>" in file.head
+
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+        """The spans. ForeignFault where there is no whole document."""
+        del folder
+        try:
+            result = diskspd.parse(file.content)
+        except EngineError as error:
+            raise ForeignFault(f"{error.happened}") from None
+        if not result.spans:
+            said = result.faults[0].happened if result.faults else "there is no time span."
+            raise ForeignFault(clean(said, SENTENCE))
+        return [
+            _span(file, result, number, span) for number, span in enumerate(result.spans, start=1)
+        ]
+
+
+def _span(
+    file: ForeignFile, result: diskspd.DiskspdResult, number: int, span: diskspd.Span
+) -> Found:
+    asked = result.asked[number - 1] if number <= len(result.asked) else None
+    target = asked.targets[0] if asked and asked.targets else None
+    figures = tuple(
+        one
+        for one in (_span_figures("read", span), _span_figures("write", span))
+        if one.count or one.bytes
+    )
+    caches = re.findall(r"<DisableOSCache>(\w+)</DisableOSCache>", file.text)
+    flight = None
+    if asked and asked.targets and all(one.outstanding for one in asked.targets):
+        flight = sum(
+            (one.outstanding or 0) * (one.threads or span.threads) for one in asked.targets
+        )
+    block = target.block_bytes if target else None
+    pattern = "" if target is None else "random" if target.is_random else "sequential"
+    settings = {
+        "block": block,
+        "writes %": target.write_percent if target else None,
+        "threads": span.threads,
+        "outstanding": target.outstanding if target else None,
+        "pattern": pattern,
+    }
+    details = ImportedRun(
+        tool="diskspd",
+        version=clean(result.version),
+        files=(file.name,),
+        buffered="false" in caches if caches else None,
+        ramp_s=float(asked.warmup_s) if asked and asked.warmup_s else None,
+        asked_s=float(asked.duration_s) if asked and asked.duration_s else None,
+    )
+    host = ImportedHost(
+        f"{file.name}: span {number}",
+        figures or (Figures("read", count=0),),
+        errors=tuple(clean(one.happened) for one in result.faults),
+        step_ns=NS_PER_US,
+    )
+    return Found(
+        name=f"{file.path.stem} span {number}" if len(result.spans) > 1 else file.path.stem,
+        details=details,
+        clients=(Client(clean(result.computer) or "client", host, runtime_s=span.seconds),),
+        settings=tuple((name, clean(str(value))) for name, value in settings.items() if value),
+        in_flight=flight,
+        headline=_headline(block),
+    )
+
+
+def _span_figures(way: str, span: diskspd.Span) -> Figures:
+    read = way == "read"
+    count = sum(one.read_ios if read else one.write_ios for one in span.work)
+    moved = sum(one.read_bytes if read else one.write_bytes for one in span.work)
+    told = span.latency
+    mean = None if told is None else told.mean_read_ms if read else told.mean_write_ms
+    rows = [
+        (float(row.percent), value * NS_PER_MS)
+        for row in (told.rows if told else ())
+        if (value := row.read_ms if read else row.write_ms) is not None
+    ]
+    ends = dict(rows)
+    return Figures(
+        operation=way,
+        count=count,
+        bytes=moved,
+        seconds=span.seconds,
+        rate_per_s=span.read_iops if read else span.write_iops,
+        bw_bytes_per_s=span.read_bytes_per_s if read else span.write_bytes_per_s,
+        lat_min_ns=ends.get(0.0),
+        lat_mean_ns=None if mean is None else mean * NS_PER_MS,
+        lat_max_ns=ends.get(float(PERCENT)),
+        percentiles=tuple((at, value) for at, value in rows if 0 < at < PERCENT),
+        printed=(("IOs", f"{count}"), ("bytes", f"{moved}"), ("mean (ms)", f"{mean}")),
+    )

@@ -1,0 +1,321 @@
+"""Output of db_bench with its report file, and of YCSB with its latency logs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from iolab.core.histogram import bin_of_ns
+from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, clean, parsed
+from iolab.importers.model import Bins, Client, Figures, Found, ImportedHost, ImportedRun, Second
+from iolab.loads.keyvalue import db_bench_output, ycsb_output
+from iolab.loads.keyvalue.hdr_log import YCSB_NAMES, HdrLog, read_hdr_log
+
+NS_PER_US: Final = 1000
+NS_PER_S: Final = 1_000_000_000
+
+ALL: Final = "all"
+"""The name under which a tool tells of all operations together."""
+
+_RESULT: Final = re.compile(rb"^\w[\w\[\]-]* *: +[\d.]+ micros/op", re.MULTILINE)
+_NAMED: Final = re.compile(r"^(\w[\w\[\]-]*) *: +[\d.]+ micros/op")
+_BLOCK: Final = re.compile(r"^Microseconds per (\w+):")
+_AVERAGE: Final = re.compile(r"^Count: (\d+) Average: ([\d.]+)\s+StdDev: ([\d.]+)")
+_EXTREMES: Final = re.compile(r"^Min: ([\d.]+)\s+Median: ([\d.]+)\s+Max: ([\d.]+)")
+_PERCENTILE: Final = re.compile(r"P([\d.]+): ([\d.]+)")
+_REPORT: Final = b"secs_elapsed,interval_qps"
+
+
+class DbBenchImporter:
+    """Every benchmark of the command line is a run."""
+
+    tool: Final = "db_bench"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By the line of a result."""
+        return b"DB path: [" in file.content or _RESULT.search(file.content) is not None
+
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+        """The results, with the report of the same name beside them."""
+        stem = re.escape(file.path.stem)
+        beside = folder.beside(file, re.compile(rf"{stem}\.err"))
+        heard = b"".join(folder.use(one).content for one in beside)
+        output = db_bench_output.parse(file.content, heard or file.content)
+        if not output.results:
+            said = f": {clean(output.said[0], SENTENCE)}" if output.said else ""
+            raise ForeignFault(f"db_bench printed no result{said}.")
+        reports = [
+            one
+            for one in folder.beside(file, re.compile(rf"{stem}.*\.csv"))
+            if one.head.startswith(_REPORT)
+        ]
+        seconds: tuple[Second, ...] = ()
+        if len(output.results) == 1 and reports:
+            seconds = tuple(_report_seconds(folder.use(reports[0])))
+        histograms = _histograms(file)
+        return [
+            _bench(file, output, one, histograms.get(one.benchmark, {}), seconds)
+            for one in output.results
+        ]
+
+
+def _bench(
+    file: ForeignFile,
+    output: db_bench_output.DbBenchOutput,
+    result: db_bench_output.Result,
+    histograms: Mapping[str, Figures],
+    seconds: tuple[Second, ...],
+) -> Found:
+    line = ("ops/sec", f"{result.ops_per_s}"), ("micros/op", f"{result.mean_us}")
+    first = next(iter(histograms.values()), Figures(f"key_{ALL}"))
+    operation = first.operation if len(histograms) == 1 else f"key_{ALL}"
+    own = first if len(histograms) == 1 else Figures(operation)
+    figures = Figures(
+        operation=operation,
+        count=result.operations,
+        seconds=result.seconds,
+        rate_per_s=float(result.ops_per_s),
+        lat_min_ns=own.lat_min_ns,
+        lat_mean_ns=result.mean_us * NS_PER_US,
+        lat_max_ns=own.lat_max_ns,
+        percentiles=own.percentiles,
+        printed=(*line, *own.printed),
+    )
+    header = output.header
+    each = (header.key_bytes or 0) + (header.value_bytes or 0)
+    told: dict[str, int | str | None] = {
+        "keys": header.keys,
+        "key size": header.key_bytes,
+        "value size": header.value_bytes,
+        "compression": header.compression,
+        "build": header.build.value if header.build else None,
+    }
+    details = ImportedRun(
+        tool="db_bench",
+        version=clean(output.version),
+        files=(file.name,),
+        data_bytes=header.keys * each if header.keys and each else None,
+    )
+    host = ImportedHost(
+        f"{file.name}: {clean(result.benchmark)}",
+        (figures,),
+        errors=tuple(clean(one, SENTENCE) for one in (*output.said, *output.faults)),
+        step_ns=NS_PER_US,
+    )
+    return Found(
+        name=clean(result.benchmark),
+        details=details,
+        clients=(
+            Client(
+                "db_bench",
+                host,
+                seconds=tuple(_named(operation, one) for one in seconds),
+                runtime_s=result.seconds,
+            ),
+        ),
+        settings=tuple((name, clean(str(value))) for name, value in told.items() if value),
+        axis=tuple(
+            (name.replace(" ", "_"), value)
+            for name in ("keys", "value size")
+            if (value := told[name]) is not None
+        ),
+        headline="ops_per_s",
+    )
+
+
+def _named(operation: str, one: Second) -> Second:
+    return Second(operation, one.end_ns, one.span_ns, one.count, one.bytes)
+
+
+def _report_seconds(file: ForeignFile) -> Iterator[Second]:
+    """The rate in each interval of the report file."""
+    before = 0.0
+    for line in file.lines[1:]:
+        cells = [parsed(cell) for cell in line.split(",")]
+        if len(cells) != 2 or None in cells:
+            continue
+        at, rate = (cell or 0.0 for cell in cells)
+        if at > before:
+            span = at - before
+            yield Second(ALL, round(at * NS_PER_S), round(span * NS_PER_S), round(rate * span), 0)
+            before = at
+
+
+def _histograms(file: ForeignFile) -> dict[str, dict[str, Figures]]:
+    """Latencies by benchmark and operation, as they are printed."""
+    found: dict[str, dict[str, Figures]] = {}
+    benchmark, word, mean, low, high = "", "", 0.0, 0.0, 0.0
+    for line in file.lines:
+        if named := _NAMED.match(line):
+            benchmark, word = named[1], ""
+        elif block := _BLOCK.match(line):
+            word = re.sub(r"[^a-z]", "", block[1].lower()) or ALL
+        elif word and (average := _AVERAGE.match(line)):
+            mean = parsed(average[2]) or 0.0
+        elif word and (extremes := _EXTREMES.match(line)):
+            low, high = parsed(extremes[1]) or 0.0, parsed(extremes[3]) or 0.0
+        elif word and line.startswith("Percentiles:"):
+            pairs = [(parsed(at), parsed(value)) for at, value in _PERCENTILE.findall(line)]
+            told = [(at, value) for at, value in pairs if at is not None and value is not None]
+            found.setdefault(benchmark, {})[word] = Figures(
+                f"key_{word}",
+                lat_min_ns=low * NS_PER_US,
+                lat_mean_ns=mean * NS_PER_US,
+                lat_max_ns=high * NS_PER_US,
+                percentiles=tuple((at, value * NS_PER_US) for at, value in told),
+                printed=tuple((f"P{at:g} (us)", f"{value}") for at, value in told),
+            )
+            word = ""
+    return found
+
+
+_LINE: Final = re.compile(r"^\[([A-Z][A-Z-]*)\], ([^,]+), (\S+)$")
+_AT: Final = re.compile(r"([\d.]+?)(?:th|st|nd|rd)?PercentileLatency\(us\)")
+
+
+class YcsbImporter:
+    """A run with each of its operations; what failed is no operation that was done."""
+
+    tool: Final = "ycsb"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By the summary."""
+        return b"[OVERALL], RunTime(ms)," in file.content
+
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+        """The summary, with standard error and latency logs of the same name beside it."""
+        stem = re.escape(file.path.stem)
+        heard = folder.beside(file, re.compile(rf"{stem}\.err"))
+        errors = b"".join(folder.use(one).content for one in heard)
+        output = ycsb_output.parse(file.content, errors or file.content)
+        sections: dict[str, dict[str, str]] = {}
+        for line in file.lines:
+            if found := _LINE.match(line.strip()):
+                sections.setdefault(found[1], {})[found[2].strip()] = found[3]
+        runtime = parsed(sections.get("OVERALL", {}).get("RunTime(ms)", ""))
+        seconds = None if runtime is None else runtime / 1000
+        figures = tuple(
+            _operation(name, told, sections, seconds)
+            for name, told in sections.items()
+            if name in YCSB_NAMES and not name.startswith("Intended")
+        )
+        logs = dict(self._logs(file, folder, sections))
+        claimed = Figures(
+            ALL,
+            seconds=seconds,
+            rate_per_s=parsed(sections.get("OVERALL", {}).get("Throughput(ops/sec)", "")),
+        )
+        command = next((one for one in file.lines if one.startswith("Command line:")), "")
+        threads = re.search(r"-threads (\d+)", command)
+        target = re.search(r"-target (\d+)", command)
+        details = ImportedRun(
+            tool="ycsb",
+            version=clean(output.version),
+            files=(file.name,),
+            claimed=(claimed,),
+            paced=target is not None,
+        )
+        host = ImportedHost(
+            f"{file.name}: [OVERALL]",
+            figures,
+            errors=tuple(clean(one, SENTENCE) for one in output.said),
+            step_ns=NS_PER_US,
+        )
+        client = Client(
+            "ycsb",
+            host,
+            bins={name: _bins(log) for name, log in logs.items()},
+            seconds=tuple(_log_seconds(logs)),
+            runtime_s=seconds,
+        )
+        settings = re.findall(r"-p (\S+)=(\S+)", command)
+        return [
+            Found(
+                name=file.path.stem,
+                details=details,
+                clients=(client,),
+                settings=tuple((clean(key), clean(value)) for key, value in settings),
+                in_flight=int(threads[1]) if threads else None,
+                headline="ops_per_s",
+            )
+        ]
+
+    def _logs(
+        self, file: ForeignFile, folder: Folder, sections: Mapping[str, Mapping[str, str]]
+    ) -> Iterator[tuple[str, HdrLog]]:
+        """The logs of the operations, each used whether or not it can be read."""
+        for name in sections:
+            pattern = re.compile(rf"{re.escape(file.path.stem)}[._-]?{re.escape(name)}\.hdr")
+            for one in folder.beside(file, pattern):
+                log = read_hdr_log(folder.use(one).content)
+                if name in YCSB_NAMES and not name.startswith("Intended"):
+                    if log.faults:
+                        raise ForeignFault(f"{one.name}: {clean(log.faults[0])}.")
+                    yield _key(name), log
+        for one in folder.beside(file, re.compile(rf"{re.escape(file.path.stem)}[._-].*\.hdr")):
+            folder.use(one)
+
+
+def _key(name: str) -> str:
+    return f"key_{name.lower().replace('-', '_')}"
+
+
+def _operation(
+    name: str,
+    told: Mapping[str, str],
+    sections: Mapping[str, Mapping[str, str]],
+    seconds: float | None,
+) -> Figures:
+    count = round(parsed(told.get("Operations", "")) or 0)
+    failed = sum(
+        round(parsed(value) or 0)
+        for what, value in told.items()
+        if what.startswith("Return=") and what != "Return=OK"
+    )
+    timed = round(parsed(sections.get(f"{name}-FAILED", {}).get("Operations", "")) or 0)
+    ok = round(parsed(told.get("Return=OK", "")) or 0) if "Return=OK" in told else count
+    latencies = {what: parsed(value) for what, value in told.items() if "Latency(us)" in what}
+    ranks = [
+        (float(at[1]), value * NS_PER_US)
+        for what, value in latencies.items()
+        if value is not None and (at := _AT.fullmatch(what))
+    ]
+    return Figures(
+        operation=_key(name),
+        count=count,
+        seconds=seconds,
+        rate_per_s=count / seconds if seconds else None,
+        lat_min_ns=_ns(latencies.get("MinLatency(us)")),
+        lat_mean_ns=_ns(latencies.get("AverageLatency(us)")),
+        lat_max_ns=_ns(latencies.get("MaxLatency(us)")),
+        percentiles=tuple(sorted(ranks)),
+        failed=max(failed, timed, count - ok),
+        weight=-1 if name == "READ-MODIFY-WRITE" else 1,
+        printed=tuple((clean(what), clean(value)) for what, value in told.items()),
+    )
+
+
+def _ns(microseconds: float | None) -> float | None:
+    return None if microseconds is None else microseconds * NS_PER_US
+
+
+def _bins(log: HdrLog) -> Bins:
+    found: dict[int, int] = {}
+    for one in log.intervals:
+        for place, count in zip(bin_of_ns(one.values_ns), one.counts, strict=True):
+            found[int(place)] = found.get(int(place), 0) + int(count)
+    return found
+
+
+def _log_seconds(logs: Mapping[str, HdrLog]) -> Iterator[Second]:
+    """The intervals of all logs, which share one clock."""
+    starts = [one.start_real_ns for log in logs.values() for one in log.intervals]
+    for operation, log in logs.items():
+        for one in log.intervals:
+            waited = float(np.dot(one.values_ns.astype(np.float64), one.counts))
+            end = one.end_real_ns - min(starts)
+            if one.span_ns > 0:
+                yield Second(operation, end, one.span_ns, one.total, 0, waited)
