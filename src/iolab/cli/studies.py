@@ -25,6 +25,7 @@ from iolab.core.toml import read_regular
 from iolab.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
+    from iolab.importers.job_files import Draft
     from iolab.published.audit.document import Published
 
 _SUFFIX: Final = ".toml"
@@ -182,6 +183,15 @@ def init(
         "study.toml"
     ),
     *,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="JOB",
+            help="Do what a job file of fio's, a report of fio's or a file of vdbench's does.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a commented study to begin with."""
@@ -195,12 +205,34 @@ def init(
             f"{shown(str(file))} does not end in .toml, as a study's file does.",
             f"Write {shown(str(file) + '.toml')}.",
         )
-    write_new(file, study_template(file.stem))
+    text = study_template(file.stem)
+    draft = None if source is None else _draft(file.stem, source)
+    write_new(file, text if draft is None else draft.text)
+    notes = [] if draft is None else [str(note) for note in draft.notes]
     if as_json:
-        result_json({"format": 1, "written": str(file)})
+        document = {"format": 1, "written": str(file)}
+        result_json(document if draft is None else {**document, "notes": notes})
         return
+    for note in notes:
+        say(note)
     result(str(file))
     say(f"Next: change it, then 'iolab check {file}' and 'iolab plan {file} --path DIR'.")
+
+
+def _draft(study_id: str, source: Path) -> Draft:
+    """The study of a job file; UsageError where it cannot be read or is none."""
+    from iolab.importers.files import FILE_BYTES_MOST
+    from iolab.importers.job_files import draft_of
+    from iolab.study.wording import shown
+
+    try:
+        content = read_regular(source, FILE_BYTES_MOST)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(
+            f"{shown(str(source))} cannot be read: {why}.", "Name a job file."
+        ) from error
+    return draft_of(study_id, source.name, content.decode("utf-8", "replace"))
 
 
 def check(
