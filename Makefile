@@ -83,6 +83,7 @@ all-packages: test-packages
 	    "/usr/sbin/slurmctld:slurmctld:for the tests with a Slurm cluster" \
 	    "/usr/sbin/slurmd:slurmd:for the tests with a Slurm cluster" \
 	    "srun:slurm-client:for the tests with a Slurm cluster" \
+	    "prometheus:prometheus:for the tests of metrics" \
 	    "mpiexec.mpich:mpich:for the tests of mdtest under MPICH" \
 	    "mpiexec.openmpi:openmpi-bin:for the tests of mdtest under Open MPI" \
 	    "mvn:maven:for the tests of YCSB and Cassandra" \

@@ -14,23 +14,21 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 
-import iolab.cli.load_kinds  # noqa: F401 - a session may hold parts of every kind
 from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.resume_marks import shown_of
+from iolab.cli.kinds import REPORTED
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram, of_sparse
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
-from iolab.core.samples import Direction, Floats, Ints, Names, ServiceTime, Whole
+from iolab.core.samples import Floats, Ints, Names, Whole
 from iolab.core.study import Study
 from iolab.errors import IolabError, UsageError
 from iolab.hosts.rates import derive
-from iolab.loads.keyvalue.workload import KeyOperation
-from iolab.loads.metadata.workload import Operation
 from iolab.report.results import point_columns, result_columns
 from iolab.report.table import Value
 from iolab.store.reader import SessionReader
@@ -56,12 +54,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-_OPERATIONS: Final = {
-    **{int(one): one.name.lower() for one in (*Direction, *Operation, *KeyOperation)},
-    **{int(one): f"service_{one.name.lower()}" for one in ServiceTime},
-}
-"""What the numbers of a stored table's rows are called, as in the keys of metrics."""
 
 
 class _Frames:
@@ -175,7 +167,10 @@ class Bins(_Table):
 
         Bins are merged, percentiles never averaged. None where nothing was counted.
         """
-        again = [one.startswith(("service_", "intended_")) for one in self.operation]
+        again = [
+            one.startswith("intended_") or one.endswith("_from_submission")
+            for one in self.operation
+        ]
         of_it = ~np.array(again, dtype=bool) if operation is None else self.operation == operation
         bins = np.searchsorted(LOWER_NS, self.lower_ns[of_it])
         return Histogram(of_sparse(bins, self.count[of_it])).percentile_ns(percent)
@@ -213,6 +208,7 @@ class Run:
     metrics: Mapping[str, Metric]
     verdict: Verdict
     _reader: SessionReader = field(repr=False, compare=False)
+    _result: Result = field(repr=False, compare=False)
 
     @cached_property
     def intervals(self) -> Intervals:
@@ -223,7 +219,7 @@ class Run:
             seq=table.seq,
             end_real_ns=table.end_real_ns,
             span_ns=table.span_ns,
-            operation=_named(table.direction),
+            operation=self._named(table.direction),
             count=table.ios,
             bytes=table.bytes,
             lat_sum_ns=table.lat_sum_ns,
@@ -236,7 +232,7 @@ class Run:
         return Bins(
             host=self._hosts[table.host],
             seq=table.seq,
-            operation=_named(table.direction),
+            operation=self._named(table.direction),
             lower_ns=LOWER_NS[table.bin],
             upper_ns=UPPER_NS[table.bin],
             count=table.count,
@@ -262,18 +258,17 @@ class Run:
             value=_joined([one.value for one in series], np.float64),
         )
 
+    def _named(self, numbers: Whole) -> Names:
+        """The operations of a stored column by their names."""
+        seen, places = np.unique(numbers, return_inverse=True)
+        words = [REPORTED.operation_key(self._result, int(number)) for number in seen]
+        return np.array([*words, None], dtype=np.object_)[places]
+
     @cached_property
     def _hosts(self) -> Names:
         """What the tables' host columns index."""
         names = self._reader.manifest(self.digest, self.repeat).host_names
         return np.array([*names, None], dtype=np.object_)[:-1]
-
-
-def _named(numbers: Whole) -> Names:
-    """The operations of a stored column by their names."""
-    seen, places = np.unique(numbers, return_inverse=True)
-    words = [_OPERATIONS.get(int(number), str(number)) for number in seen]
-    return np.array([*words, None], dtype=np.object_)[places]
 
 
 def _joined(parts: Sequence[Any], kind: type) -> Any:  # noqa: ANN401 - an array of that type
@@ -358,6 +353,7 @@ class Session:
             metrics=result.metrics,
             verdict=result.verdict,
             _reader=self._reader,
+            _result=result,
         )
 
 

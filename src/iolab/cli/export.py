@@ -14,6 +14,8 @@ from iolab.cli.options import SessionDirectory
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from iolab.core.metric import Result
+    from iolab.core.study import Study
     from iolab.report.table import Value
     from iolab.store.reader import SessionReader
 
@@ -25,6 +27,7 @@ class Format(StrEnum):
     JSON = "json"
     PARQUET = "parquet"
     MARKDOWN = "markdown"
+    OPENMETRICS = "openmetrics"
 
 
 class Rows(StrEnum):
@@ -164,8 +167,25 @@ def _text(reader: SessionReader, kind: Format) -> str:
     study, results = shown_of(reader)
     if kind is Format.MARKDOWN:
         return session_markdown(REPORTED, study, results)
+    if kind is Format.OPENMETRICS:
+        return _openmetrics(reader, study, results)
     document = session_document(REPORTED, study, results, damaged=reader.damaged())
     return json.dumps(document, indent=2) + "\n"
+
+
+def _openmetrics(reader: SessionReader, study: Study, results: Sequence[Result]) -> str:
+    """Every run with its times, to fill a database with."""
+    from iolab.analysis.points import summarise
+    from iolab.cli.kinds import REPORTED
+    from iolab.report.openmetrics import Counts, document, session_samples
+    from iolab.serve.metrics import NOTHING, read_counts
+
+    runs = [(one, read_counts(reader, one, timed=True) or NOTHING) for one in results]
+    points = summarise(results, study)
+    counts = Counts(runs, timed=True)
+    planned = len(reader.plan.runs)
+    session = session_samples(reader.session, planned, points, counts, REPORTED.operation_key)
+    return document([session])
 
 
 def _column(name: str, values: Sequence[str | float | None]) -> npt.NDArray[Any]:

@@ -288,6 +288,11 @@ class Kinds:
         """What results are judged by."""
         return self.make_analyses()
 
+    def operation_key(self, result: Result, number: int) -> str:
+        """What other programs call that number of a result's tables: `file_create`."""
+        word = self.of(result).operation_word(number)
+        return word.replace("-", "_").replace(" ", "_")
+
     def of(self, result: Result) -> LoadReport:
         """The kind of load that a result is of."""
         return self._report(self._registered(result.load))

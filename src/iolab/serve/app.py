@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 from urllib.parse import urlencode
 
@@ -28,7 +29,9 @@ from iolab.analysis.comparison_sides import Side, read_side
 from iolab.analysis.points import summarise
 from iolab.errors import IolabError, UsageError
 from iolab.report.kinds import Kinds
+from iolab.report.openmetrics import CONTENT_TYPE
 from iolab.report.results import session_document
+from iolab.serve.metrics import Monitor
 from iolab.serve.pages import (
     HTML,
     Choice,
@@ -52,7 +55,7 @@ _TEXT_MAX: Final = 256
 """Characters of a value in an address; a configuration's id is shorter."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shop:
     """What the pages stand on, and how they call the directory that is served."""
 
@@ -60,6 +63,11 @@ class Shop:
     reports: Reports
     root: str
     kinds: Kinds
+
+    @cached_property
+    def monitor(self) -> Monitor:
+        """What monitoring systems are told."""
+        return Monitor(self.library, self.kinds.operation_key)
 
 
 def make_app(shop: Shop, terms: Terms, tell: Callable[[str], None]) -> App:
@@ -73,6 +81,7 @@ def make_app(shop: Shop, terms: Terms, tell: Callable[[str], None]) -> App:
     routes = [
         _route("/", shop, _list),
         _route("/compare", shop, _compare),
+        _route("/metrics", shop, _metrics),
         _route("/sessions/{id}", shop, _report),
         _route("/sessions/{id}/live", shop, _live),
         _route("/sessions/{id}/report.html", shop, _download),
@@ -111,6 +120,12 @@ def _route(path: str, shop: Shop, view: View) -> Route:
 async def _list(shop: Shop, _: Request) -> Response:
     listing = await asyncio.to_thread(shop.library.listing)
     return _shown(list_page(listing, shop.root, __version__))
+
+
+async def _metrics(shop: Shop, request: Request) -> Response:
+    """What Prometheus scrapes; with a token it is asked as everything else is."""
+    body = await asyncio.to_thread(lambda: shop.monitor.text().encode())
+    return await _packed(Page(body, {"content-type": CONTENT_TYPE}), request)
 
 
 async def _report(shop: Shop, request: Request) -> Response:

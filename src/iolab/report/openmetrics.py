@@ -1,0 +1,437 @@
+"""A session as metrics in the OpenMetrics text format, named by Prometheus' conventions.
+
+Counters and the histogram add up over the runs of a point, so that `rate` and `histogram_quantile`
+work on them; published values with their intervals are gauges. Without times it is what a scrape
+sees now; with times what scrapes every `STEP_S` would have seen, for a database to be filled with.
+docs/reference/openmetrics.md lists the metrics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from iolab.analysis.points import PointKey, PointSummary
+from iolab.core.events import SessionStatus
+from iolab.core.histogram import UPPER_NS
+from iolab.core.metric import Metric, Result
+from iolab.core.metric_spec import MetricSpec, spec_of
+from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable, Ints
+from iolab.hosts.counters import blocks
+from iolab.report.numbers import axis_label, clean
+from iolab.store.documents import Session
+
+CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+STEP_S: Final = 5.0
+"""Between two moments of an export: three of a usual scrape's."""
+
+NS_PER_S: Final = 1_000_000_000
+
+_FIRST_OCTAVE, _LAST_OCTAVE = 12, 34
+_EDGES_NS: Final = tuple(
+    (1 << octave) * half // 2 for octave in range(_FIRST_OCTAVE, _LAST_OCTAVE) for half in (2, 3)
+)
+"""Upper ends of the buckets, 4 us to 13 s: edges of iolab's own bins, so that none is split."""
+
+_BUCKET_OF_BIN: Final = np.searchsorted(np.array(_EDGES_NS), UPPER_NS, side="left")
+
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """One metric: what it is called without suffix, its type, unit, and a sentence."""
+
+    name: str
+    kind: str
+    unit: str
+    help: str
+
+
+SESSION_INFO: Final = _Family("iolab_session", "info", "", "What a session measures.")
+STATUS: Final = _Family("iolab_session_status", "gauge", "", "1 for how a session stands.")
+PLANNED: Final = _Family("iolab_session_planned_runs", "gauge", "", "Runs of the plan.")
+RUNS: Final = _Family("iolab_session_runs", "counter", "", "Committed runs by end and verdict.")
+OBJECTIONS: Final = _Family("iolab_check_objections", "gauge", "", "Runs that a check objects to.")
+OPERATIONS: Final = _Family("iolab_operations", "counter", "", "Operations completed.")
+BYTES: Final = _Family("iolab_bytes", "counter", "bytes", "Bytes read or written.")
+LATENCY: Final = _Family(
+    "iolab_latency_seconds", "histogram", "seconds", "Latencies of operations, warm-up included."
+)
+RATE: Final = _Family(
+    "iolab_point_operations_per_second", "gauge", "", "Published rate, and its 95 % interval."
+)
+BANDWIDTH: Final = _Family(
+    "iolab_point_bytes_per_second", "gauge", "", "Published bandwidth, and its 95 % interval."
+)
+POINT_LATENCY: Final = _Family(
+    "iolab_point_latency_seconds", "gauge", "seconds", "Published latency, and its 95 % interval."
+)
+VERDICT: Final = _Family("iolab_point_verdict", "gauge", "", "1 for a point's worst verdict.")
+CPU: Final = _Family(
+    "iolab_host_cpu_seconds", "counter", "seconds", "Time of all cores while load ran."
+)
+DISK_READ: Final = _Family("iolab_host_disk_read_bytes", "counter", "bytes", "Bytes read.")
+DISK_WRITTEN: Final = _Family("iolab_host_disk_written_bytes", "counter", "bytes", "Bytes written.")
+DISK_READS: Final = _Family("iolab_host_disk_reads_completed", "counter", "", "Reads of a device.")
+DISK_WRITES: Final = _Family(
+    "iolab_host_disk_writes_completed", "counter", "", "Writes of a device."
+)
+DISK_BUSY: Final = _Family(
+    "iolab_host_disk_io_time_seconds", "counter", "seconds", "Time with any I/O in flight."
+)
+RECEIVED: Final = _Family("iolab_host_network_receive_bytes", "counter", "bytes", "Bytes received.")
+SENT: Final = _Family("iolab_host_network_transmit_bytes", "counter", "bytes", "Bytes sent.")
+
+_COUNTERS: Final = {
+    ("disk", "read_bytes"): (DISK_READ, 1.0),
+    ("disk", "write_bytes"): (DISK_WRITTEN, 1.0),
+    ("disk", "read_ios"): (DISK_READS, 1.0),
+    ("disk", "write_ios"): (DISK_WRITES, 1.0),
+    ("disk", "busy_time_ns"): (DISK_BUSY, 1e-9),
+    ("nic", "rx_bytes"): (RECEIVED, 1.0),
+    ("nic", "tx_bytes"): (SENT, 1.0),
+}
+_CPU_MODES: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What one operation of one run added up to at each of `times_s` (UTC), from its start.
+
+    `buckets` has a column for each edge and one beyond the last; they add up along a row.
+    """
+
+    times_s: Floats
+    operations: Ints
+    bytes: Ints
+    lat_sum_s: Floats
+    buckets: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class HostCounter:
+    """A counter of a host's kernel at those times."""
+
+    family: _Family
+    labels: Labels
+    times_s: Floats
+    values: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """All that one run's tables tell as counters."""
+
+    operations: Mapping[int, Counted]
+    hosts: tuple[HostCounter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The runs' counters; `timed` says whether every moment is told, or the last one alone."""
+
+    runs: Sequence[tuple[Result, RunCounts]]
+    timed: bool
+
+
+@dataclass(slots=True)
+class _Samples:
+    """Lines by family, each labelled metric's together."""
+
+    session: Labels
+    found: dict[_Family, list[str]] = field(default_factory=dict)
+
+    def add(
+        self,
+        family: _Family,
+        labels: Labels,
+        value: float,
+        at_s: float | None = None,
+        end: str = "",
+    ) -> None:
+        suffix = end or {"counter": "_total", "info": "_info"}.get(family.kind, "")
+        every = ",".join(f'{name}="{_escaped(text)}"' for name, text in (*self.session, *labels))
+        moment = "" if at_s is None else f" {at_s:.3f}"
+        line = f"{family.name}{suffix}{{{every}}} {_number(value)}{moment}"
+        self.found.setdefault(family, []).append(line)
+
+
+def run_counts(
+    intervals: IntervalTable,
+    bins: BinTable,
+    counters: CounterTable,
+    host_names: Sequence[str],
+    *,
+    timed: bool,
+) -> RunCounts:
+    """One run as counters, at its start and every `STEP_S` of it, or at its end alone."""
+    operations = {}
+    if len(intervals):
+        began = int((intervals.end_real_ns - intervals.span_ns).min())
+        ended = int(intervals.end_real_ns.max())
+        length = STEP_S * NS_PER_S if timed else float(ended - began)
+        steps = max(math.ceil((ended - began) / length), 1)
+        first = 0 if timed else 1
+        row = _steps(intervals.end_real_ns, began, length, steps) + 1 - first
+        moments = np.arange(first, steps + 1) * length
+        times = (began + np.minimum(moments, ended - began)) / NS_PER_S
+        of_interval = _rows_of_bins(intervals, bins, row)
+        for number in np.unique(intervals.direction).tolist():
+            operations[number] = _counted(intervals, bins, (row, of_interval), number, times)
+    return RunCounts(operations, tuple(_host_counters(counters, host_names, timed=timed)))
+
+
+def _steps(ends_ns: Ints, began: int, length: float, steps: int) -> Ints:
+    """In which step each interval ended."""
+    which = np.ceil((ends_ns - began) / length).astype(np.int64) - 1
+    return np.clip(which, 0, steps - 1)
+
+
+def _rows_of_bins(intervals: IntervalTable, bins: BinTable, row: Ints) -> Ints:
+    """The step of each row of bins: that of the interval with its host and number."""
+    width = int(max(intervals.seq.max(), bins.seq.max() if len(bins) else 0)) + 1
+    keys = intervals.host * width + intervals.seq
+    order = np.argsort(keys, kind="stable")
+    wanted = bins.host.astype(np.int64) * width + bins.seq.astype(np.int64)
+    found = np.searchsorted(keys[order], wanted)
+    return row[order][np.minimum(found, order.size - 1)]
+
+
+def _counted(
+    intervals: IntervalTable,
+    bins: BinTable,
+    rows: tuple[Ints, Ints],
+    number: int,
+    times: Floats,
+) -> Counted:
+    mine, binned = intervals.direction == number, bins.direction == number
+
+    def summed(values: Any) -> Any:  # noqa: ANN401 - an array of the values' type
+        total = np.zeros(times.size, dtype=values.dtype)
+        np.add.at(total, rows[0][mine], values)
+        return np.cumsum(total)
+
+    buckets = np.zeros((times.size, len(_EDGES_NS) + 1), dtype=np.int64)
+    places = _BUCKET_OF_BIN[bins.bin[binned]]
+    np.add.at(buckets, (rows[1][binned], places), bins.count[binned].astype(np.int64))
+    return Counted(
+        times_s=times,
+        operations=summed(intervals.ios[mine]),
+        bytes=summed(intervals.bytes[mine]),
+        lat_sum_s=summed(intervals.lat_sum_ns[mine] / NS_PER_S),
+        buckets=np.cumsum(np.cumsum(buckets, axis=0), axis=1),
+    )
+
+
+def _host_counters(
+    counters: CounterTable, host_names: Sequence[str], *, timed: bool
+) -> Iterator[HostCounter]:
+    for block in blocks(counters, {"cpu": None, "disk": None, "nic": None}):
+        host = ("host", host_names[block.host])
+        times = block.real_ns / NS_PER_S
+        kept = _every_step(times) if timed else np.array([times.size - 1])
+        if block.scope == "cpu":
+            for mode in _CPU_MODES:
+                cells = block.cells(f"{mode}_ns")
+                if cells.seen.any():
+                    values = cells.values.sum(axis=0)[kept] / NS_PER_S
+                    yield HostCounter(CPU, (host, ("mode", mode)), times[kept], values)
+            continue
+        for (scope, metric), (family, factor) in _COUNTERS.items():
+            if scope != block.scope:
+                continue
+            cells = block.cells(metric)
+            for place, name in enumerate(block.names):
+                seen = kept[cells.seen[place][kept]]
+                if seen.size:
+                    values = cells.values[place][seen] * factor
+                    yield HostCounter(family, (host, ("device", name)), times[seen], values)
+
+
+def _every_step(times: Floats) -> Ints:
+    """Samples of which each is a step after the one before; the last one always."""
+    step = np.floor((times - times[0]) / STEP_S)
+    last = np.append(np.diff(step) > 0, [True])
+    return np.flatnonzero(last)
+
+
+def document(sessions: Iterable[Mapping[_Family, Sequence[str]]]) -> str:
+    """The samples of several sessions, each family's together, with the end that is required."""
+    families: dict[_Family, list[str]] = {}
+    for samples in sessions:
+        for family, lines in samples.items():
+            families.setdefault(family, []).extend(lines)
+    parts = []
+    for family, lines in sorted(families.items(), key=lambda one: one[0].name):
+        parts.append(f"# TYPE {family.name} {family.kind}")
+        if family.unit:
+            parts.append(f"# UNIT {family.name} {family.unit}")
+        parts.append(f"# HELP {family.name} {family.help}")
+        parts += lines
+    return "\n".join([*parts, "# EOF", ""])
+
+
+def session_samples(
+    session: Session,
+    planned: int,
+    points: Sequence[PointSummary],
+    counts: Counts,
+    name: Callable[[Result, int], str],
+) -> Mapping[_Family, Sequence[str]]:
+    """Every sample of a session by its family. `name` names the numbers of a result's rows."""
+    samples = _Samples((("session", session.id),))
+    results = [result for result, _ in counts.runs]
+    # What has no time of its own stands at the end of an export.
+    ends = [one.times_s[-1] for _, run in counts.runs for one in run.operations.values()]
+    at_s = max(ends, default=session.created_real_ns / NS_PER_S) if counts.timed else None
+    about = (("study", session.study), ("scale", session.scale), ("version", session.iolab_version))
+    samples.add(SESSION_INFO, about, 1, at_s)
+    for status in SessionStatus:
+        samples.add(STATUS, (("status", status.value),), session.status is status, at_s)
+    samples.add(PLANNED, (), planned, at_s)
+    _add_ends(samples, results, at_s)
+    for point in points:
+        _add_point(samples, point, at_s)
+    _add_counts(samples, counts, name)
+    _add_hosts(samples, counts)
+    return samples.found
+
+
+def _add_ends(samples: _Samples, results: Sequence[Result], at_s: float | None) -> None:
+    ended: dict[Labels, int] = {}
+    objected: dict[Labels, int] = {}
+    for one in results:
+        end = (("status", one.status.value), ("verdict", one.verdict.level.value))
+        ended[end] = ended.get(end, 0) + 1
+        for check in one.verdict.objections:
+            said = (("check", check.code), ("level", check.word))
+            objected[said] = objected.get(said, 0) + 1
+    for labels, count in ended.items():
+        samples.add(RUNS, labels, count, at_s)
+    for labels, count in objected.items():
+        samples.add(OBJECTIONS, labels, count, at_s)
+
+
+def _add_point(samples: _Samples, point: PointSummary, at_s: float | None) -> None:
+    labels = _point_labels(point.key)
+    samples.add(VERDICT, (*labels, ("level", point.level.value)), 1, at_s)
+    for key, metric in point.metrics.items():
+        spec = spec_of(key)
+        family, factor, more = _gauge_of(spec)
+        if not spec.over_window:
+            continue
+        named = (*labels, ("operation", spec.operation or "all"), *more)
+        for estimate, value in _estimates(metric):
+            samples.add(family, (*named, ("estimate", estimate)), value * factor, at_s)
+
+
+def _gauge_of(spec: MetricSpec) -> tuple[_Family, float, Labels]:
+    if spec.statistic:
+        return POINT_LATENCY, 1e-9, (("statistic", spec.statistic),)
+    return (BANDWIDTH if spec.unit == "bytes/s" else RATE), 1.0, ()
+
+
+def _estimates(metric: Metric) -> Iterator[tuple[str, float]]:
+    every = (("value", metric.value), ("low", metric.low), ("high", metric.high))
+    for name, value in every:
+        if value is not None and math.isfinite(value):
+            yield name, value
+
+
+def _add_counts(samples: _Samples, counts: Counts, name: Callable[[Result, int], str]) -> None:
+    """Counters of each point and operation, which go on from run to run."""
+    series: dict[Labels, list[Counted]] = {}
+    for result, run in counts.runs:
+        key = PointKey(result.configuration, result.workload, result.axis, result.without)
+        for number, counted in run.operations.items():
+            named = (*_point_labels(key), ("operation", name(result, number)))
+            series.setdefault(named, []).append(counted)
+    for named, runs in series.items():
+        runs.sort(key=lambda one: float(one.times_s[0]))
+        if counts.timed:
+            _add_moments(samples, named, runs)
+        else:
+            _add_sum(samples, named, runs)
+
+
+def _add_sum(samples: _Samples, labels: Labels, runs: Sequence[Counted]) -> None:
+    samples.add(OPERATIONS, labels, sum(int(one.operations[-1]) for one in runs))
+    if moved := sum(int(one.bytes[-1]) for one in runs):
+        samples.add(BYTES, labels, moved)
+    buckets = np.sum([one.buckets[-1] for one in runs], axis=0)
+    seconds = math.fsum(float(one.lat_sum_s[-1]) for one in runs)
+    _add_histogram(samples, labels, buckets, seconds, None)
+
+
+def _add_moments(samples: _Samples, labels: Labels, runs: Sequence[Counted]) -> None:
+    operations, moved, seconds = 0, 0, 0.0
+    buckets = np.zeros(len(_EDGES_NS) + 1, dtype=np.int64)
+    writes = any(int(one.bytes[-1]) for one in runs)
+    for one in runs:
+        for row, at_s in enumerate(one.times_s.tolist()):
+            samples.add(OPERATIONS, labels, operations + int(one.operations[row]), at_s)
+            if writes:
+                samples.add(BYTES, labels, moved + int(one.bytes[row]), at_s)
+            total = buckets + one.buckets[row]
+            _add_histogram(samples, labels, total, seconds + float(one.lat_sum_s[row]), at_s)
+        operations += int(one.operations[-1])
+        moved += int(one.bytes[-1])
+        seconds += float(one.lat_sum_s[-1])
+        buckets = buckets + one.buckets[-1]
+
+
+def _add_histogram(
+    samples: _Samples, labels: Labels, buckets: Ints, seconds: float, at_s: float | None
+) -> None:
+    if not int(buckets[-1]):
+        return  # an engine may count what it does not time
+    for edge, count in zip((*_EDGES_NS, math.inf), buckets.tolist(), strict=True):
+        limit = "+Inf" if math.isinf(edge) else repr(edge / NS_PER_S)
+        samples.add(LATENCY, (*labels, ("le", limit)), count, at_s, "_bucket")
+    samples.add(LATENCY, labels, int(buckets[-1]), at_s, "_count")
+    samples.add(LATENCY, labels, seconds, at_s, "_sum")
+
+
+def _add_hosts(samples: _Samples, counts: Counts) -> None:
+    """Counters of hosts as their kernels have them; without times the newest ones."""
+    series: dict[tuple[_Family, Labels], list[HostCounter]] = {}
+    for _, run in counts.runs:
+        for one in run.hosts:
+            series.setdefault((one.family, one.labels), []).append(one)
+    for (family, labels), parts in series.items():
+        parts.sort(key=lambda one: float(one.times_s[0]))
+        if not counts.timed:
+            samples.add(family, labels, float(parts[-1].values[-1]))
+            continue
+        last_s = -math.inf
+        for part in parts:
+            for at_s, value in zip(part.times_s.tolist(), part.values.tolist(), strict=True):
+                if at_s > last_s:  # a clock that was set back tells nothing new
+                    samples.add(family, labels, value, at_s)
+                    last_s = at_s
+
+
+def _point_labels(key: PointKey) -> Labels:
+    return (
+        ("configuration", key.configuration),
+        ("workload", key.workload),
+        ("point", axis_label(key.axis)),
+    )
+
+
+def _escaped(text: str) -> str:
+    return clean(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    return (
+        str(int(value))
+        if float(value).is_integer() and abs(value) < 1 << 53
+        else repr(float(value))
+    )

@@ -1,0 +1,112 @@
+"""What a monitoring system is told of sessions that run: a page in the OpenMetrics format.
+
+It is asked again and again, so that each run's tables are read once; what there is no time to read
+is left to the next time, which a counter bears: it only grows later.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from threading import Lock
+from typing import Final
+
+from iolab.analysis.points import summarise
+from iolab.core.events import SessionStatus
+from iolab.core.metric import Result
+from iolab.errors import IolabError
+from iolab.report.openmetrics import (
+    Counts,
+    RunCounts,
+    document,
+    run_counts,
+    session_samples,
+)
+from iolab.serve.sessions import Library, Opened, Place
+from iolab.store.reader import SessionReader
+
+NEWEST_S: Final = 3600.0
+"""How long a session that ended is told of, so that its last values are seen by slow scrapes."""
+
+SESSIONS_TOLD_MAX: Final = 16
+"""Sessions that are told of, the newest first: a database takes as many series as it is given."""
+
+READING_S: Final = 4.0
+"""How long a scrape reads tables; it is given up by Prometheus after 10 s."""
+
+_Key = tuple[str, str, int, int]
+"""A run: the id of its session's place, its point's digest, its repeat and attempt."""
+
+
+class Monitor:
+    """The metrics of the sessions of a library, as they stand at each question."""
+
+    def __init__(
+        self,
+        library: Library,
+        name: Callable[[Result, int], str],
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._library = library
+        self._name = name
+        self._now_ns = now_ns
+        self._known: dict[_Key, RunCounts] = {}
+        self._lock = Lock()
+
+    def text(self) -> str:
+        """The page as it is now."""
+        with self._lock:
+            until = time.monotonic() + READING_S
+            seen: dict[_Key, RunCounts] = {}
+            samples = []
+            for opened in self._opened():
+                runs = tuple(self._runs(opened, until, seen))
+                points = summarise(opened.results, opened.study)
+                planned = len(opened.reader.plan.runs)
+                told = Counts(runs, timed=False)
+                samples.append(session_samples(opened.session, planned, points, told, self._name))
+            self._known = seen
+            return document(samples)
+
+    def _opened(self) -> Iterator[Opened]:
+        for place in list(self._places())[:SESSIONS_TOLD_MAX]:
+            try:
+                yield self._library.open(place)
+            except IolabError:
+                continue  # moved, or damaged just now: the list says so
+
+    def _places(self) -> Iterator[Place]:
+        """Of sessions that run, and of those to which a run was added lately."""
+        since = self._now_ns() - int(NEWEST_S * 1e9)
+        for line in self._library.listing().lines:
+            if line.told is None:
+                continue
+            running = line.told.session.status is SessionStatus.RUNNING
+            if running or line.told.state.newest_ns >= since:
+                yield line.place
+
+    def _runs(
+        self, opened: Opened, until: float, seen: dict[_Key, RunCounts]
+    ) -> Iterator[tuple[Result, RunCounts]]:
+        for result in opened.results:
+            key = (opened.place.id, result.digest, result.repeat, result.attempt)
+            counts = self._known.get(key)
+            if counts is None and time.monotonic() < until:
+                counts = read_counts(opened.reader, result, timed=False)
+            if counts is not None:
+                seen[key] = counts
+            yield result, counts or NOTHING
+
+
+NOTHING: Final = RunCounts({}, ())
+"""Of a run whose tables are damaged, or not read yet."""
+
+
+def read_counts(reader: SessionReader, result: Result, *, timed: bool) -> RunCounts | None:
+    """A run's counters; None where its tables cannot be read."""
+    run = (result.digest, result.repeat)
+    try:
+        tables = (reader.intervals(*run), reader.bins(*run), reader.counters(*run))
+        return run_counts(*tables, reader.manifest(*run).host_names, timed=timed)
+    except IolabError:
+        return None
