@@ -406,6 +406,15 @@ PLANTED: Final = (
         lambda s: s.but(seconds([100_000 - 300 * at for at in range(200)])),
     ),
     Planted(
+        "burst-credits",
+        INDICATIVE,
+        "The rate fell by a third after 10 of 25 seconds, and stayed there.",
+        STEADY,
+        lambda s: s.but(
+            seconds([rate if at < 10 else rate * 2 // 3 for at, rate in enumerate(noise(25))])
+        ),
+    ),
+    Planted(
         "cycle",
         INDICATIVE,
         "The rate swings by 20 % with a period of 80 s; the run has 200 s.",

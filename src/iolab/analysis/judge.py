@@ -14,7 +14,7 @@ from iolab.core.run import RunRecord
 from iolab.hosts.rates import derive
 from iolab.hosts.telemetry import GUESTS
 
-ANALYSIS_VERSION: Final = 11
+ANALYSIS_VERSION: Final = 12
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED: Final = {"cpu": "all", "agent": None, "thermal": None}

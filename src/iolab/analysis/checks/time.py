@@ -20,10 +20,12 @@ from iolab.analysis.check import (
     worst,
 )
 from iolab.analysis.metrics import PERCENTILES, ios_needed, is_supported
+from iolab.analysis.rate_series import fleet_seconds
 from iolab.analysis.steady import EXCESS_TOLERABLE, Steady
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.stopping import SeriesStatus
+from iolab.stats.plateau import BEFORE_S, PLATEAU_S, fall_to_plateau
 from iolab.stats.quantiles import decides
 from iolab.study.foretold import RUN_SHORT_S, RUN_USELESS_S
 from iolab.units import format_count
@@ -196,6 +198,36 @@ def _not_steady(view: RunView, steady: Steady, evidence: Numbers) -> Said:
     if view.record.rule is not None and abs(steady.halves) > DRIFT_TOLERABLE:
         return invalid(f"{said} This is no steady state's number.", **evidence)
     return indicative(said, **evidence)
+
+
+@check("burst-credits", "The rate fell to a plateau")
+def burst_credits(view: RunView) -> Said:
+    """Whether the measured time holds two levels of service: a burst and what follows it."""
+    series = fleet_seconds(view.record)
+    if series is None:
+        return not_applicable("The hosts shared no whole second.")
+    if view.steady is not None and view.record.rule is not None:
+        first, last = view.steady.steadiness.cut_s, view.steady.steadiness.seconds
+    else:
+        first, last = round(view.record.warmup_s), len(series.counts)
+    counted = series.counts[first:last]
+    if len(counted) < BEFORE_S + 1 + PLATEAU_S:
+        return not_applicable(TOO_SHORT, seconds=len(counted))
+    fall = fall_to_plateau(counted)
+    if fall is None:
+        return valid("The rate does not fall to a plateau.", seconds=len(counted))
+    evidence: Numbers = {
+        "fell_after_s": first + fall.second,
+        "before": fall.before,
+        "plateau": fall.plateau,
+        "spread": fall.spread,
+    }
+    return indicative(
+        f"After {first + fall.second} s the rate fell from {format_count(fall.before)} to "
+        f"{format_count(fall.plateau)} IOPS and stayed there within {percent(fall.spread)}, as of "
+        "a volume whose burst credits are used up: the mean is of neither.",
+        **evidence,
+    )
 
 
 @check("cycle", "A cycle seen too few times")

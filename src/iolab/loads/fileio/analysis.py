@@ -36,6 +36,7 @@ from iolab.analysis.checks.run import (
 )
 from iolab.analysis.checks.storage_bytes import storage_bytes
 from iolab.analysis.checks.time import (
+    burst_credits,
     cycle,
     hosts_left_out,
     imprecise,
@@ -74,6 +75,7 @@ CHECKS: Final[tuple[Check[RunView] | HostQuestion, ...]] = (
     run_too_short,
     missing_seconds,
     transient,
+    burst_credits,
     cycle,
     imprecise,
     percentile_support,

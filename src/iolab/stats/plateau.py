@@ -1,0 +1,79 @@
+"""Whether a rate falls once, at once, to a plateau: what a volume does whose burst credits ran out.
+
+Two levels with a step between them, fitted by least squares. A decay that fades, a swing or a stall
+is none: each level must be level by itself, and the step must explain nearly all that varies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from iolab.core.samples import Floats
+
+FALL_LEAST: Final = 0.15
+"""Share of the plateau that the rate must have been above it; less is no other kind of service."""
+
+EXPLAINED_LEAST: Final = 0.85
+"""Share of the variance that the step explains; of an exponential decay it is three quarters."""
+
+BEFORE_S: Final = 3
+PLATEAU_S: Final = 6
+"""Seconds that each level lasts at the least: fewer tell no level."""
+
+PLATEAU_SPREAD_MOST: Final = 0.05
+"""Standard deviation of the plateau's seconds: a limit that is enforced is kept evenly."""
+
+DRIFT_MOST: Final = 0.2
+"""Share of the step by which a level's two halves may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """A fall after `second` seconds, from the mean rate `before` to `plateau`.
+
+    `spread` is the standard deviation of the plateau's seconds as a share of it.
+    """
+
+    second: int
+    before: float
+    plateau: float
+    spread: float
+
+
+def fall_to_plateau(rates: Floats) -> Fall | None:
+    """The fall of a series of rates, one a second; None where it does not fall to a plateau."""
+    count = len(rates)
+    if count < BEFORE_S + 1 + PLATEAU_S:
+        return None
+    places = np.arange(BEFORE_S, count - PLATEAU_S)
+    second = int(places[np.argmin([_left(rates, place) for place in places.tolist()])])
+    # The second of the fall itself is of both levels.
+    before, after = rates[:second], rates[second + 1 :]
+    step = float(before.mean() - after.mean())
+    plateau = float(after.mean())
+    if plateau <= 0 or step < FALL_LEAST * plateau:
+        return None
+    used = np.concatenate([before, after])
+    total = float(((used - used.mean()) ** 2).sum())
+    spread = float(after.std() / plateau)
+    if _left(rates, second) > (1 - EXPLAINED_LEAST) * total or spread > PLATEAU_SPREAD_MOST:
+        return None
+    if max(_drift(before), _drift(after)) > DRIFT_MOST * step:
+        return None
+    return Fall(second, float(before.mean()), plateau, spread)
+
+
+def _left(rates: Floats, second: int) -> float:
+    """The squares that two levels leave."""
+    before, after = rates[:second], rates[second + 1 :]
+    squares = ((before - before.mean()) ** 2).sum() + ((after - after.mean()) ** 2).sum()
+    return float(squares)
+
+
+def _drift(level: Floats) -> float:
+    """How far the halves of a level differ."""
+    half = len(level) // 2
+    return abs(float(level[:half].mean() - level[-half:].mean())) if half else 0.0
