@@ -282,16 +282,19 @@ async def unpacked(programs: Programs, packages: Sequence[Path], folder: Path) -
         ran = await programs.ran("dpkg-deb", "-x", str(package), str(folder))
         if ran.code:
             raise _no_package(package, ran)
-    images = sorted((folder / "boot").glob("vmlinuz-*"))
+    below = next((b for b in ("lib", "usr/lib") if (folder / b / "modules").is_dir()), "lib")
+    modules = folder / below / "modules"
+    # Debian puts it beside its modules since Linux 7.1.
+    images = {path.name.removeprefix("vmlinuz-"): path for path in folder.glob("boot/vmlinuz-*")}
+    images |= {path.parent.name: path for path in modules.glob("*/vmlinuz")}
     if len(images) != 1:
         names = " and ".join(package.name for package in packages)
         raise EngineError(
-            f"{names} holds {len(images)} kernels (boot/vmlinuz-*) and not one.",
+            f"{names} holds {len(images)} kernels (boot/vmlinuz-*, modules/*/vmlinuz) and not one.",
             "Name a package such as linux-image-6.1.0-56-cloud-amd64 with `kernel` in [vm].",
         )
-    release = images[0].name.removeprefix("vmlinuz-")
-    below = next((b for b in ("lib", "usr/lib") if (folder / b / "modules").is_dir()), "lib")
-    return KernelTree(release, images[0], folder / below / "modules" / release)
+    ((release, image),) = images.items()
+    return KernelTree(release, image, modules / release)
 
 
 def _no_package(path: Path, ran: Ran) -> EngineError:
