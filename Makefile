@@ -12,6 +12,7 @@ BIN := .venv/bin
 AGENT := src/iolab/_agent/$(shell uname -m)/iolab-agent
 # What agents a wheel holds.
 MACHINES := x86_64 aarch64
+SBOM := src/iolab/_agent/iolab-agent.cdx.json
 AGENT_SOURCES := agent/Cargo.toml agent/Cargo.lock $(shell find agent/src -name '*.rs' 2>/dev/null) build_agent.py
 # Where `make demo` makes its load. Name a file system on the storage that you want to know about.
 DEMO_PATH ?= scratch/demo
@@ -118,10 +119,12 @@ wheels: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct 2>/dev/null |
 wheels: agents $(filter .tools/%,$(UV)) ## build the wheel for PyPI, with all agents, and the source archive in dist
 	@rm -rf dist
 	@RUSTC=$$(tools/cross_rust.sh .tools/rust $(MACHINES)) && export RUSTC && \
+	    $(BIN)/python tools/sbom.py $$RUSTC $$(getconf GNU_LIBC_VERSION | cut -d" " -f2) >$(SBOM) && \
 	    IOLAB_MACHINES="$(MACHINES)" $(UV) build --quiet --wheel --out-dir dist
 	@$(UV) build --quiet --sdist --out-dir dist
 	@$(UV) run --frozen --quiet --isolated --only-group release twine check --strict dist/*
-	@cd dist && sha256sum iolab-*
+	@cp $(SBOM) dist
+	@cd dist && sha256sum iolab* | tee SHA256SUMS
 
 demo: setup ## measure a scratch directory with the cluster-kpi study and write a report
 	@mkdir -p $(DEMO_PATH)

@@ -46,6 +46,9 @@ def get_build_hook() -> type:
             whole = set(machines) == set(MACHINES)
             build_data["tag"] = f"py3-none-{'any' if whole else platform_tag()}"
             build_data["pure_python"] = whole
+            sbom = Path(self.root, "src", "iolab", "_agent", "iolab-agent.cdx.json")
+            if whole and sbom.is_file():
+                build_data["sbom_files"].append(str(sbom))
 
     return AgentBuildHook
 

@@ -284,9 +284,7 @@ async def unpacked(programs: Programs, packages: Sequence[Path], folder: Path) -
             raise _no_package(package, ran)
     below = next((b for b in ("lib", "usr/lib") if (folder / b / "modules").is_dir()), "lib")
     modules = folder / below / "modules"
-    # Debian puts it beside its modules since Linux 7.1.
-    images = {path.name.removeprefix("vmlinuz-"): path for path in folder.glob("boot/vmlinuz-*")}
-    images |= {path.parent.name: path for path in modules.glob("*/vmlinuz")}
+    images = _images(folder, modules)
     if len(images) != 1:
         names = " and ".join(package.name for package in packages)
         raise EngineError(
@@ -295,6 +293,12 @@ async def unpacked(programs: Programs, packages: Sequence[Path], folder: Path) -
         )
     ((release, image),) = images.items()
     return KernelTree(release, image, modules / release)
+
+
+def _images(folder: Path, modules: Path) -> dict[str, Path]:
+    """Unpacked kernels by their release; Debian puts them beside their modules since Linux 7.1."""
+    images = {path.name.removeprefix("vmlinuz-"): path for path in folder.glob("boot/vmlinuz-*")}
+    return images | {path.parent.name: path for path in modules.glob("*/vmlinuz")}
 
 
 def _no_package(path: Path, ran: Ran) -> EngineError:
