@@ -142,6 +142,18 @@ def test_a_host_of_a_machine_without_an_agent_is_told_of(tmp_path: Path) -> None
     assert tells(refused.value.happened, "c1", "riscv64", platform.machine())
 
 
+def test_a_host_that_may_not_run_what_lies_in_tmp_is_told_of(agent: Path, tmp_path: Path) -> None:
+    prefix = tmp_path / "prefix"
+    prefix.write_text(
+        '#!/bin/sh\ncase "$1" in /tmp/*) exit 126;; esac\nexec "$@"\n', encoding="utf-8"
+    )
+    prefix.chmod(0o755)
+    with pytest.raises(HostError) as refused:
+        visit(host_of(agent, prefix))
+    assert tells(refused.value.happened, "c1", "126")
+    assert tells(refused.value.do, "/tmp", "noexec")
+
+
 def test_a_file_that_was_tampered_with_is_replaced(agent: Path) -> None:
     visit(host_of(agent, "env"))
     remote_of(agent).write_bytes(b"#!/bin/false\n")

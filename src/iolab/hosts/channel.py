@@ -141,6 +141,14 @@ class Outgoing(Protocol):
         """End the host's standard input: the lease."""
 
 
+_CANNOT_EXECUTE: Final = "exit code 126"
+"""By which shells, env, chroot and kubectl say that a program is there and may not be run."""
+_NOT_PERMITTED: Final = (
+    "Mount /tmp there without noexec; where SELinux or AppArmor forbids it, permit programs in "
+    "/tmp/iolab-agent-* of that user."
+)
+
+
 class Channel:
     """One host's requests. `last_words` tells, when the stream ended, what the other side said."""
 
@@ -179,7 +187,8 @@ class Channel:
         except (ProtocolFault, OSError) as fault:
             raise self.give_up(await self._epitaph(str(fault))) from None
         if frame is None:
-            raise self.give_up(await self._epitaph("it ended before it said anything"))
+            epitaph = await self._epitaph("it ended before it said anything")
+            raise self.give_up(epitaph, *([_NOT_PERMITTED] if _CANNOT_EXECUTE in epitaph else []))
         self._task = asyncio.create_task(self._read(), name=f"reader of {self._host}")
         return Message(str(frame[0].get("is")), frame[0], frame[1])
 
