@@ -1,0 +1,162 @@
+"""How many points that were held out lie within the 90 % intervals of `iolab predict`.
+
+Simulated: curves of six families with runs that scatter, measured at loads from 1 to 8, held out
+between these and up to twice the largest. Measured: curves of the sessions that are named, over
+`iodepth`, of which every second load is held out, and then all in the upper half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+if __package__ in {None, ""}:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+
+from iolab.analysis.points import summarise
+from iolab.analysis.prediction import curves_of
+from iolab.analysis.resume_marks import shown_of
+from iolab.cli.output import open_session
+from iolab.stats.curve import Z95
+from iolab.stats.scaling import COVERED, POINTS_LEAST, REACH, Known, predict
+
+MEASURED = (1, 2, 4, 6, 8)
+HELD_OUT = (3, 5, 7, 10, 12, 16)
+SCATTER = 0.006
+RUNS = 3
+Curve = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One held-out point: whether the interval held it, and how wide that was."""
+
+    within: bool
+    below: bool
+    width: float
+    error: float
+    beyond: bool
+
+
+def _usl(draw: np.random.Generator) -> Curve:
+    sigma, kappa = draw.uniform(0.01, 0.15), 10 ** draw.uniform(-4, -2.7)
+    return lambda n: n / (1 + sigma * (n - 1) + kappa * n * (n - 1))
+
+
+def _soft(draw: np.random.Generator) -> Curve:
+    knee, power = draw.uniform(3, 20), draw.uniform(1.5, 4)
+    return lambda n: n / (1 + (n / knee) ** power) ** (1 / power)
+
+
+def _retrograde(draw: np.random.Generator) -> Curve:
+    knee, power, fall = draw.uniform(4, 14), draw.uniform(2, 4), draw.uniform(0.005, 0.03)
+    return lambda n: (
+        n / (1 + (n / knee) ** power) ** (1 / power) * float(np.exp(-fall * max(n - knee, 0)))
+    )
+
+
+def _hard_knee(draw: np.random.Generator) -> Curve:
+    knee = draw.uniform(3, 20)
+    return lambda n: min(n, knee)
+
+
+def _cliff(draw: np.random.Generator) -> Curve:
+    at, drop, sigma = draw.uniform(4, 20), draw.uniform(0.1, 0.3), draw.uniform(0.02, 0.1)
+    return lambda n: n / (1 + sigma * (n - 1)) * (1 - drop if n > at else 1)
+
+
+def _power(draw: np.random.Generator) -> Curve:
+    power = draw.uniform(0.9, 1.0)
+    return lambda n: n**power
+
+
+FAMILIES = {
+    "usl": (0.30, _usl),
+    "soft": (0.35, _soft),
+    "retrograde": (0.15, _retrograde),
+    "power": (0.10, _power),
+    "hard knee": (0.05, _hard_knee),
+    "cliff": (0.05, _cliff),
+}
+"""Each with its weight in the whole: as the method's experiments weigh them, about."""
+
+
+def simulated(curve: Curve, draw: np.random.Generator) -> Iterator[Outcome]:
+    """One curve measured and held out."""
+
+    def mean(n: int) -> float:
+        return 1000 * curve(n) * float(np.exp(draw.normal(0, SCATTER, RUNS).mean()))
+
+    width = Z95 * SCATTER / RUNS**0.5
+    known = [Known(n, mean(n), width) for n in MEASURED]
+    for n in HELD_OUT:
+        yield _outcome(known, n, mean(n))
+
+
+def _outcome(known: Sequence[Known], at: float, truth: float) -> Outcome:
+    said = predict(known, at)
+    return Outcome(
+        within=said.low <= truth <= said.high,
+        below=truth < said.low,
+        width=(said.high - said.low) / said.rate,
+        error=abs(said.rate / truth - 1),
+        beyond=at > max(one.load for one in known),
+    )
+
+
+def measured(folder: Path) -> Iterator[Outcome]:
+    """The curves of a session over `iodepth`, held out in two ways."""
+    study, results = shown_of(open_session(folder))
+    for known in curves_of(study, summarise(results, study), "iodepth"):
+        half = len(known) // 2
+        splits = [(known[::2], known[1::2]), (known[: half + 1], known[half + 1 :])]
+        for kept, out in splits:
+            if len(kept) < POINTS_LEAST:
+                continue
+            for one in out:
+                if one.load <= REACH * kept[-1].load:
+                    yield _outcome(kept, one.load, one.rate)
+
+
+def told(name: str, found: Sequence[Outcome]) -> float:
+    """Print a line; the share within."""
+    share = sum(one.within for one in found) / max(len(found), 1)
+    widths = np.median([one.width for one in found]) if found else float("nan")
+    errors = np.median([one.error for one in found]) if found else float("nan")
+    print(
+        f"{name:<28} {share:6.1%} of {len(found):4} within, "
+        f"interval {widths:5.1%} wide, off by {errors:5.1%} (medians)"
+    )
+    return share
+
+
+def main() -> int:
+    """Both; ends with 1 where simulated ones, weighted, or measured ones fall below 90 %."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sessions", nargs="*", type=Path)
+    parser.add_argument("--curves", type=int, default=40, help="of each family")
+    asked = parser.parse_args()
+    draw = np.random.default_rng(7)
+    shares = {False: 0.0, True: 0.0}
+    for name, (weight, family) in FAMILIES.items():
+        found = [one for _ in range(asked.curves) for one in simulated(family(draw), draw)]
+        for beyond, where in ((False, "between"), (True, "up to twice")):
+            part = [one for one in found if one.beyond is beyond]
+            shares[beyond] += weight * told(f"{name}, {where}", part)
+    print(f"simulated, weighted: {shares[False]:.1%} between, {shares[True]:.1%} up to twice")
+    good = min(shares.values()) >= COVERED
+    if asked.sessions:
+        found = [one for folder in asked.sessions for one in measured(folder)]
+        for beyond, where in ((False, "between"), (True, "up to twice")):
+            told(f"measured, {where}", [one for one in found if one.beyond is beyond])
+        good = good and told("measured, all", found) >= COVERED
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+"""What a session's points say of a load that it did not measure, each curve by itself. Pure.
+
+A prediction is of measured points alone and never stands among them. It goes as far as twice the
+largest measured load; further only who asks for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from iolab.analysis.bottleneck import Use, Watched
+from iolab.analysis.points import Axis, PointSummary
+from iolab.core.host import Role
+from iolab.core.metric import Level
+from iolab.core.metric_spec import spec_of
+from iolab.core.study import Study
+from iolab.core.workload import Workload
+from iolab.stats.scaling import POINTS_LEAST, REACH, Known, Prediction, predict
+
+HOSTS = "hosts"
+
+Watch = Callable[[PointSummary], Watched | None]
+"""What a point's run tells of its resources; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """A curve, and what it says of the load that was asked for, or the `reason` why nothing.
+
+    `fixed` are the values of its other axes, `measured` its loads with rates. `limited_by` is the
+    resource whose use sets the prediction's limit. `level` is the worst verdict behind it.
+    """
+
+    configuration: str
+    workload: str
+    fixed: Axis
+    metric: str
+    measured: tuple[Known, ...]
+    level: Level
+    prediction: Prediction | None
+    limited_by: Use | None
+    reason: str
+
+    @property
+    def unit(self) -> str:
+        """The unit of its rates."""
+        return spec_of(self.metric).unit
+
+
+def predictions(
+    study: Study,
+    points: Sequence[PointSummary],
+    axis: str,
+    load: int,
+    watch: Watch,
+    *,
+    extrapolate: bool,
+) -> tuple[Predicted, ...]:
+    """Every curve over that axis, in the study's order of workloads."""
+    return tuple(
+        _predicted(workload, curve, axis, load, watch, extrapolate=extrapolate)
+        for workload in study.workloads
+        for curve in _curves(workload, points, axis)
+    )
+
+
+def curves_of(
+    study: Study, points: Sequence[PointSummary], axis: str
+) -> tuple[tuple[Known, ...], ...]:
+    """The measured loads of every curve over that axis, of points that may be trusted."""
+    return tuple(
+        _all_known(curve, axis, workload.rate)
+        for workload in study.workloads
+        for curve in _curves(workload, points, axis)
+    )
+
+
+def _all_known(curve: Sequence[PointSummary], axis: str, metric: str) -> tuple[Known, ...]:
+    used = (point for point in curve if point.trusted and _rate(point, metric) > 0)
+    return tuple(_known(point, axis, metric) for point in used)
+
+
+def _curves(
+    workload: Workload, points: Sequence[PointSummary], axis: str
+) -> Iterator[list[PointSummary]]:
+    """Points that differ in that axis alone, by load."""
+    grouped: dict[tuple[str, Axis], list[PointSummary]] = {}
+    for point in points:
+        if point.key.workload == workload.id and isinstance(dict(point.key.axis).get(axis), int):
+            key = (point.key.configuration, _fixed(point, axis))
+            grouped.setdefault(key, []).append(point)
+    for curve in grouped.values():
+        yield sorted(curve, key=lambda point: _load(point, axis))
+
+
+def _predicted(
+    workload: Workload,
+    curve: Sequence[PointSummary],
+    axis: str,
+    load: int,
+    watch: Watch,
+    *,
+    extrapolate: bool,
+) -> Predicted:
+    metric = workload.rate
+    used = [point for point in curve if point.trusted and _rate(point, metric) > 0]
+    known = _all_known(used, axis, metric)
+    reason = _objection(known, load, extrapolate=extrapolate)
+    busiest = None
+    found = None
+    if not reason:
+        busiest = _limiting(watch(used[-1]), axis) if load > known[-1].load else None
+        limit = None
+        if busiest is not None and busiest.share:
+            # A resource that was used to that share leaves so much more, and no more.
+            limit = known[-1].rate / min(busiest.share, 1.0)
+        found = predict(known, load, limit)
+    return Predicted(
+        configuration=curve[0].key.configuration,
+        workload=workload.id,
+        fixed=_fixed(curve[0], axis),
+        metric=metric,
+        measured=known,
+        level=max((one.level for one in used or curve), key=lambda level: level.rank),
+        prediction=found,
+        limited_by=busiest,
+        reason=reason,
+    )
+
+
+def _objection(known: Sequence[Known], load: int, *, extrapolate: bool) -> str:
+    """Why nothing is predicted; empty where it is."""
+    if any(one.load == load for one in known):
+        return "it was measured: see 'iolab show'"
+    if len(known) < POINTS_LEAST:
+        return f"{len(known)} loads may be trusted, {POINTS_LEAST} are the least"
+    if load < known[0].load:
+        return f"{load} is below the smallest measured load, {known[0].load:g}"
+    if load > REACH * known[-1].load and not extrapolate:
+        return (
+            f"{load} is more than {REACH:g} times the largest measured load, {known[-1].load:g}; "
+            "--extrapolate goes there all the same"
+        )
+    return ""
+
+
+def _limiting(seen: Watched | None, axis: str) -> Use | None:
+    """The busiest resource that does not grow with the load, of those whose use is known.
+
+    More hosts bring processors and ports of their own; what they share are the storage's nodes.
+    """
+    if seen is None:
+        return None
+    shared = [
+        one
+        for one in seen.uses
+        if one.share and (axis != HOSTS or one.role is not Role.CLIENT) and _counts(one)
+    ]
+    return max(shared, key=lambda one: one.share or 0.0, default=None)
+
+
+def _counts(use: Use) -> bool:
+    """Whether a share near 1 is a limit: a device that works in parallel is busy long before."""
+    return use.resource.value in {"port", "processors"}
+
+
+def _known(point: PointSummary, axis: str, metric: str) -> Known:
+    found = point.metrics[metric]
+    rate = _rate(point, metric)
+    width = 0.0
+    if found.low is not None and found.high is not None and found.low > 0:
+        width = math.log(found.high / found.low) / 2
+    return Known(_load(point, axis), rate, width)
+
+
+def _rate(point: PointSummary, metric: str) -> float:
+    found = point.metrics.get(metric)
+    return 0.0 if found is None or found.value is None else found.value
+
+
+def _fixed(point: PointSummary, axis: str) -> Axis:
+    return tuple(pair for pair in point.key.axis if pair[0] != axis)
+
+
+def _load(point: PointSummary, axis: str) -> int:
+    return int(dict(point.key.axis)[axis])

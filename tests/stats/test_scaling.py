@@ -1,0 +1,67 @@
+"""Predictions on curves whose truth is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bench.predict import FAMILIES, Outcome, simulated
+
+from iolab.stats.scaling import Known, Law, predict
+
+LOADS = (1, 2, 4, 8, 12)
+
+
+def usl(load: float) -> float:
+    return 1000 * load / (1 + 0.03 * (load - 1) + 0.0005 * load * (load - 1))
+
+
+def knee(load: float) -> float:
+    return 1000 * min(load, 5.0)
+
+
+def test_a_curve_of_the_law_is_followed_by_it() -> None:
+    found = predict([Known(load, usl(load), 0.01) for load in LOADS], 24)
+    assert found.law is Law.USL
+    assert found.rate == pytest.approx(usl(24), rel=0.02)
+    assert found.low < usl(24) < found.high
+    assert found.low <= usl(12)
+
+
+def test_a_hard_knee_is_no_curve_of_the_law_and_stays_at_its_top() -> None:
+    found = predict([Known(load, knee(load), 0.005) for load in LOADS], 24)
+    assert found.law is Law.SATURATION
+    assert found.low < 5000 < found.high
+    assert found.rate == pytest.approx(5000, rel=0.1)
+
+
+def test_a_limit_caps_the_rate_and_its_interval() -> None:
+    known = [Known(load, 1000.0 * load, 0.01) for load in LOADS]
+    free, held = predict(known, 24), predict(known, 24, limit=15_000.0)
+    assert free.rate > 20_000
+    assert (held.rate, held.high) == (15_000.0, 15_000.0)
+    assert held.low <= 12_100
+
+
+def test_further_away_less_is_known() -> None:
+    known = [Known(load, usl(load), 0.01) for load in LOADS]
+    widths = [
+        (found.high - found.low) / found.rate for found in (predict(known, n) for n in (14, 18, 24))
+    ]
+    assert widths == sorted(widths)
+
+
+def test_three_loads_are_too_few() -> None:
+    with pytest.raises(ValueError, match="3 loads"):
+        predict([Known(load, usl(load), 0.01) for load in LOADS[:3]], 5)
+
+
+def test_nine_of_ten_held_out_points_lie_within() -> None:
+    """A part of what bench/predict.py counts."""
+    draw = np.random.default_rng(11)
+    shares: dict[bool, float] = {False: 0.0, True: 0.0}
+    for weight, family in FAMILIES.values():
+        found: list[Outcome] = [one for _ in range(4) for one in simulated(family(draw), draw)]
+        for beyond in shares:
+            part = [one.within for one in found if one.beyond is beyond]
+            shares[beyond] += weight * sum(part) / len(part)
+    assert min(shares.values()) >= 0.9
