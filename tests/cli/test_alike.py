@@ -67,7 +67,8 @@ def test_hosts_that_are_alike_give_nothing_to_do() -> None:
     found = findings(host("a"), host("b"), host("c"))
     assert {item.finding.state for item in found} == {State.OK}
     assert {item.finding.what for item in found} == {
-        "clock", "other load", "fio", "file system", "kernel", "link", "MTU", "governor",
+        "clock", "other load", "fio", "file system", "kernel", "processor", "link", "MTU",
+        "governor",
     }  # fmt: skip
 
 
@@ -83,6 +84,7 @@ def with_port(speed: int, mtu: int) -> dict[str, Any]:
     [
         ("fio", {"facts": {"tools": (ToolFacts("fio", "/f", "fio-3.36"),)}}, "fio-3.36 on c"),
         ("kernel", {"kernel": {"release": "6.9"}}, "6.1.0 on a, b; 6.9 on c"),
+        ("processor", {"kernel": {"architecture": "aarch64"}}, "(aarch64) on c"),
         ("link", with_port(1000, 9000), "25G on a, b; 1G on c"),
         ("MTU", with_port(25000, 1500), "9000 on a, b; 1500 on c"),
         ("governor", {"cpu": {"governor": "powersave"}}, "powersave on c"),

@@ -221,6 +221,8 @@ def _compared(hosts: Sequence[Inspected], role: Role) -> Iterator[Finding]:
         yield from _file_systems(hosts)
     do = "Boot the same kernel on all, or read results of each host by itself."
     yield _same("kernel", ((host.facts.kernel.release, host) for host in hosts), do)
+    do = "Read results of each kind by itself; a phase ends with its slowest host."
+    yield _same("processor", ((_processor(host.facts), host) for host in hosts), do)
     ports = [(fastest_port(host.facts), host) for host in hosts]
     do = "See cables, transceivers and ports of the slower ones; the slowest decides a phase."
     yield _same("link", ((link_speed(port), host) for port, host in ports), do)
@@ -231,6 +233,10 @@ def _compared(hosts: Sequence[Inspected], role: Role) -> Iterator[Finding]:
     finding = _same("governor", governors, do)
     slow = {name for name, _ in governors} - {PERFORMANCE, UNKNOWN}
     yield replace(finding, state=State.NOTE, do=do) if slow else finding
+
+
+def _processor(facts: HostFacts) -> str:
+    return f"{facts.cpu.model} ({facts.kernel.architecture})"
 
 
 def _file_systems(hosts: Sequence[Inspected]) -> Iterator[Finding]:
