@@ -47,10 +47,20 @@ pub struct Ring {
     must_ask: bool,
     /// A thread of the kernel takes what is in the ring at once.
     is_watched: bool,
+    /// The place of the ring among those registered by its thread, which spares the kernel a look-up
+    /// of its descriptor in each call; None where it takes none.
+    place: Option<u32>,
+    /// The last I/Os were done within the call that submitted them.
+    is_inline: bool,
+    /// Turns until it is tried whether that is so again.
+    until_trial: u32,
     /// What that thread is not to see before all of it is stamped: it may begin an I/O as soon as
     /// that is in the ring, and the latency would lack what came before the stamp.
     staged: Vec<squeue::Entry>,
 }
+
+/// Where I/Os do not end within the call that submits them, it is tried again after so many turns.
+const TURNS_TO_TRIAL: u32 = 1 << 12;
 
 /// How rings are set up, the best first: what an older kernel refuses is left out.
 const SETUPS: [fn(&mut Builder<squeue::Entry, cqueue::Entry>); 3] = [
@@ -120,6 +130,10 @@ impl Ring {
             must_ask: wish.poll && !wish.sqpoll,
             is_watched: wish.sqpoll,
             staged: Vec::with_capacity(if wish.sqpoll { wish.depth as usize } else { 0 }),
+            // With a thread of the kernel a call is rare; where completions are polled for, it waits.
+            place: if wish.sqpoll { None } else { register_ring(&ring) },
+            is_inline: !wish.poll && !wish.sqpoll,
+            until_trial: TURNS_TO_TRIAL,
             kernel: ring,
             files,
             has_files: fixed.is_ok(),
@@ -181,6 +195,30 @@ impl Ring {
         spin_loop();
     }
 
+    /// Submit, and wait for a completion. What has ended within the submission needs no waiting, for
+    /// which the kernel would look once more after what is left to do.
+    #[inline]
+    fn submit_and_wait(&mut self) -> io::Result<usize> {
+        let Some(place) = self.place else { return self.kernel.submit_and_wait(1) };
+        let submissions = self.kernel.submission();
+        let (count, has_work) =
+            (submissions.len() as u32, submissions.taskrun() || submissions.cq_overflow());
+        drop(submissions);
+        if self.is_inline && !has_work && count > 0 {
+            let done = enter_registered(place, count, 0, 0)?;
+            if !self.kernel.completion().is_empty() {
+                return Ok(done);
+            }
+            self.is_inline = false;
+            return enter_registered(place, count - done as u32, 1, GETEVENTS);
+        }
+        if self.until_trial == 0 {
+            (self.is_inline, self.until_trial) = (!self.must_ask, TURNS_TO_TRIAL);
+        }
+        self.until_trial -= 1;
+        enter_registered(place, count, 1, GETEVENTS)
+    }
+
     /// Without registered buffers or files, or of what needs none.
     #[cold]
     fn plain_entry(&self, request: &Request) -> squeue::Entry {
@@ -195,6 +233,51 @@ impl Ring {
     }
 }
 
+/// `struct io_uring_rsrc_update` of `linux/io_uring.h`.
+#[repr(C)]
+struct RegisteredRing {
+    offset: u32,
+    reserved: u32,
+    data: u64,
+}
+
+/// `IORING_REGISTER_RING_FDS` and `IORING_UNREGISTER_RING_FDS`, since Linux 5.18.
+const REGISTER_RING: libc::c_uint = 20;
+const UNREGISTER_RING: libc::c_uint = 21;
+/// `IORING_ENTER_GETEVENTS` and `IORING_ENTER_REGISTERED_RING`.
+const GETEVENTS: u32 = 1;
+const REGISTERED: u32 = 1 << 4;
+
+/// Register a ring with the calling thread; None where the kernel does not know how.
+fn register_ring(ring: &IoUring) -> Option<u32> {
+    let mut wish = RegisteredRing { offset: u32::MAX, reserved: 0, data: ring.as_raw_fd() as u64 };
+    (register(ring.as_raw_fd(), REGISTER_RING, &mut wish) == 1).then_some(wish.offset)
+}
+
+fn register(ring: RawFd, what: libc::c_uint, wish: &mut RegisteredRing) -> libc::c_long {
+    // SAFETY: the kernel reads and writes one such struct, which is valid for the whole call.
+    unsafe { libc::syscall(libc::SYS_io_uring_register, ring, what, &raw mut *wish, 1) }
+}
+
+/// `io_uring_enter` of a ring by its place among those of the calling thread.
+#[inline]
+fn enter_registered(place: u32, count: u32, want: u32, flags: u32) -> io::Result<usize> {
+    let none = std::ptr::null::<libc::sigset_t>();
+    // SAFETY: no memory is given; what is in the ring is as `push` says.
+    let taken = unsafe {
+        libc::syscall(
+            libc::SYS_io_uring_enter,
+            place,
+            count,
+            want,
+            flags | REGISTERED,
+            none,
+            0_usize,
+        )
+    };
+    usize::try_from(taken).map_err(|_| io::Error::last_os_error())
+}
+
 impl Drop for Ring {
     /// The kernel takes a ring apart some time after its process has ended; the files would stay
     /// in use, and their file system could not be unmounted meanwhile.
@@ -205,6 +288,10 @@ impl Drop for Ring {
         }
         if self.has_buffers {
             let _ = submitter.unregister_buffers();
+        }
+        if let Some(offset) = self.place {
+            let mut wish = RegisteredRing { offset, reserved: 0, data: 0 };
+            register(self.kernel.as_raw_fd(), UNREGISTER_RING, &mut wish);
         }
     }
 }
@@ -258,7 +345,7 @@ impl Queue for Ring {
             self.publish();
         }
         let entered = match wait {
-            Wait::One => self.kernel.submit_and_wait(1),
+            Wait::One => self.submit_and_wait(),
             Wait::No => {
                 let submissions = self.kernel.submission();
                 let is_idle = submissions.is_empty()
