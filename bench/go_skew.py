@@ -2,11 +2,16 @@
 
 Run as root: `python bench/go_skew.py`. Hosts are those of tools/fleet.py, real sshd processes on
 this machine. A session as `iolab run` makes it repeats a tiny job; at each GO the spread is taken
-between the first host's first I/O and the last one's. Two engines tell two things:
+between the first host's first I/O and the last one's. Three engines tell three things:
 
 - `metadata`, in the agent, tells its first operation to the nanosecond: what GO itself costs;
+- `native` is a process that is set up before GO, waits for it by itself, and tells its threads'
+  start to the nanosecond;
 - `fio` is a process that begins at GO and opens its files first, and tells its start in
   milliseconds: what a run of it has as skew.
+
+The machine's own wake-up stands beside: as many processes that only wait for a moment, sleeping
+until shortly before and then looking at the clock, and end.
 
 All hosts share one kernel here, so that their clocks are the same: the spread of the starts as they
 were told, without any correction, stands beside, and the difference is what correcting costs.
@@ -18,10 +23,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import multiprocessing
 import os
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,7 +50,10 @@ from iolab.study.load import LoadOptions, parse_study
 from iolab.study.schedule import make_plan
 
 FLEET: Final = Path(__file__).parents[1] / "tools" / "fleet.py"
-TARGET_NS: Final = 5_000_000
+TARGET_NS: Final = 2_000_000
+AHEAD_S: Final = 0.3
+AWAKE_S: Final = 200e-6
+"""The native engine's own wait is awake for so long."""
 NS_PER_MS: Final = 1e6
 
 STUDY: Final = """
@@ -66,6 +76,8 @@ drop_caches = false
 JOBS: Final = {
     "metadata": 'engine = "metadata"\nranks = 1\nfiles_per_rank = 200\nrank_shift = 0\n'
     "iterations = {repeats}",
+    "native": 'engine = "native"\nrw = "randread"\nbs = "4k"\nnumjobs = 1\niodepth = 1\n'
+    'filesize = "1m"\nrate_iops = 200\narrivals = "fixed"',
     "fio": 'rw = "randread"\nbs = "4k"\nnumjobs = 1\niodepth = 1\nfilesize = "1m"',
 }
 
@@ -90,11 +102,29 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, load average before {busy:.1f}")
     try:
         inventory = Path(fleet("up", "--hosts", str(chosen.hosts))[0]).read_text("utf-8")
+        wakes = [wake_spread_ns(chosen.hosts) for _ in range(chosen.runs)]
+        print(f"{chosen.hosts} processes that only wait: spread of each wake-up\n  {words(wakes)}")
         for engine in JOBS:
             records = asyncio.run(measured(inventory, engine, chosen.runs))
             tell(engine, chosen.hosts, records)
     finally:
         fleet("down")
+
+
+def wake_spread_ns(count: int) -> int:
+    """Between the first and the last of so many processes that wait for the same moment."""
+    at_ns = time.time_ns() + round((AHEAD_S + 0.02 * count) * 1e9)
+    with multiprocessing.get_context("fork").Pool(count) as pool:
+        woken = pool.map(_wait, [at_ns] * count, chunksize=1)
+    return max(woken) - min(woken)
+
+
+def _wait(at_ns: int) -> int:
+    left_s = (at_ns - time.time_ns()) / 1e9 - AWAKE_S
+    time.sleep(max(left_s, 0.0))
+    while (now_ns := time.time_ns()) < at_ns:
+        pass
+    return now_ns
 
 
 def fleet(what: str, *more: str) -> list[str]:
@@ -150,7 +180,8 @@ def starts_ns(host: HostRun) -> list[int]:
     """The host's first I/O after each GO, on its own clock: metadata load has one a phase."""
     if phases_of(host):
         return [phase.first_start_real_ns or 0 for phase in phases_of(host)]
-    return [host.start_real_ns or 0]
+    begun_ns = host.totals.generator.begun_first_ns if host.totals and host.totals.generator else 0
+    return [(host.start_real_ns or 0) + begun_ns]
 
 
 def words(values_ns: Sequence[int]) -> str:

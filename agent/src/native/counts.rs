@@ -12,6 +12,9 @@ pub struct Scores {
     acts: [Option<Box<Tally>>; ACTS],
     /// How late the generator itself was, of I/Os that were to begin at a time.
     pub lateness: Option<Box<Counters>>,
+    /// How late it came back from mere waiting, of those before which it did nothing else: what the
+    /// machine takes from a loop that looks at the clock, by interrupts, other threads and steal.
+    pub waits: Option<Box<Counters>>,
     /// I/Os that were given to the kernel once more, by why.
     pub retries: [AtomicU64; REASONS.len()],
     /// I/Os that ended after submission had stopped.
@@ -75,7 +78,7 @@ impl Scores {
     #[must_use]
     pub fn new(acts: &[Act], arrivals: Arrivals) -> Self {
         let counters = || (arrivals == Arrivals::Timed).then(Box::<Counters>::default);
-        let mut scores = Self { lateness: counters(), ..Self::default() };
+        let mut scores = Self { lateness: counters(), waits: counters(), ..Self::default() };
         for &act in acts {
             let tally = Tally { service: counters(), ..Tally::default() };
             scores.acts[act as usize] = Some(Box::new(tally));

@@ -41,6 +41,7 @@ pub fn say_faults(mut faults: Vec<String>) {
 pub struct Snapshot {
     acts: Vec<(&'static str, Counted)>,
     lateness: Option<Counts>,
+    waits: Option<Counts>,
     retries: [u64; REASONS.len()],
     drained: u64,
     under_way: u64,
@@ -87,14 +88,17 @@ impl Snapshot {
             };
             (!tallies.is_empty()).then_some((name, counted))
         });
-        let late: Vec<&Counters> =
-            scores.iter().filter_map(|one| one.lateness.as_deref()).collect();
+        let counts = |of: fn(&Scores) -> Option<&Counters>| {
+            let all: Vec<&Counters> = scores.iter().filter_map(|one| of(one)).collect();
+            (!all.is_empty()).then(|| Counts::of(all))
+        };
         let sum = |of: &dyn Fn(&Scores) -> &AtomicU64| -> u64 {
             scores.iter().map(|one| of(one).load(Ordering::Relaxed)).sum()
         };
         Self {
             acts: acts.collect(),
-            lateness: (!late.is_empty()).then(|| Counts::of(late)),
+            lateness: counts(|one| one.lateness.as_deref()),
+            waits: counts(|one| one.waits.as_deref()),
             retries: std::array::from_fn(|nth| sum(&|one| &one.retries[nth])),
             drained: sum(&|one| &one.drained),
             under_way: sum(&|one| &one.under_way),
@@ -165,19 +169,26 @@ impl Snapshot {
         REASONS.iter().copied().zip(self.retries).filter(|&(_, count)| count > 0).collect()
     }
 
-    /// How late the generator was; null where nothing was to begin at a time.
+    /// How late the generator was, and of that the machine; null where nothing was to begin at a
+    /// time.
     #[must_use]
     pub fn lateness(&self) -> Value {
         let Some(counts) = &self.lateness else { return Value::Null };
-        let all = total(counts);
-        json!({
-            "count": binned(&all),
-            "p50_ns": quantile(&all.bins, 0.5),
-            "p99_ns": quantile(&all.bins, 0.99),
-            "max_ns": all.max_ns,
-            "bins": all.bins,
-        })
+        let mut lateness = spread(counts);
+        lateness["machine"] = self.waits.as_ref().map_or(Value::Null, spread);
+        lateness
     }
+}
+
+fn spread(counts: &Counts) -> Value {
+    let all = total(counts);
+    json!({
+        "count": binned(&all),
+        "p50_ns": quantile(&all.bins, 0.5),
+        "p99_ns": quantile(&all.bins, 0.99),
+        "max_ns": all.max_ns,
+        "bins": all.bins,
+    })
 }
 
 fn binned(latency: &Latency) -> u64 {

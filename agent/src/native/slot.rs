@@ -442,9 +442,17 @@ impl Track {
         if self.free_count > 0 { 0 } else { NEVER }
     }
 
-    /// Stamp what was pushed in this turn: those slots still lie behind the free ones.
+    /// Stamp what was pushed in this turn: those slots still lie behind the free ones. `waited` is
+    /// when the turn began, where the one before it did nothing but wait.
     #[inline]
-    pub fn stamp(&self, slots: &mut [Slot], stamp: u64, clock: &Clock, scores: &Scores) {
+    pub fn stamp(
+        &self,
+        slots: &mut [Slot],
+        stamp: u64,
+        waited: Option<u64>,
+        clock: &Clock,
+        scores: &Scores,
+    ) {
         for &number in &self.free[self.free_count..self.free_before] {
             let slot = &mut slots[number as usize];
             slot.stamp = stamp;
@@ -453,6 +461,9 @@ impl Track {
                 let able = slot.due.max(self.room_since);
                 if let Some(lateness) = &scores.lateness {
                     lateness.add(clock.ns(stamp.saturating_sub(able)));
+                }
+                if let (Some(now), Some(waits)) = (waited, &scores.waits) {
+                    waits.add(clock.ns(now.saturating_sub(able)));
                 }
             }
         }

@@ -239,6 +239,7 @@ impl<'a> Course<'a> {
             "measured_ns": measured_ns,
             "drain_ns": last_ns.saturating_sub(measured_ns),
             "drained_ios": whole.drained(),
+            "begun_ns": self.begun_ns(all),
             "lateness": whole.lateness(),
             "unreached": self.is_unreached(all, hung, measured_ns),
             "unsubmitted": self.unsubmitted(all, hung, measured_ns),
@@ -255,6 +256,12 @@ impl<'a> Course<'a> {
             end.extend(rest);
         }
         say(&json!({ "end": end }));
+    }
+
+    /// When the first and the last thread began, nanoseconds after the start; null where none told.
+    fn begun_ns(&self, all: &[Ended]) -> Value {
+        let begun = || all.iter().map(|ended| self.since_start_ns(ended.begun));
+        json!({ "first": begun().min(), "last": begun().max() })
     }
 
     /// How long the oldest I/O was due that was not submitted; None where each was.

@@ -6,6 +6,7 @@
 //! that has ended ends. A loop that keeps no times leaves the first of these out.
 
 use std::sync::Arc;
+use std::thread;
 
 use super::buffer::Region;
 use super::counts::{Keeping, Scores};
@@ -36,6 +37,8 @@ pub struct Times {
 /// How a worker ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ended {
+    /// When it began, in ticks.
+    pub begun: u64,
     /// When its last I/O ended, in ticks.
     pub last: u64,
     /// I/Os that were due and not submitted.
@@ -137,9 +140,13 @@ impl<Q: Queue> Worker<Q> {
         self.clock.wait_until(times.start);
         let used_before = self.leads.then(process_usage);
         let mut now = self.clock.ticks();
-        let mut ended = Ended { last: now, used_before, ..Ended::default() };
+        let mut ended = Ended { begun: now, last: now, used_before, ..Ended::default() };
+        let mut has_waited = false;
+        let mut is_first = true;
         while now < self.end_of(times) {
-            let next_due = self.submit::<K>(now, times.start);
+            let before = self.under_way;
+            let next_due = self.submit::<K>(now, times.start, has_waited.then_some(now));
+            let has_submitted = self.under_way > before;
             let wait = self.wait_for(next_due.min(times.deadline), now);
             let Some(wait) = wait else {
                 ended.is_early = true;
@@ -151,9 +158,17 @@ impl<Q: Queue> Worker<Q> {
                 break;
             }
             now = self.clock.ticks();
-            if self.reap::<K>(now, times) {
+            let has_reaped = self.reap::<K>(now, times);
+            if has_reaped {
                 ended.last = now;
             }
+            has_waited = !has_submitted && !has_reaped && next_due != 0;
+            if is_first && self.under_way == 0 {
+                // Threads that share a processor all begin now, and not each after a time slice.
+                thread::yield_now();
+                now = self.clock.ticks();
+            }
+            is_first = false;
         }
         ended.used_after = process_usage();
         while self.under_way > 0 && ended.broken.is_none() {
@@ -213,9 +228,9 @@ impl<Q: Queue> Worker<Q> {
     }
 
     /// Give the queue what may be submitted now; when there is something to submit next: 0 for at
-    /// once.
+    /// once. `waited` is now, where nothing was done before but to wait.
     #[inline]
-    fn submit<K: Keeping>(&mut self, now: u64, start: u64) -> u64 {
+    fn submit<K: Keeping>(&mut self, now: u64, start: u64, waited: Option<u64>) -> u64 {
         self.submit_again(now);
         let Self { queue, tracks, listed, slots, clock, scores, under_way, region, proof, .. } =
             self;
@@ -234,7 +249,7 @@ impl<Q: Queue> Worker<Q> {
             if K::TIMES {
                 let stamp = clock.ticks();
                 for &lane in listed.iter() {
-                    tracks[lane as usize].stamp(ground.slots, stamp, clock, scores);
+                    tracks[lane as usize].stamp(ground.slots, stamp, waited, clock, scores);
                 }
             }
         }

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """How much later than intended a generator submitted I/Os that it had room for."""
+    """How much later than intended a generator submitted I/Os that it had room for.
+
+    `machine_p99_ns` is of those before which it did nothing but wait, up to its next look at the
+    clock: so late the machine alone makes any program.
+    """
 
     count: int
     p50_ns: int
     p99_ns: int
     max_ns: int
+    machine_p99_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,8 @@ class GeneratorTotals:
     due by then and never begun, the oldest of them for `oldest_unsubmitted_ns`. `hung_ios` were
     begun and given up, as nothing had ended for long. Of the I/Os that were to be in flight,
     `depth_asked`, it had room for `depth_used`. Before the start `probe_reads` read
-    `probe_read_bytes`, which are in no other count, to see how the target is best asked.
+    `probe_read_bytes`, which are in no other count, to see how the target is best asked. Its first
+    thread began `begun_first_ns` after the start that it was told, its last one `begun_last_ns`.
     """
 
     method: str
@@ -72,6 +78,8 @@ class GeneratorTotals:
     unsubmitted: int = 0
     oldest_unsubmitted_ns: int = 0
     hung_ios: int = 0
+    begun_first_ns: int = 0
+    begun_last_ns: int = 0
 
     @property
     def failed_ios(self) -> int:

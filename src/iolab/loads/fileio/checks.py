@@ -337,10 +337,13 @@ def _late(view: RunView, index: int) -> Said:
         "late_ns_p50": late.p50_ns,
         "late_ns_p99": late.p99_ns,
         "late_ns_max": late.max_ns,
+        "machine_late_ns_p99": late.machine_p99_ns,
         "interval_ns": interval_ns,
         "share": share,
     }
     said = f"99 % of the I/Os{view.on(host)} were at most {format_ns(late.p99_ns)} late"
+    if late.machine_p99_ns is not None:
+        said += f" (the machine alone: {format_ns(late.machine_p99_ns)})"
     if share is not None and share > LATE_SHARE:
         return indicative(
             f"{said}, {percent(share)} of the response time at that percentile: the tail is partly "

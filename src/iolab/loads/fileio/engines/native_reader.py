@@ -149,6 +149,8 @@ def _generator(
         unsubmitted=_whole(unsubmitted, "count"),
         oldest_unsubmitted_ns=_whole(unsubmitted, "oldest_ns"),
         hung_ios=_whole(end, "hung"),
+        begun_first_ns=_whole(_inner(end, "begun_ns"), "first"),
+        begun_last_ns=_whole(_inner(end, "begun_ns"), "last"),
     )
 
 
@@ -216,7 +218,14 @@ def _errno(errors: tuple[tuple[str, int], ...]) -> int:
 def _lateness(told: Mapping[str, Any]) -> Lateness | None:
     if not _whole(told, "count"):
         return None
-    return Lateness(*(_whole(told, key) for key in ("count", "p50_ns", "p99_ns", "max_ns")))
+    machine = _inner(told, "machine")
+    return Lateness(
+        count=_whole(told, "count"),
+        p50_ns=_whole(told, "p50_ns"),
+        p99_ns=_whole(told, "p99_ns"),
+        max_ns=_whole(told, "max_ns"),
+        machine_p99_ns=_whole(machine, "p99_ns") if _whole(machine, "count") else None,
+    )
 
 
 def _verify(told: Mapping[str, Any]) -> VerifyTotals | None:
