@@ -224,7 +224,7 @@ def _take_access(job: _Job, options: dict[str, str]) -> None:
     word, _, run = told.partition(":")
     word = _WAYS.get(word, word)
     if run:
-        job.note(f"rw={told}", "changed: every offset is drawn anew or follows the one before")
+        job.note(f"rw={told}", "changed: every offset is drawn again or follows the one before")
     if word not in set(Access):
         job.note(f"rw={told}", "refused: a study has no such pattern; randread stands in its place")
         word = Access.RANDREAD.value
