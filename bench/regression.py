@@ -21,7 +21,7 @@ from tests.cli.compared import Target, make_target
 from tests.e2e.fresh import Fading, fresh_device
 
 from iolab.analysis.comparison import compare_sides
-from iolab.analysis.comparison_sides import Side, read_side
+from iolab.analysis.differences import Side, read_side
 from iolab.cli.output import open_session
 from iolab.stats.comparison import Verdict
 

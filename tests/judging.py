@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from iolab.analysis import judge as judging
+from iolab.analysis import kinds as judging
 from iolab.analysis.view import RunView
 from iolab.cli.kinds import analyses
 from iolab.core.host import HostFacts

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from iolab.analysis.comparison import Row, compare_sides
-from iolab.analysis.comparison_sides import Side
+from iolab.analysis.differences import Side
 from iolab.analysis.history import track
 from iolab.analysis.service_time import SERVICE_MEAN
 from iolab.core.metric import Level, Metric, Result

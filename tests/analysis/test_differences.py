@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.analysis.comparison_sides import Side, read_side
-from iolab.analysis.differences import Area, Difference, differences
+from iolab.analysis.differences import Area, Difference, Side, differences, read_side
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts
 from iolab.core.run import Plan

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from iolab import guests, importers, loads
-from iolab.analysis import checks, disagreement, points, resumed
+from iolab.analysis import checks, points, resume_marks, resumed
 from iolab.analysis.check import Check
 from iolab.analysis.checks import operations
 from iolab.analysis.metrics import METRIC_UNITS, TRIM_UNITS
@@ -43,7 +43,7 @@ def test_every_check_made_is_registered_once() -> None:
 
 
 def test_every_check_has_a_page_and_every_page_a_check() -> None:
-    codes = {check.code for check in CHECKS} | {resumed.CODE, points.CODE, disagreement.CODE}
+    codes = {check.code for check in CHECKS} | {resumed.CODE, points.CODE, resume_marks.CODE}
     assert {path.stem for path in PAGES.glob("*.md")} == codes
 
 

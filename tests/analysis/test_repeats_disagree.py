@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from bench.synthetic import Shape, make_plan, make_record, make_result, make_study
 
-from iolab.analysis.disagreement import CODE, mark_disagreeing
 from iolab.analysis.points import summarise
+from iolab.analysis.resume_marks import CODE, mark_disagreeing
 from iolab.core.metric import Level, Metric, Result
 
 SHAPE = Shape(points=1, seconds=2, hosts=2, cores=2, disks=1, nics=1)

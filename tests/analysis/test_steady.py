@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from iolab.analysis.rate_series import fleet_seconds
-from iolab.analysis.steady import FleetRule
+from iolab.analysis.steady import FleetRule, fleet_seconds
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunRecord
 from iolab.core.samples import ServiceTime

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from iolab.analysis.rate_series import fleet_seconds
+from iolab.analysis.steady import fleet_seconds
 from iolab.analysis.sums import measure
 from iolab.analysis.window import EDGE_SLACK_NS, Window, controller_ns, cut
 from iolab.core.metric import Level

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from iolab.analysis import disagreement, points, resumed
+from iolab.analysis import points, resume_marks, resumed
 from tests.cli.in_process import call
 from tests.judging import EVERY_CHECK, IMPORTED_CHECKS
 
 ROOT = Path(__file__).parents[2]
 CODES = sorted(
     {made.code for made in (*EVERY_CHECK, *IMPORTED_CHECKS)}
-    | {disagreement.CODE, points.CODE, resumed.CODE}
+    | {resume_marks.CODE, points.CODE, resumed.CODE}
 )
 
 

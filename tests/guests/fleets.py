@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from iolab.analysis.judge import JUDGED_OF_NODES
+from iolab.analysis.kinds import JUDGED_OF_NODES
 from iolab.analysis.sums import measure
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts, Role

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.judge import judge
-from iolab.analysis.kinds import Analyses
+from iolab.analysis.kinds import Analyses, judge
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction

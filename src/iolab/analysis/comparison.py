@@ -15,17 +15,18 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.comparison_sides import (
+from iolab.analysis.differences import (
+    Difference,
     Pair,
     Place,
     Side,
     Skipped,
     compare_pair,
     default_metrics,
+    differences,
     objection,
     pair_bin_error,
 )
-from iolab.analysis.differences import Difference, differences
 from iolab.analysis.points import Axis, PointKey, Priors, priors_of
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better, spec_of

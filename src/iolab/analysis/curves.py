@@ -15,7 +15,7 @@ import numpy as np
 
 from iolab.analysis.adaptive import Log, axis_of, peak_of, trail_of
 from iolab.analysis.bottleneck import law_of
-from iolab.analysis.comparison_sides import compare_pair, objection
+from iolab.analysis.differences import compare_pair, objection
 from iolab.analysis.points import Axis, PointSummary, positive_values, priors_of
 from iolab.core.configuration import Limit, Objective
 from iolab.core.metric import Metric, Result

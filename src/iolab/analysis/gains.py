@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from iolab.analysis.comparison_sides import (
+from iolab.analysis.differences import (
     Pair,
     Skipped,
     compare_pair,

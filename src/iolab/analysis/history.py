@@ -13,8 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.comparison_sides import Place, Side, rates_of
-from iolab.analysis.differences import Area, Difference, differences
+from iolab.analysis.differences import Area, Difference, Place, Side, differences, rates_of
 from iolab.core.metric import Level, Metric
 from iolab.core.workload import Workload
 from iolab.stats.changes import ALPHA, History, find_changes

@@ -15,8 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.rate_series import SECOND_NS
-from iolab.analysis.steady import Steady
+from iolab.analysis.steady import SECOND_NS, Steady
 from iolab.analysis.sums import DIRECTIONS, Load
 from iolab.analysis.window import Cut, Window, controller_ns
 from iolab.core.histogram import BIN_COUNT, MIDDLE_NS, UPPER_NS, Histogram

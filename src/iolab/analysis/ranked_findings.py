@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Final
 
 from iolab.analysis.bottleneck import Watched
 from iolab.analysis.findings import (
     LOADS,
+    Best,
     Crossed,
     Finding,
     Gained,
+    Need,
     RunKey,
+    Side,
+    Suits,
     Tallied,
     bends,
     bests,
@@ -21,8 +28,10 @@ from iolab.analysis.findings import (
     runs_of,
 )
 from iolab.analysis.gains import Gain, Gains, share_of
-from iolab.analysis.needs import suited
 from iolab.analysis.points import Axis, PointSummary
+from iolab.analysis.value import MONEY, currencies, whole_ones
+from iolab.core.configuration import Configuration
+from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
 from iolab.stats.comparison import Verdict
 
@@ -200,4 +209,255 @@ def findings(
         *limited(study, points, best, watched),
         *bends(study, points),
         *dear,
+    )
+
+
+SIDES: Final[Mapping[str, str]] = {
+    "iops": "IOPS",
+    "bw_bytes_per_s": "bandwidth",
+    "ops_per_s": "operations",
+}
+"""What kinds of performance are told apart, by the metric of the workloads' best figures."""
+
+CAPACITY: Final = "capacity"
+
+
+@dataclass(frozen=True, slots=True)
+class _Score:
+    """A configuration's measure with the least and the most that its intervals allow."""
+
+    value: float
+    low: float
+    high: float
+
+
+_Scores = dict[str, _Score]
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """The configurations that are held against each other, and what is known of all of them.
+
+    `capacity` is TB by configuration, empty unless all tell the same kind, `metric` that kind.
+    `costs` are thousands of one currency, empty unless all tell theirs. `sides` are the geometric
+    means of the best figures by kind of performance, over the `workloads` that all have in common.
+    """
+
+    owners: tuple[str, ...]
+    capacity: Mapping[str, float]
+    metric: str
+    costs: Mapping[str, float]
+    currency: str
+    sides: Mapping[str, _Scores]
+    workloads: tuple[str, ...]
+    level: Level
+    single: bool
+    runs: Mapping[str, tuple[RunKey, ...]]
+
+    @property
+    def per(self) -> str:
+        """What figures are for, empty where not all costs are known."""
+        return f"{MONEY:g} {self.currency}" if self.costs else ""
+
+    def terabytes(self) -> _Scores:
+        """Capacity, for money where all costs are known; exact, since it is bought."""
+        found = {}
+        for owner, size in self.capacity.items():
+            figure = size / self.costs.get(owner, 1.0)
+            found[owner] = _Score(figure, figure, figure)
+        return found
+
+    def priced(self, scores: _Scores) -> _Scores:
+        """Scores for money where all costs are known, else as they are."""
+        return {owner: _over(one, self.costs.get(owner, 1.0)) for owner, one in scores.items()}
+
+
+def suited(study: Study, found: Sequence[Best]) -> Iterator[Suits]:
+    """A finding for each need that the study can tell of; none of one configuration.
+
+    One that loads the storage of another with fewer hosts is no choice of its own.
+    """
+    field = _field_of(whole_ones(study.configurations), found)
+    if len(field.owners) < 2:
+        return
+    if field.capacity:
+        yield _capacity(field)
+    performance = _together(list(field.sides.values()))
+    if performance:
+        yield _of_runs(field, Need.PERFORMANCE, performance, "")
+        if field.costs:
+            yield _of_runs(field, Need.VALUE, field.priced(performance), field.per)
+    sides = {name: _shares(field.priced(scores)) for name, scores in field.sides.items()}
+    if field.capacity:
+        sides = {CAPACITY: _shares(field.terabytes()), **sides}
+    if len(sides) > 1:
+        least = {owner: _least([one[owner] for one in sides.values()]) for owner in field.owners}
+        yield _of_runs(field, Need.BALANCE, least, field.per, sides)
+
+
+def _field_of(configurations: Sequence[Configuration], found: Sequence[Best]) -> _Field:
+    owners = tuple(one.id for one in configurations)
+    rates = [one for one in found if one.metric in SIDES and (one.value.value or 0.0) > 0]
+    by_place = {(one.configuration, one.workload): one for one in rates}
+    common = [
+        name
+        for name in dict.fromkeys(one.workload for one in rates)
+        if all((owner, name) in by_place for owner in owners)
+    ]
+    mine = {owner: [by_place[owner, name] for name in common] for owner in owners}
+    used = [one for several in mine.values() for one in several]
+    metric, capacity = _capacities(configurations)
+    money = currencies(configurations)
+    priced = {one.id: one.cost.total / MONEY for one in configurations if one.cost is not None}
+    priced = {owner: cost for owner, cost in priced.items() if cost > 0}
+    known = len(priced) == len(owners) and len(money) == 1
+    return _Field(
+        owners=owners,
+        capacity=capacity,
+        metric=metric,
+        costs=priced if known else {},
+        currency=money[0] if known else "",
+        sides=_sides(mine),
+        workloads=tuple(common),
+        level=max((one.level for one in used), key=lambda one: one.rank, default=Level.VALID),
+        single=any(one.value.low is None for one in used),
+        runs={
+            owner: tuple(key for one in best for key in one.runs) for owner, best in mine.items()
+        },
+    )
+
+
+def _capacities(configurations: Sequence[Configuration]) -> tuple[str, dict[str, float]]:
+    """Usable capacity where all tell it, else raw; nothing where they tell different ones."""
+    for metric in ("usable_tb", "raw_tb"):
+        found = {one.id: getattr(one.capacity, metric) for one in configurations}
+        if all(found.values()):
+            return metric, found
+    return "", {}
+
+
+def _sides(mine: Mapping[str, Sequence[Best]]) -> dict[str, _Scores]:
+    """By kind of performance each configuration's geometric mean over its workloads."""
+    kinds = dict.fromkeys(one.metric for best in mine.values() for one in best)
+    return {
+        SIDES[kind]: {
+            owner: _mean([_of_metric(one.value) for one in best if one.metric == kind])
+            for owner, best in mine.items()
+        }
+        for kind in kinds
+    }
+
+
+def _together(sides: Sequence[_Scores]) -> _Scores:
+    """The geometric mean of all kinds of performance, each counting once."""
+    owners = dict.fromkeys(owner for side in sides for owner in side)
+    return {owner: _mean([side[owner] for side in sides]) for owner in owners}
+
+
+def _of_metric(metric: Metric) -> _Score:
+    """A figure; nothing is known of how far one without an interval may be off."""
+    value = metric.value or 0.0
+    if metric.low is None or metric.high is None:
+        return _Score(value, 0.0, math.inf)
+    return _Score(value, metric.low, metric.high)
+
+
+def _mean(scores: Sequence[_Score]) -> _Score:
+    """The geometric mean, from that of all lower ends to that of all upper ends: wide, but sure."""
+
+    def of(values: Sequence[float]) -> float:
+        if min(values) <= 0 or max(values) == math.inf:
+            return 0.0 if min(values) <= 0 else math.inf
+        return math.exp(math.fsum(map(math.log, values)) / len(values))
+
+    return _Score(
+        of([one.value for one in scores]),
+        of([one.low for one in scores]),
+        of([one.high for one in scores]),
+    )
+
+
+def _over(score: _Score, size: float) -> _Score:
+    return _Score(score.value / size, score.low / size, score.high / size)
+
+
+def _shares(scores: _Scores) -> _Scores:
+    """Each as a share of the best, with the least and the most that all intervals allow.
+
+    Where intervals overlap any of them may be the best: none is sure to have all of it.
+    """
+    top = max(one.value for one in scores.values())
+    found = {}
+    for owner, one in scores.items():
+        others = [other for name, other in scores.items() if name != owner]
+        most = max(other.high for other in others)
+        least = max(other.low for other in others)
+        low = 0.0 if one.low <= 0 else one.low / max(one.low, most)
+        high = 1.0 if one.high >= least else one.high / least
+        found[owner] = _Score(one.value / top, low, high)
+    return found
+
+
+def _least(shares: Sequence[_Score]) -> _Score:
+    return _Score(
+        min(one.value for one in shares),
+        min(one.low for one in shares),
+        min(one.high for one in shares),
+    )
+
+
+def _order(scores: _Scores) -> list[str]:
+    """The owners, the best first; of equal ones as the study has them."""
+    return sorted(scores, key=lambda owner: -scores[owner].value)
+
+
+def _leads(scores: _Scores, best: str) -> bool:
+    """Whether it is above all others whatever their intervals allow."""
+    return all(scores[best].low > one.high for owner, one in scores.items() if owner != best)
+
+
+def _capacity(field: _Field) -> Suits:
+    scores = field.terabytes()
+    best, second, *_ = _order(scores)
+    return Suits(
+        need=Need.CAPACITY,
+        configuration=best,
+        runner_up=second,
+        lead=scores[best].value / scores[second].value,
+        per=field.per,
+        of=len(field.owners),
+        sure=_leads(scores, best),
+        single=False,
+        sides=(),
+        workloads=(),
+        terabytes=scores[best].value,
+        metric=field.metric,
+        level=None,
+        runs=(),
+    )
+
+
+def _of_runs(
+    field: _Field,
+    need: Need,
+    scores: _Scores,
+    per: str,
+    sides: Mapping[str, _Scores] | None = None,
+) -> Suits:
+    best, second, *_ = _order(scores)
+    return Suits(
+        need=need,
+        configuration=best,
+        runner_up=second,
+        lead=scores[best].value / scores[second].value,
+        per=per,
+        of=len(field.owners),
+        sure=_leads(scores, best),
+        single=field.single,
+        sides=tuple(Side(name, one[best].value) for name, one in (sides or {}).items()),
+        workloads=field.workloads,
+        terabytes=None,
+        metric="",
+        level=field.level,
+        runs=tuple(dict.fromkeys((*field.runs[best], *field.runs[second]))),
     )

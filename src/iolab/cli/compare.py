@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from iolab.analysis.comparison import Compared, Row
-    from iolab.analysis.comparison_sides import Side
-    from iolab.analysis.differences import Difference
+    from iolab.analysis.differences import Difference, Side
     from iolab.analysis.history import Series, Tracked
     from iolab.errors import Fault
     from iolab.stats.comparison import Verdict
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 def open_side(name: str) -> Side:
     """The side that a command line names; StoreError or UsageError where it is none."""
-    from iolab.analysis.comparison_sides import read_side
+    from iolab.analysis.differences import read_side
     from iolab.cli.output import open_session
 
     directory, configuration = split_name(name)
@@ -422,7 +421,7 @@ def _read_sessions(names: Sequence[str]) -> list[Side]:
 
 def _read_session(session: Path, configuration: str | None) -> Side | None:
     """The side of a session; None, told, where nothing of it can be read."""
-    from iolab.analysis.comparison_sides import read_side
+    from iolab.analysis.differences import read_side
     from iolab.cli.output import left_out, open_session
     from iolab.errors import StoreError
     from iolab.store.verify import damage_of

@@ -39,7 +39,7 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Read results of other tools into a session, and judge them."""
-    from iolab.analysis.judge import judge
+    from iolab.analysis.kinds import judge
     from iolab.cli.kinds import analyses
     from iolab.cli.output import open_session, result_json, say
     from iolab.cli.show import print_session

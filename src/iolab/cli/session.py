@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from iolab.analysis.adaptive import DecidingAgenda
-from iolab.analysis.judge import ANALYSIS_VERSION, judge
+from iolab.analysis.kinds import ANALYSIS_VERSION, judge
 from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.steady import FleetRule
 from iolab.cli.kinds import REPORTED, analyses

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.judge import ANALYSIS_VERSION
+from iolab.analysis.kinds import ANALYSIS_VERSION
 from iolab.core.compressed import Packed
 from iolab.core.configuration import Configuration
 from iolab.core.engine import EngineName

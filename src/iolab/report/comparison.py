@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from iolab.analysis.comparison import Compared, Row, Skipped, Summary
-from iolab.analysis.comparison_sides import Side
-from iolab.analysis.differences import Difference
+from iolab.analysis.differences import Difference, Side
 from iolab.analysis.history import FALSE_ALARMS, Series, Tracked
 from iolab.analysis.points import Axis
 from iolab.core.metric import Metric

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Final
 
-from iolab.analysis.comparison_sides import Side, read_side
-from iolab.analysis.differences import Difference, differences
+from iolab.analysis.differences import Difference, Side, differences, read_side
 from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.resumed import OF_SESSION
 from iolab.core.configuration import DEFAULT_CONFIGURATION, Configuration

@@ -25,7 +25,7 @@ from starlette.routing import Route
 
 from iolab import __version__
 from iolab.analysis.comparison import compare_sides
-from iolab.analysis.comparison_sides import Side, read_side
+from iolab.analysis.differences import Side, read_side
 from iolab.analysis.points import summarise
 from iolab.errors import IolabError, UsageError
 from iolab.report.kinds import Kinds

@@ -18,8 +18,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from iolab.analysis.comparison import SAME_SESSION, Compared, Row
-from iolab.analysis.comparison_sides import Side
-from iolab.analysis.differences import Difference
+from iolab.analysis.differences import Difference, Side
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Result
 from iolab.core.run import Plan, PlannedRun, RunStatus

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from iolab.analysis.findings import Best, Need, Suits
-from iolab.analysis.needs import suited
+from iolab.analysis.ranked_findings import suited
 from iolab.core.configuration import Capacity, Configuration, Cost
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.analysis.rate_series import fleet_seconds
-from iolab.analysis.steady import Steady, steady_of
+from iolab.analysis.steady import Steady, fleet_seconds, steady_of
 from iolab.analysis.window import Window
 from iolab.core.histogram import of_latencies
 from iolab.core.stopping import LSM, SeriesStatus, Steadiness

@@ -11,8 +11,7 @@ import pytest
 
 from iolab.analysis.adaptive import Log
 from iolab.analysis.comparison import compare_sides
-from iolab.analysis.comparison_sides import Side
-from iolab.analysis.differences import differences
+from iolab.analysis.differences import Side, differences
 from iolab.analysis.history import track
 from iolab.analysis.metrics import without_rare_stalls
 from iolab.analysis.points import bin_error, summarise

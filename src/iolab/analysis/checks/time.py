@@ -20,8 +20,7 @@ from iolab.analysis.check import (
     worst,
 )
 from iolab.analysis.metrics import PERCENTILES, ios_needed, is_supported
-from iolab.analysis.rate_series import fleet_seconds
-from iolab.analysis.steady import EXCESS_TOLERABLE, Steady
+from iolab.analysis.steady import EXCESS_TOLERABLE, Steady, fleet_seconds
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.stopping import SeriesStatus

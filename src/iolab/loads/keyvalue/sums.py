@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.rate_series import Weights
+from iolab.analysis.steady import Weights
 from iolab.analysis.sums import sum_operations
 from iolab.analysis.window import (
     EDGE_SLACK_NS,
