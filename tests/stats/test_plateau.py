@@ -37,6 +37,16 @@ def test_a_second_that_is_half_of_each_is_of_neither() -> None:
     assert (fall.plateau, fall.before) == (3000.0, 6000.0)
 
 
+def test_a_fall_on_a_real_device_that_took_two_seconds() -> None:
+    """The block layer's limit was lowered from 1,500 reads a second to 500."""
+    burst = [1373.0, 1485, 1500, 1500, 1493, 1065, 667]
+    fall = fall_to_plateau(np.array([*burst, 500, 495, 513, 492, *[500.0] * 9]))
+    assert fall is not None
+    assert fall.second == 6
+    assert fall.plateau == pytest.approx(500, rel=0.01)
+    assert fall.before == pytest.approx(1470, rel=0.02)
+
+
 @pytest.mark.parametrize("spread", [0.01, 0.05, 0.3])
 def test_noise_alone_is_no_fall(spread: float) -> None:
     found = [fall_to_plateau(noisy(step(60, 0, 1.0), spread, seed)) for seed in range(SERIES)]
@@ -59,5 +69,5 @@ def test_other_ways_to_change_are_no_fall() -> None:
     for name, rates in others.items():
         falls = [fall_to_plateau(noisy(rates, 0.01, seed)) for seed in range(30)]
         assert not any(falls), name
-    assert fall_to_plateau(step(9, 4, 3.0)) is None
+    assert fall_to_plateau(step(11, 4, 3.0)) is None
     assert fall_to_plateau(np.zeros(60)) is None

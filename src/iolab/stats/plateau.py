@@ -23,8 +23,14 @@ BEFORE_S: Final = 3
 PLATEAU_S: Final = 6
 """Seconds that each level lasts at the least: fewer tell no level."""
 
+FALL_S: Final = 3
+"""Seconds that the fall itself may take, which are of neither level."""
+
 PLATEAU_SPREAD_MOST: Final = 0.05
 """Standard deviation of the plateau's seconds: a limit that is enforced is kept evenly."""
+
+SECONDS_LEAST: Final = BEFORE_S + FALL_S + PLATEAU_S
+"""Of fewer seconds nothing is said."""
 
 DRIFT_MOST: Final = 0.2
 """Share of the step by which a level's two halves may differ."""
@@ -34,7 +40,8 @@ DRIFT_MOST: Final = 0.2
 class Fall:
     """A fall after `second` seconds, from the mean rate `before` to `plateau`.
 
-    `spread` is the standard deviation of the plateau's seconds as a share of it.
+    That second is the first one below the middle of both. `spread` is the standard deviation of the
+    plateau's seconds as a share of it.
     """
 
     second: int
@@ -46,12 +53,11 @@ class Fall:
 def fall_to_plateau(rates: Floats) -> Fall | None:
     """The fall of a series of rates, one a second; None where it does not fall to a plateau."""
     count = len(rates)
-    if count < BEFORE_S + 1 + PLATEAU_S:
+    if count < SECONDS_LEAST:
         return None
-    places = np.arange(BEFORE_S, count - PLATEAU_S)
-    second = int(places[np.argmin([_left(rates, place) for place in places.tolist()])])
-    # The second of the fall itself is of both levels.
-    before, after = rates[:second], rates[second + 1 :]
+    places = np.arange(BEFORE_S, count - FALL_S - PLATEAU_S + 1)
+    place = int(places[np.argmin([_left(rates, place) for place in places.tolist()])])
+    before, after = _levels(rates, place)
     step = float(before.mean() - after.mean())
     plateau = float(after.mean())
     if plateau <= 0 or step < FALL_LEAST * plateau:
@@ -59,16 +65,22 @@ def fall_to_plateau(rates: Floats) -> Fall | None:
     used = np.concatenate([before, after])
     total = float(((used - used.mean()) ** 2).sum())
     spread = float(after.std() / plateau)
-    if _left(rates, second) > (1 - EXPLAINED_LEAST) * total or spread > PLATEAU_SPREAD_MOST:
+    if _left(rates, place) > (1 - EXPLAINED_LEAST) * total or spread > PLATEAU_SPREAD_MOST:
         return None
     if max(_drift(before), _drift(after)) > DRIFT_MOST * step:
         return None
-    return Fall(second, float(before.mean()), plateau, spread)
+    low = np.flatnonzero(rates[place:] < plateau + step / 2)
+    return Fall(place + int(low[0]), float(before.mean()), plateau, spread)
 
 
-def _left(rates: Floats, second: int) -> float:
+def _levels(rates: Floats, place: int) -> tuple[Floats, Floats]:
+    """What lies before and after a fall that begins there."""
+    return rates[:place], rates[place + FALL_S :]
+
+
+def _left(rates: Floats, place: int) -> float:
     """The squares that two levels leave."""
-    before, after = rates[:second], rates[second + 1 :]
+    before, after = _levels(rates, place)
     squares = ((before - before.mean()) ** 2).sum() + ((after - after.mean()) ** 2).sum()
     return float(squares)
 

@@ -24,7 +24,7 @@ from iolab.analysis.steady import EXCESS_TOLERABLE, Steady, fleet_seconds
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.stopping import SeriesStatus
-from iolab.stats.plateau import BEFORE_S, PLATEAU_S, fall_to_plateau
+from iolab.stats.plateau import SECONDS_LEAST, fall_to_plateau
 from iolab.stats.quantiles import decides
 from iolab.study.foretold import RUN_SHORT_S, RUN_USELESS_S
 from iolab.units import format_count
@@ -210,7 +210,7 @@ def burst_credits(view: RunView) -> Said:
     else:
         first, last = round(view.record.warmup_s), len(series.counts)
     counted = series.counts[first:last]
-    if len(counted) < BEFORE_S + 1 + PLATEAU_S:
+    if len(counted) < SECONDS_LEAST:
         return not_applicable(TOO_SHORT, seconds=len(counted))
     fall = fall_to_plateau(counted)
     if fall is None:

@@ -1,0 +1,56 @@
+"""Which resource limits a prediction, and how far it goes: what grows with the load is no limit."""
+
+from __future__ import annotations
+
+import pytest
+
+from iolab.analysis.bottleneck import Resource, Use, Watched
+from iolab.analysis.prediction import Predicted, predictions
+from iolab.core.host import Role
+from iolab.core.metric import Level
+from tests.report.growing import STUDY, points, runs
+
+LINEAR = {n: (10_000.0 * n, 10_050.0 * n, 9_950.0 * n) for n in (1, 2, 4, 8)}
+NODE_PORT = Use(Resource.PORT, "s1", Role.STORAGE, "eth0 out", 0.8)
+CLIENT_PORT = Use(Resource.PORT, "client-1", Role.CLIENT, "eth0 in", 0.9)
+NODE_DISK = Use(Resource.DEVICE, "s1", Role.STORAGE, "nvme0n1", 1.0)
+
+
+def seen(*uses: Use) -> Watched:
+    return Watched(uses, None, memory_backed=False, storage_seen=True, stolen=0.0)
+
+
+def at(hosts: int, *uses: Use, levels: dict[int, Level] | None = None) -> Predicted:
+    found = points(runs(LINEAR, levels))
+    (only,) = predictions(STUDY, found, "hosts", hosts, lambda _: seen(*uses), extrapolate=False)
+    return only
+
+
+def test_what_the_storage_s_port_leaves_is_the_most() -> None:
+    told = at(16, NODE_PORT)
+    assert told.limited_by == NODE_PORT
+    assert told.prediction is not None
+    assert told.prediction.limit == pytest.approx(80_000 / 0.8, rel=0.01)
+    assert told.prediction.rate == told.prediction.limit == told.prediction.high
+
+
+@pytest.mark.parametrize("use", [CLIENT_PORT, NODE_DISK])
+def test_clients_ports_grow_with_hosts_and_busy_devices_may_do_more(use: Use) -> None:
+    told = at(16, use)
+    assert told.limited_by is None
+    assert told.prediction is not None
+    assert told.prediction.rate > 150_000
+
+
+def test_between_measured_loads_nothing_limits() -> None:
+    told = at(6, NODE_PORT)
+    assert told.limited_by is None
+    assert told.prediction is not None
+    assert told.prediction.low < 60_000 < told.prediction.high
+
+
+def test_invalid_points_do_not_enter() -> None:
+    told = at(6, levels={8: Level.INVALID})
+    assert [one.load for one in told.measured] == [1, 2, 4]
+    assert told.prediction is None
+    assert "3" in told.reason
