@@ -96,6 +96,12 @@ def test_modules_in_a_package_of_their_own_are_fetched_too(bench: KitBench) -> N
     assert any(call.endswith(f"download {PACKAGE} linux-modules-{RELEASE}") for call in bench.calls)
 
 
+def test_a_kernel_may_lie_beside_its_modules(bench: KitBench) -> None:
+    image = bench.told / "tree" / "boot" / f"vmlinuz-{RELEASE}"
+    image.rename(bench.told / "tree" / "lib" / "modules" / RELEASE / "vmlinuz")
+    assert bench.kit().release == RELEASE
+
+
 def test_modules_may_be_packed(bench: KitBench) -> None:
     bench.remove_module("block/virtio_blk.ko")
     bench.put_module("block/virtio_blk.ko.xz", lzma.compress(module("virtio")))
