@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema
+
 from tests.cli.in_process import call
 from tests.importers.importing import lay_down
 
 GROUPS = "import/fio/two-groups-3.33.json"
+SCHEMA = Path(__file__).parents[2] / "schema" / "show.json"
 PLAIN = "import/fio/plain-3.33.json"
 
 
@@ -20,6 +23,7 @@ def test_an_imported_session_is_shown_reported_compared_chosen_and_audited(tmp_p
     assert "phases-added" in done.stdout
     shown = json.loads(call("show", session, "--json").stdout)
     assert len(shown["results"]) == 4
+    jsonschema.validate(shown, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert call("show", session, "--details").returncode == 0
     page = tmp_path / "brief.html"
     assert call("report", session, "--html", str(page)).returncode == 0

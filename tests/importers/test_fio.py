@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from iolab.core.histogram import MIDDLE_NS
-from iolab.importers.files import FILE_BYTES_MOST, read_all
+from iolab.importers.files import FILE_BYTES_MOST, TOTAL_BYTES_MOST, read_all
 from iolab.importers.measure import PERCENTILES
 from iolab.importers.registry import IMPORTERS
 from iolab.importers.session import arrange, record_of
@@ -263,6 +263,15 @@ def test_hostile_reports_end_in_a_fault_or_an_invalid_run(text: str, tmp_path: P
         assert judge(record_of(one, keep_file=True), {}).verdict.level.value == "invalid"
         assert "\x1b" not in one.planned.point.workload
     assert found.runs or found.faults
+
+
+def test_files_that_are_too_large_together_are_not_read(tmp_path: Path) -> None:
+    for number in range(TOTAL_BYTES_MOST // FILE_BYTES_MOST + 1):
+        with (tmp_path / f"large-{number}.json").open("wb") as file:
+            file.truncate(FILE_BYTES_MOST)
+    found = read_all([tmp_path], IMPORTERS)
+    assert len(found.faults) == 1
+    assert not found.runs
 
 
 def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path) -> None:

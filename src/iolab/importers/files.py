@@ -20,6 +20,9 @@ FILE_BYTES_MOST: Final = 64 << 20
 FILES_MOST: Final = 2000
 """A sweep of a cluster leaves hundreds; a whole disk by mistake is not read."""
 
+TOTAL_BYTES_MOST: Final = 512 << 20
+"""All files of an import together: they are looked at in memory."""
+
 HEAD_BYTES: Final = 64 << 10
 """By so much of its beginning a file is recognised: text before fio's JSON has a few lines."""
 
@@ -126,6 +129,11 @@ def collect(paths: Iterable[Path]) -> tuple[list[ForeignFile], list[Fault]]:
             found.setdefault(path.absolute(), ForeignFile(path))
         else:
             faults.append(Fault(f"There is no file '{clean(path.name)}'.", "Name one that is."))
+    if sum(one.path.stat().st_size for one in found.values()) > TOTAL_BYTES_MOST:
+        faults.append(
+            Fault(f"These are more than {TOTAL_BYTES_MOST} bytes.", "Import fewer files at once.")
+        )
+        return [], faults
     if len(found) > FILES_MOST:
         faults.append(Fault(f"These are more than {FILES_MOST} files.", "Import fewer at once."))
     return list(found.values()), faults

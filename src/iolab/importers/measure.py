@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import is_supported
+from iolab.analysis.metrics import METRIC_UNITS, is_supported
 from iolab.analysis.view import RunView
 from iolab.core.histogram import Histogram, of_sparse
 from iolab.core.metric import Metric
@@ -107,7 +107,9 @@ def _metrics(view: ImportedView, hosts: Sequence[int]) -> dict[str, Metric]:
         for operation in job.operations
     }
     every = [pair for pairs in by_operation.values() for pair in pairs]
-    found = _scope(view, "", rate, every)
+    # What every result of I/O has, also where no read or no write was told of.
+    found: dict[str, float | None] = dict.fromkeys(METRIC_UNITS) if job.is_io else {}
+    found |= _scope(view, "", rate, every)
     for operation, pairs in by_operation.items():
         found |= _scope(view, f"{operation}_", rate, pairs)
     return {key: Metric(value, spec_of(key).unit) for key, value in found.items()}
