@@ -134,8 +134,7 @@ def _columns(reader: SessionReader, rows: Rows) -> Mapping[str, Sequence[Value]]
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import shown_of
     from iolab.cli.kinds import REPORTED
-    from iolab.report.results import node_columns, point_columns, result_columns
-    from iolab.report.seconds import second_columns
+    from iolab.report.results import node_columns, point_columns, result_columns, second_columns
 
     study, results = shown_of(reader)
     match rows:

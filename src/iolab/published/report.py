@@ -17,8 +17,8 @@ from iolab.published.audit.document import Published, flat, words
 from iolab.published.audit.relations import shown
 from iolab.report.numbers import NOTHING
 from iolab.report.page_parts import PublishedTables
-from iolab.report.peaks import Peak, clients_table, maxima_table, normalised_table
 from iolab.report.table import Cell, Column, Table, columns, row
+from iolab.report.value import Peak, clients_table, maxima_table, normalised_table
 
 ROWS_MAX: Final = 64
 """Published tables are short; more rows would bury what was measured."""

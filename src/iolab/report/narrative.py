@@ -32,7 +32,6 @@ from iolab.core.study import Study
 from iolab.report.bottleneck import limit_words
 from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import TOO_FEW, axis_word, count, listing, show, show_value
-from iolab.report.peaks import value_text
 from iolab.report.phrases import (
     LEVELS,
     Names,
@@ -44,6 +43,7 @@ from iolab.report.phrases import (
     run_name,
     terabytes,
 )
+from iolab.report.value import value_text
 from iolab.stats.comparison import Verdict
 
 ALIKE_NAMED: Final = 3

@@ -22,7 +22,8 @@ from iolab.report.charts.value import Bar, BarGroup, lying_bars
 from iolab.report.kinds import Anchors, Looks
 from iolab.report.numbers import NOTHING, axis_label, axis_word, count, show, show_value
 from iolab.report.page_parts import ChartGroup, Section
-from iolab.report.peaks import (
+from iolab.report.table import Cell, Table, columns
+from iolab.report.value import (
     TIMES,
     Peak,
     clients_table,
@@ -30,10 +31,9 @@ from iolab.report.peaks import (
     peaks_of,
     sentence,
     singles_of,
+    value,
     worst,
 )
-from iolab.report.table import Cell, Table, columns
-from iolab.report.value import value
 
 _SCALING_LEDE: Final = (
     "The same load, made by more of the hosts of a configuration. Where the rate stays below the "

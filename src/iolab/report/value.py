@@ -1,42 +1,341 @@
-"""What configurations give for their size and cost, where the study tells these."""
+"""The best of every workload and configuration, and what that is for their size and cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
+from iolab.analysis.curves import HOSTS
 from iolab.analysis.points import PointSummary
 from iolab.analysis.value import (
+    MONEY,
     Maximum,
     Over,
     Quotient,
+    Scaled,
     capacities,
     currencies,
     lacking,
+    over,
+    per_host,
     quotients,
     sizes,
     whole_ones,
 )
 from iolab.core.configuration import Configuration
+from iolab.core.metric import Level, Metric
+from iolab.core.study import Study
+from iolab.report.best import Headline
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import Look
 from iolab.report.charts.cost import Bought, cost_figure
+from iolab.report.charts.hosts import host_values
 from iolab.report.charts.series import DetailKey
 from iolab.report.charts.value import Bar, BarGroup, lying_bars
-from iolab.report.numbers import listing
+from iolab.report.kinds import Kinds
+from iolab.report.numbers import NOTHING, TOO_FEW, axis_label, count, listing, show, show_value
 from iolab.report.page_parts import ChartGroup, Section
-from iolab.report.peaks import (
-    Peak,
-    normalised_table,
-    peaks_of,
-    purchase_table,
-    quotient_table,
-    sentence,
-    value_text,
-)
-from iolab.report.table import Cell, Table
+from iolab.report.table import Cell, Table, columns, filled, row, verdict_cell
+
+PRINTED: Final = "printed"
+"""What stands in place of a verdict where others published a figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """A maximum; `slowest` and `fastest` are its hosts' values in the run that stands for it.
+
+    They are None where one host made the load, or none is known; `shown` is that run's key.
+    """
+
+    best: Maximum
+    shown: DetailKey | None = None
+    slowest: float | None = None
+    fastest: float | None = None
+
+    def verdict(self, anchors: Mapping[DetailKey, str]) -> Cell:
+        """The cell of its verdict, which leads to the run."""
+        if self.best.level is None:
+            return Cell(PRINTED)
+        return verdict_cell(self.best.level, anchors.get(self.shown) if self.shown else None)
+
+
+def peaks_of(kinds: Kinds, study: Study, points: Sequence[PointSummary]) -> tuple[Peak, ...]:
+    """Of I/O each workload and each mix of guests; of load on keys each group of operations.
+
+    Invalid points are taken only where there is no other, and their level says so.
+    """
+    return _peaks(kinds.headlines(study, points))
+
+
+def singles_of(kinds: Kinds, study: Study, points: Sequence[PointSummary]) -> tuple[Maximum, ...]:
+    """The best of each workload with one host, where a study varies how many make its load."""
+    alone = [point for point in points if dict(point.key.axis).get(HOSTS) == 1]
+    return tuple(one.best for one in _peaks(kinds.plain_headlines(study, alone)))
+
+
+def _peaks(found: Iterable[Headline]) -> tuple[Peak, ...]:
+    return tuple(peak for headline in found if (peak := _peak(headline)) is not None)
+
+
+def _peak(headline: Headline) -> Peak | None:
+    best = headline.best
+    if best is None:
+        return None
+    key = headline.workload.figure
+    run = best.shown
+    values = host_values(run, key).values() if len(run.hosts) > 1 else ()
+    return Peak(
+        best=Maximum(
+            configuration=headline.configuration.id,
+            workload=headline.workload.id,
+            metric=key,
+            value=best.figure,
+            axis=run.axis,
+            level=best.level,
+            runs=tuple((one.digest, one.repeat) for one in best.results),
+            title=headline.workload.title,
+            places=headline.compared,
+            hosts=0 if run.nodes else best.host_count,
+        ),
+        shown=(run.digest, run.repeat),
+        slowest=min(values, default=None),
+        fastest=max(values, default=None),
+    )
+
+
+SAID_MOST: Final = 6
+"""Statements in a chart's sentence; the others stand in its table."""
+
+
+def sentence(statements: Sequence[str]) -> str:
+    """Statements as one sentence of a chart, the first of many."""
+    hidden = len(statements) - SAID_MOST
+    more = (f"{count(hidden, 'more workload')} in the table",) if hidden > 0 else ()
+    return f"{'; '.join((*statements[:SAID_MOST], *more))}."
+
+
+def worst(levels: Sequence[Level | None]) -> Level | None:
+    """The worst verdict of several, None where nobody judged any."""
+    known = [level for level in levels if level is not None]
+    return max(known, key=lambda level: level.rank, default=None)
+
+
+Anchors = Mapping[DetailKey, str]
+
+TIMES: Final = "Times"
+"""How the heading of factors over the first configuration begins."""
+
+_SMALL: Final = 1.0
+"""Quotients below this keep three digits: rounded to hundredths they would be 0."""
+
+
+def maxima_table(
+    configurations: Sequence[Configuration], peaks: Sequence[Peak], anchors: Anchors
+) -> Table:
+    """The best of each workload and configuration, its place, and the factor over the first."""
+    titles = {one.id: one.title for one in configurations}
+    several = len(titles) > 1
+    base = configurations[0].id if configurations else ""
+    bases = {one.best.workload: one.best for one in peaks if one.best.configuration == base}
+    numbers = ("Best", "Interval", "Of points")
+    heads = (
+        *columns(("Workload", "Configuration", "At")),
+        *columns((), (*numbers, *((f"{TIMES} {titles[base]}",) if several else ()))),
+        *columns(("Verdict",)),
+    )
+    rows = []
+    for peak in peaks:
+        best = peak.best
+        texts = [
+            best.title or best.workload,
+            titles.get(best.configuration, best.configuration),
+            axis_label(best.axis) or NOTHING,
+            show(best.value),
+            interval_text(best.value),
+            f"{best.places}" if best.level is not None else NOTHING,
+        ]
+        texts += [factor_text(over(best, bases.get(best.workload)))] if several else []
+        rows.append((*row(*texts), peak.verdict(anchors)))
+    return filled(Table("Best figures", heads, tuple(rows)))
+
+
+def clients_table(
+    configurations: Sequence[Configuration],
+    peaks: Sequence[Peak],
+    found: Sequence[Scaled],
+    anchors: Anchors,
+) -> Table | None:
+    """Rates of fleets: total, mean, slowest and fastest host, beside one client where there is one.
+
+    `found` are the fleets that have one. None where no rate was made by several hosts.
+    """
+    beside = {(one.fleet.configuration, one.fleet.workload): one for one in found}
+    titles = {one.id: one.title for one in configurations}
+    rows = []
+    for peak in peaks:
+        best = peak.best
+        pair = beside.get((best.configuration, best.workload))
+        if not best.is_rate or best.hosts == 1 or not (best.hosts or pair):
+            continue
+        unit = best.value.unit
+        texts = [
+            best.title or best.workload,
+            titles.get(best.configuration, best.configuration),
+            str(best.hosts or NOTHING),
+            show(best.value),
+            show(per_host(best)),
+            *(
+                NOTHING if one is None else show_value(one, unit)
+                for one in (peak.slowest, peak.fastest)
+            ),
+        ]
+        if beside:
+            texts += [
+                show(pair.single.value) if pair else NOTHING,
+                factor_text(pair.times if pair else None),
+                factor_text(pair.kept if pair else None),
+            ]
+        rows.append((*row(*texts), peak.verdict(anchors)))
+    numbers = ("Hosts", "Total", "Mean per host", "Slowest host", "Fastest host")
+    alone = ("One client alone", "Total over one", "Mean over one") if beside else ()
+    heads = (
+        *columns(("Workload", "Configuration"), (*numbers, *alone)),
+        *columns(("Verdict",)),
+    )
+    name = "One client and the fleet" if beside else "The mean of each host"
+    return filled(Table(name, heads, tuple(rows))) if rows else None
+
+
+def normalised_table(
+    configurations: Sequence[Configuration], peaks: Sequence[Peak], anchors: Anchors
+) -> Table | None:
+    """Every best rate over every size and cost that its configuration tells; None for none."""
+    found = quotients(configurations, [one.best for one in peaks])
+    pers = list(dict.fromkeys(one.size.per for one in sorted(found, key=_order)))
+    if not pers:
+        return None
+    titles = {one.id: one.title for one in configurations}
+    values = {(one.of, one.size.per): one.value for one in found}
+    heads = (
+        *columns(("Workload", "Configuration"), ("Best", *(f"For each {per}" for per in pers))),
+        *columns(("Verdict",)),
+    )
+    rows = [
+        (
+            *row(
+                peak.best.title or peak.best.workload,
+                titles.get(peak.best.configuration, peak.best.configuration),
+                show(peak.best.value),
+                *(value_text(values.get((peak.best, per))) for per in pers),
+            ),
+            peak.verdict(anchors),
+        )
+        for peak in peaks
+        if peak.best.is_rate
+    ]
+    return Table("Best figures over size and cost", heads, tuple(rows))
+
+
+def quotient_table(
+    per: str, found: Sequence[Quotient], titles: Mapping[str, str], verdicts: Mapping[Maximum, Cell]
+) -> Table:
+    """The quotients of one measure with their intervals, behind a chart of them."""
+    heads = (
+        *columns(("Workload", "Configuration"), ("Best", f"For each {per}", "Interval")),
+        *columns(("Verdict",)),
+    )
+    rows = tuple(
+        (
+            *row(
+                one.of.title or one.of.workload,
+                titles.get(one.of.configuration, one.of.configuration),
+                show(one.of.value),
+                value_text(one.value),
+                interval_text(one.value),
+            ),
+            verdicts.get(one.of, Cell(NOTHING)),
+        )
+        for one in found
+    )
+    return Table(f"For each {per}", heads, rows)
+
+
+def purchase_table(configurations: Sequence[Configuration]) -> Table:
+    """What was bought: nodes, capacity, cost by part, and capacity for a node and for money.
+
+    What a configuration does not tell is a dash.
+    """
+    ratios = capacities(configurations, (Over.NODE, Over.COST))
+    known = {(one.of.configuration, one.of.metric, one.size.over): one.value for one in ratios}
+    numbers = ("Nodes", "Raw", "Usable", "Raw for each node")
+    money = ("Servers", "Network", "Storage", "Cost", "Raw for money", "Usable for money")
+    paid = any(one.cost is not None for one in configurations)
+    rows = []
+    for one in configurations:
+        cost, size = one.cost, one.capacity
+        texts = [
+            one.title,
+            str(one.nodes or NOTHING),
+            _terabytes(size.raw_tb),
+            _terabytes(size.usable_tb),
+            value_text(known.get((one.id, "raw_tb", Over.NODE))),
+        ]
+        if paid:
+            parts = () if cost is None else (cost.servers, cost.network, cost.storage, cost.total)
+            currency = "" if cost is None else cost.currency
+            texts += [f"{part:,.0f} {currency}" for part in parts] or [NOTHING] * 4
+            texts += [
+                _for_money(known.get((one.id, name, Over.COST)), currency)
+                for name in ("raw_tb", "usable_tb")
+            ]
+        rows.append(row(*texts))
+    heads = columns(("Configuration",), (*numbers, *(money if paid else ())))
+    return Table("What was bought", heads, tuple(rows))
+
+
+def value_text(metric: Metric | None, *, bare_rate: bool = False) -> str:
+    """A quotient with its unit; small ones keep their digits."""
+    if metric is None or metric.value is None:
+        return NOTHING
+    if abs(metric.value) < _SMALL and metric.unit != "bytes/s":
+        word = show_value(0.0, metric.unit, bare_rate=bare_rate).partition(" ")[2]
+        return f"{metric.value:.3g} {word}".strip()
+    return show_value(metric.value, metric.unit, bare_rate=bare_rate)
+
+
+def interval_text(metric: Metric) -> str:
+    """From where to where it may be, and over how many runs; what rounding leaves has no runs."""
+    runs = f" n={metric.n}" if metric.n is not None else ""
+    if metric.interval is None:
+        return f"{TOO_FEW},{runs}" if metric.lacks_repeats else runs.strip() or NOTHING
+    ends = [value_text(Metric(end, metric.unit), bare_rate=True) for end in metric.interval]
+    return f"[{', '.join(ends)}]{runs}"
+
+
+def factor_text(times: Metric | None) -> str:
+    """A factor with its interval: `1.29 (1.27 to 1.32)`."""
+    if times is None or times.value is None:
+        return NOTHING
+    if times.interval is None:
+        return f"{times.value:.3g}"
+    low, high = times.interval
+    return f"{times.value:.3g} ({low:.3g} to {high:.3g})"
+
+
+def _order(one: Quotient) -> int:
+    return list(Over).index(one.size.over)
+
+
+def _terabytes(size: float | None) -> str:
+    return NOTHING if not size else f"{size:,.6g} TB"
+
+
+def _for_money(metric: Metric | None, currency: str) -> str:
+    return NOTHING if metric is None else f"{value_text(metric)} for {MONEY:g} {currency}"
+
 
 _LEDE: Final = (
     "The best figures over capacity, nodes and cost, as the study tells these of each "
