@@ -40,5 +40,6 @@ def agent_binary(
     if machine not in agents:
         there = " and ".join(agents) or "no machine"
         happened = f"{who} is {machine}, and this iolab has agents for {there}."
-        raise HostError(happened, "Install iolab from its wheel, or build them with 'make agents'.")
+        do = "Install iolab from its wheel; in a checkout 'make setup' builds this machine's, "
+        raise HostError(happened, do + "'make agents' all.")
     return agents[machine]
