@@ -45,6 +45,10 @@ def test_a_fall_on_a_real_device_that_took_two_seconds() -> None:
     assert fall.second == 6
     assert fall.plateau == pytest.approx(500, rel=0.01)
     assert fall.before == pytest.approx(1470, rel=0.02)
+    uneven = [1358.0, 1500, 1500, 1500, 1500, 1532, 694, 500, 542, 490, 468, 542, 458, 500, 500]
+    again = fall_to_plateau(np.array([*uneven, 495.0, 505, 542, 458]))
+    assert again is not None
+    assert again.second == 6
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.05, 0.3])

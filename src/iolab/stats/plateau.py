@@ -26,7 +26,7 @@ PLATEAU_S: Final = 6
 FALL_S: Final = 3
 """Seconds that the fall itself may take, which are of neither level."""
 
-PLATEAU_SPREAD_MOST: Final = 0.05
+PLATEAU_SPREAD_MOST: Final = 0.1
 """Standard deviation of the plateau's seconds: a limit that is enforced is kept evenly."""
 
 SECONDS_LEAST: Final = BEFORE_S + FALL_S + PLATEAU_S
