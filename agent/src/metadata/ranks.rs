@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
 
 use super::control::Control;
 use super::load::{Load, Phase};
 use super::tree::{FileName, rank_name};
 use crate::latency::Counters;
 use crate::sys::file;
-use crate::sys::thread::{Usage, own_usage};
+use crate::sys::thread::{Usage, own_open_files, own_usage};
 use crate::sys::time::{self, SECOND_NS, mono_ns};
 
 /// Any odd constant with its bits well spread: neighbouring ranks get unlike contents.
@@ -57,6 +58,7 @@ impl<'a> Rank<'a> {
 
     /// Wait at the gate, then for the start, then work; None when stopped before that.
     pub fn work(mut self) -> Option<Worked> {
+        own_open_files(self.folder.as_fd());
         if !self.control.wait_at_gate() {
             return None;
         }
