@@ -33,8 +33,13 @@ from iolab.core.target_state import Purge, TargetState
 from iolab.core.workload import Job
 from iolab.guests.guest import Accelerator, DiskKind, GuestUse, fleet_in
 from iolab.hosts.rates import Series
-from iolab.loads.keyvalue.record import Statistic, server_in
-from iolab.loads.keyvalue.workload import BinnedLatency, KeyOperation, LatencyBin
+from iolab.loads.keyvalue.workload import (
+    BinnedLatency,
+    KeyOperation,
+    LatencyBin,
+    Statistic,
+    server_in,
+)
 from iolab.loads.metadata.workload import Operation, ReportedRates, reported_in
 from tests.analysis.records import (
     BLOCK,

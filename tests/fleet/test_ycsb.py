@@ -11,9 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from iolab.core.run import RunRecord
-from iolab.loads.keyvalue.record import told_by
-from iolab.loads.keyvalue.sums import measure_key_value
-from iolab.loads.keyvalue.workload import KeyOperation
+from iolab.loads.keyvalue.metrics import measure_key_value
+from iolab.loads.keyvalue.workload import KeyOperation, told_by
 from iolab.store.reader import SessionReader
 from tests.e2e.hdr_oracle import assert_agrees
 from tests.e2e.sessions import iolab, write_study

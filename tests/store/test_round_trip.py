@@ -25,7 +25,7 @@ from iolab.core.owned import Owned, parts_of
 from iolab.core.run import EngineOutput, HostRun, PlannedRun, RunRecord, RunStatus
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.errors import StoreError
-from iolab.loads.keyvalue.record import ServerRun
+from iolab.loads.keyvalue.workload import ServerRun
 from iolab.store.codec import encode
 from iolab.store.documents import Analysis, Manifest, ManifestHead, Origin
 from iolab.store.parquet import write_columns

@@ -9,7 +9,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import CheckResult
 from iolab.core.run import HostRun, RunRecord
 from iolab.hosts.rates import Series
-from iolab.loads.keyvalue.record import OperationCount, told_by
+from iolab.loads.keyvalue.workload import OperationCount, told_by
 from tests.judging import KEY_VALUE_CHECKS
 from tests.loads.keyvalue.records import CALM, key_view
 

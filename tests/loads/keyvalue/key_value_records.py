@@ -16,13 +16,6 @@ from iolab.core.histogram import bin_of_ns
 from iolab.core.run import DeviceDelta, HostRun, PlannedRun, Point, RunRecord
 from iolab.core.run import RunStatus as Status
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
-from iolab.loads.keyvalue.record import (
-    KeyValueRun,
-    OperationCount,
-    ServerRun,
-    Statistic,
-    StoreShape,
-)
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM,
     READ_RANDOM_WRITE_RANDOM,
@@ -30,11 +23,16 @@ from iolab.loads.keyvalue.workload import (
     BinnedLatency,
     KeyOperation,
     KeyValueJob,
+    KeyValueRun,
     KeyValueSet,
     LatencyBin,
     LevelShape,
+    OperationCount,
     ServerKind,
+    ServerRun,
     ServerSettings,
+    Statistic,
+    StoreShape,
     TableShape,
     YcsbJob,
     server_settings,

@@ -20,16 +20,18 @@ from iolab.core.samples import BinTable, IntervalTable, Ints, no_counters
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import Series
 from iolab.loads.keyvalue.analysis import KeyValueAnalysis
-from iolab.loads.keyvalue.record import KeyValueRun, OperationCount, StoreShape
-from iolab.loads.keyvalue.view import KeyValueView
+from iolab.loads.keyvalue.metrics import KeyValueView
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM,
     BinnedLatency,
     KeyOperation,
     KeyValueJob,
+    KeyValueRun,
     KeyValueSet,
     LatencyBin,
     LevelShape,
+    OperationCount,
+    StoreShape,
     TableShape,
     YcsbJob,
 )

@@ -9,8 +9,7 @@ import pytest
 from iolab.core.host import Role
 from iolab.core.metric import Level
 from iolab.core.run import Bystander, CacheProof, DeviceDelta, IdleProof, RunRecord
-from iolab.loads.keyvalue.record import ServerRun, Statistic
-from iolab.loads.keyvalue.workload import Distribution, LevelShape
+from iolab.loads.keyvalue.workload import Distribution, LevelShape, ServerRun, Statistic
 from tests.analysis.records import DEVICE, GIB, disk, facts_of
 from tests.loads.keyvalue.asking import ask, counted, on_host, told
 from tests.loads.keyvalue.records import (

@@ -8,7 +8,7 @@ import pytest
 
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
-from iolab.loads.keyvalue.record import OperationCount
+from iolab.loads.keyvalue.workload import OperationCount
 from tests.loads.keyvalue.asking import ask, counted, on_host, told
 from tests.loads.keyvalue.records import (
     BENCH,

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from iolab.loads.keyvalue.db_bench_evidence import Asked, Left, read_cell
-from iolab.loads.keyvalue.record import StoreShape
-from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, KeyValueSet
+from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, KeyValueSet, StoreShape
 from tests.recorded import is_recorded, recorded
 
 LOADED: Final = KeyValueSet(keys=60000, key_bytes=16, value_bytes=1024, block_bytes=4096)

@@ -11,8 +11,7 @@ from iolab.core.events import Phase, PhaseStarted, SessionStatus
 from iolab.core.run import RunStatus
 from iolab.hosts.barrier import Stop
 from iolab.loads.keyvalue.databases import MARKER
-from iolab.loads.keyvalue.record import told_by
-from iolab.loads.keyvalue.workload import KeyOperation
+from iolab.loads.keyvalue.workload import KeyOperation, told_by
 from tests.fakes.programs import FakeCall
 from tests.fakes.script import FakeScript
 from tests.loads.keyvalue.db_bench_stage import KEEP, MIXED, READ, done, stage, workload

@@ -11,8 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from iolab.loads.keyvalue.record import Statistic, server_in, told_by
-from iolab.loads.keyvalue.workload import server_settings
+from iolab.loads.keyvalue.workload import Statistic, server_in, server_settings, told_by
 from iolab.published.audit.document import read_published
 from iolab.published.report import published_tables
 from iolab.report.html import make_page

@@ -13,10 +13,14 @@ from iolab.analysis.steady import Steady, fleet_seconds, steady_of
 from iolab.analysis.window import Window
 from iolab.core.histogram import of_latencies
 from iolab.core.stopping import LSM, SeriesStatus, Steadiness
-from iolab.loads.keyvalue.metrics import key_value_metrics, with_key_value_intervals
-from iolab.loads.keyvalue.record import told_by
-from iolab.loads.keyvalue.sums import WHOLE, measure_key_value, merged
-from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin
+from iolab.loads.keyvalue.metrics import (
+    WHOLE,
+    key_value_metrics,
+    measure_key_value,
+    merged,
+    with_key_value_intervals,
+)
+from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin, told_by
 from tests.analysis.records import GO_NS, SECOND
 from tests.judging import judge
 from tests.loads.keyvalue.records import (

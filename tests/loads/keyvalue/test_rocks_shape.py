@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iolab.loads.keyvalue.embedded import read_shape, shape_faults
-from iolab.loads.keyvalue.record import StoreShape
-from iolab.loads.keyvalue.workload import LevelShape
+from iolab.loads.keyvalue.workload import LevelShape, StoreShape
 from tests.loads.keyvalue.ycsb_fixtures import stdout
 
 

@@ -7,8 +7,7 @@ import pytest
 from iolab.core.events import Phase
 from iolab.core.run import RunStatus
 from iolab.loads.keyvalue.db_bench import Seeds
-from iolab.loads.keyvalue.record import told_by
-from iolab.loads.keyvalue.workload import KeyOperation
+from iolab.loads.keyvalue.workload import KeyOperation, told_by
 from tests.fakes.script import BEGINNING_NS, FakeScript
 from tests.loads.keyvalue.db_bench_stage import MIXED, RATE, WRITING, done, phases, stage, workload
 from tests.session.fake_db_bench import KEYS, FakeDbBench

@@ -10,8 +10,7 @@ import pytest
 
 from iolab.core.events import IntervalSeen, Phase, PhaseStarted
 from iolab.errors import EngineError, HostError, Interrupted
-from iolab.loads.keyvalue.record import told_by
-from iolab.loads.keyvalue.workload import KeyOperation
+from iolab.loads.keyvalue.workload import KeyOperation, told_by
 from tests.loads.keyvalue.ycsb_play import Played, play, study_of
 from tests.loads.keyvalue.ycsb_stand_in import RECORDS, behave, java, started
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from iolab.errors import EngineError
-from iolab.loads.keyvalue.record import told_by
-from iolab.loads.keyvalue.workload import server_settings
+from iolab.loads.keyvalue.workload import server_settings, told_by
 from iolab.loads.keyvalue.ycsb_clients import Share, shares
 from tests.loads.keyvalue.ycsb_play import FakeServer, play, study_of
 from tests.loads.keyvalue.ycsb_stand_in import behave, java, started

@@ -20,8 +20,7 @@ from iolab.hosts.host import Host
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.server import Load
 from iolab.loads.keyvalue.java import KitName
-from iolab.loads.keyvalue.record import ServerRun
-from iolab.loads.keyvalue.workload import ServerSettings
+from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.loads.keyvalue.ycsb_driver import YcsbDriver
 from iolab.session.context import Crew
 from iolab.session.driver import Evidence

@@ -20,8 +20,7 @@ from iolab.core.run import HostRun, PlannedRun, Point, RunRecord, RunStatus
 from iolab.core.samples import BinTable, IntervalTable, no_bins, no_counters, no_intervals
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import Series
-from iolab.loads.metadata.metrics import measure_metadata
-from iolab.loads.metadata.view import MetadataView
+from iolab.loads.metadata.metrics import MetadataView, measure_metadata
 from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
     METADATA_ENGINE,

@@ -64,8 +64,12 @@ from iolab.loads.keyvalue.checks import (
 )
 from iolab.loads.keyvalue.metrics import (
     KEY_VALUE_UNITS,
+    WHOLE,
+    KeyValueView,
+    declared,
     key_value_host_metrics,
     key_value_metrics,
+    measure_key_value,
     with_key_value_intervals,
 )
 from iolab.loads.keyvalue.store_checks import (
@@ -78,8 +82,6 @@ from iolab.loads.keyvalue.store_checks import (
     store_shape,
     warm_caches,
 )
-from iolab.loads.keyvalue.sums import WHOLE, declared, measure_key_value
-from iolab.loads.keyvalue.view import KeyValueView
 
 if TYPE_CHECKING:
     from iolab.hosts.rates import Series

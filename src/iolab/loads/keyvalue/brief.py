@@ -31,8 +31,7 @@ from iolab.loads.keyvalue.evidence import (
     servers_table,
     statistics_tables,
 )
-from iolab.loads.keyvalue.metrics import WHOLE_KEY, latency_key
-from iolab.loads.keyvalue.record import server_in
+from iolab.loads.keyvalue.metrics import WHOLE_KEY, latency_key, measure_key_value
 from iolab.loads.keyvalue.report import (
     brief_operations,
     group_headlines,
@@ -44,9 +43,14 @@ from iolab.loads.keyvalue.report import (
     operations_table,
     run_columns,
 )
-from iolab.loads.keyvalue.sums import measure_key_value
 from iolab.loads.keyvalue.terminal import keys_screen
-from iolab.loads.keyvalue.workload import BinnedLatency, KeyOperation, KeyValueJob, YcsbJob
+from iolab.loads.keyvalue.workload import (
+    BinnedLatency,
+    KeyOperation,
+    KeyValueJob,
+    YcsbJob,
+    server_in,
+)
 from iolab.report.best import Headline
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure

@@ -36,8 +36,10 @@ from iolab.core.run import HostRun
 from iolab.core.samples import Floats
 from iolab.loads.keyvalue.db_bench import LOAD_STREAMS, Seeds
 from iolab.loads.keyvalue.db_bench_evidence import OPERATIONS
-from iolab.loads.keyvalue.metrics import KEY_PERCENTILES
-from iolab.loads.keyvalue.record import (
+from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE, KeyValueLoad, KeyValueView
+from iolab.loads.keyvalue.workload import (
+    KeyOperation,
+    KeyValueJob,
     KeyValueRun,
     OperationCount,
     ServerRun,
@@ -45,9 +47,6 @@ from iolab.loads.keyvalue.record import (
     server_in,
     told_by,
 )
-from iolab.loads.keyvalue.sums import WHOLE, KeyValueLoad
-from iolab.loads.keyvalue.view import KeyValueView
-from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob
 from iolab.stats.quantiles import decides
 from iolab.units import format_count, format_ns, format_rate_bytes
 

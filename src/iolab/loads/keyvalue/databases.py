@@ -29,8 +29,13 @@ from iolab.loads.keyvalue.db_bench_evidence import load_faults
 from iolab.loads.keyvalue.db_bench_output import DbBenchOutput, parse
 from iolab.loads.keyvalue.db_bench_run import shape_faults, tables_of
 from iolab.loads.keyvalue.options import PROGRAMS
-from iolab.loads.keyvalue.record import StoreShape
-from iolab.loads.keyvalue.workload import KeyValueJob, KeyValueSet, LevelShape, TableShape
+from iolab.loads.keyvalue.workload import (
+    KeyValueJob,
+    KeyValueSet,
+    LevelShape,
+    StoreShape,
+    TableShape,
+)
 from iolab.session.context import Crew
 from iolab.session.driver import Evidence, on_each
 from iolab.targets.extents import evict

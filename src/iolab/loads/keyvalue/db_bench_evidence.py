@@ -17,14 +17,17 @@ from iolab.loads.keyvalue.db_bench_run import (
     seconds_of,
     start_bounds_s,
 )
-from iolab.loads.keyvalue.record import KeyValueRun, OperationCount, Statistic, StoreShape
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM,
     READ_RANDOM_WRITE_RANDOM,
     READ_WHILE_WRITING,
     KeyOperation,
     KeyValueJob,
+    KeyValueRun,
     KeyValueSet,
+    OperationCount,
+    Statistic,
+    StoreShape,
 )
 
 DURATION_TOLERANCE_S: Final = 0.1

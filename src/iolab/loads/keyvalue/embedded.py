@@ -13,8 +13,7 @@ from iolab.errors import EngineError
 from iolab.hosts.processes import told
 from iolab.loads.keyvalue.databases import clone, commit_golden, drop_caches_of, golden, remove
 from iolab.loads.keyvalue.options import LOAD_ONLY
-from iolab.loads.keyvalue.record import StoreShape
-from iolab.loads.keyvalue.workload import LevelShape, ServerKind, YcsbJob
+from iolab.loads.keyvalue.workload import LevelShape, ServerKind, StoreShape, YcsbJob
 from iolab.loads.keyvalue.ycsb import Store, load_command, rocks_command
 from iolab.loads.keyvalue.ycsb_clients import (
     LOAD_THREADS,

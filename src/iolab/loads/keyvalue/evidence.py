@@ -13,15 +13,18 @@ from iolab.core.run import HostRun
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob
 from iolab.loads.keyvalue.metrics import WHOLE_KEY
-from iolab.loads.keyvalue.record import ServerRun, Statistic, StoreShape, told_by
 from iolab.loads.keyvalue.report import key_workloads
 from iolab.loads.keyvalue.workload import (
     KeyOperation,
     KeyValueJob,
     ServerKind,
+    ServerRun,
     ServerSettings,
+    Statistic,
+    StoreShape,
     YcsbJob,
     server_settings,
+    told_by,
 )
 from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import NOTHING, count, show, show_value

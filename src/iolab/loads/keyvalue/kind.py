@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from iolab.loads.keyvalue import record
-from iolab.loads.keyvalue.workload import KeyValueJob, YcsbJob
+from iolab.loads.keyvalue.workload import KeyValueJob, KeyValueRun, ServerRun, YcsbJob
 from iolab.report.load_kind import LoadKind
 
 if TYPE_CHECKING:
@@ -47,5 +46,5 @@ KIND: Final = LoadKind(
     _session,
     _analysis,
     _report,
-    stored=(record.KeyValueRun, record.ServerRun),
+    stored=(KeyValueRun, ServerRun),
 )

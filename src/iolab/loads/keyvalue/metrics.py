@@ -1,17 +1,23 @@
-"""The metrics of a run on a key-value store: whole operations a second, and of each operation.
+"""What the hosts did to a key-value store: sums by host and operation, and the metrics from them.
 
-A host's rate is its operations over the time that its intervals cover; the fleet's is the sum of
-its hosts' rates, all within one window. Latencies are merged over hosts, never averaged. Where the
-engine has only coarse bins of its own, `low` and `high` of a percentile are the edges of the bin
-that holds it, and `n` is None: between them it lies for certain, wherever the line through the bin
-puts it. Service time (`read_…`) and intended (`intended_read_…`, from when the operation was due)
-stand side by side under a rate.
+An engine counts whole operations in one of two ways. db_bench does not tell operations apart while
+it runs, so all of them stand under `ALL`, but for a writer beside the readers. YCSB tells them
+apart, and counts a read-modify-write also as the read and the update that it is made of, so it is
+taken off again. Operations timed from when they were due are those same operations once more.
+
+Latencies have one of two sources: bins of each interval, which merge exactly over hosts and seconds
+and are of the window; or the engine's own bins of its whole run, warm-up included.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
+
+import numpy as np
 
 from iolab.analysis.metrics import (
     is_supported,
@@ -20,19 +26,265 @@ from iolab.analysis.metrics import (
     resampled,
     without_rare_stalls,
 )
-from iolab.analysis.steady import EXCESS_TOLERABLE, Steady
+from iolab.analysis.steady import EXCESS_TOLERABLE, Steady, Weights
+from iolab.analysis.sums import sum_operations
+from iolab.analysis.view import RunView
+from iolab.analysis.window import (
+    EDGE_SLACK_NS,
+    WARMUP_SLACK_NS,
+    WARMUP_SLACK_SHARE,
+    Cut,
+    Window,
+    controller_ns,
+    cut,
+)
+from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric, Result
 from iolab.core.metric_spec import OPS_PER_S
 from iolab.core.run import RunRecord
+from iolab.core.samples import Floats, Ints
 from iolab.core.stopping import SeriesStatus
-from iolab.loads.keyvalue.sums import KeyValueLoad
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM,
     READ_RANDOM_WRITE_RANDOM,
+    BinnedLatency,
     KeyOperation,
     KeyValueJob,
+    LatencyBin,
     YcsbJob,
+    told_by,
 )
+
+
+def merged(latencies: Sequence[BinnedLatency]) -> BinnedLatency | None:
+    """The latencies of one operation together: bins with the same edges add up, exactly.
+
+    None for none at all, and where bins of one overlap those of another with other edges, as
+    engines of different versions may have them: no bin says how its latencies lie within it.
+    Mean and standard deviation are those of all latencies.
+    """
+    if not latencies:
+        return None
+    counts: dict[tuple[int, int], int] = {}
+    for one in latencies:
+        for held in one.bins:
+            edges = (held.low_ns, held.high_ns)
+            counts[edges] = counts.get(edges, 0) + held.count
+    ordered = sorted(counts)
+    if any(after[0] < before[1] for before, after in pairwise(ordered)):
+        return None
+    used = [one for one in latencies if one.count]
+    if not used:
+        return latencies[0]
+    total = sum(one.count for one in used)
+    mean = math.fsum(one.count * one.mean_ns for one in used) / total
+    squares = math.fsum(one.count * (one.std_dev_ns**2 + (one.mean_ns - mean) ** 2) for one in used)
+    return BinnedLatency(
+        operation=latencies[0].operation,
+        count=total,
+        mean_ns=mean,
+        std_dev_ns=math.sqrt(squares / total),
+        min_ns=min(one.min_ns for one in used),
+        max_ns=max(one.max_ns for one in used),
+        resolution_ns=max(one.resolution_ns for one in used),
+        bins=tuple(LatencyBin(*edges, counts[edges]) for edges in ordered),
+    )
+
+
+WHOLE: Final[Weights] = {
+    KeyOperation.ALL: 1,
+    KeyOperation.READ: 1,
+    KeyOperation.UPDATE: 1,
+    KeyOperation.INSERT: 1,
+    KeyOperation.SCAN: 1,
+    KeyOperation.READ_MODIFY_WRITE: -1,
+}
+"""How often a row of each operation counts as a whole operation; all others do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValueLoad:
+    """Sums over the measured intervals; H hosts, axis 1 is `operations`.
+
+    `operations` are those that have intervals or latencies. `seconds` (H,) is the time that each
+    host's intervals cover, none of it twice; `done` and `lat_sum_ns` are (H, O), `bins` is
+    (H, O, BIN_COUNT). `told` has for each host its engine's own bins, which are of the whole run.
+    `cut` says which intervals were summed.
+    """
+
+    cut: Cut
+    operations: tuple[KeyOperation, ...]
+    seconds: Floats
+    done: Ints
+    lat_sum_ns: Floats
+    bins: Ints
+    told: tuple[tuple[BinnedLatency, ...], ...]
+
+    @property
+    def shared(self) -> bool:
+        """Whether the hosts had a window in common, so that their rates may be added."""
+        return self.cut.common is not None
+
+    @property
+    def whole(self) -> Ints:
+        """Whole operations of each host (H,): each counted once, without a writer beside."""
+        weights = np.array([WHOLE.get(one, 0) for one in self.operations], dtype=np.int64)
+        return np.asarray(self.done @ weights, dtype=np.int64)
+
+    @property
+    def rates(self) -> Floats:
+        """Whole operations a second of each host (H,), 0 where it measured none."""
+        return self._over_seconds(self.whole)
+
+    def rates_of(self, operation: KeyOperation) -> Floats:
+        """One operation a second on each host (H,)."""
+        return self._over_seconds(self.done_of(operation))
+
+    def done_of(self, operation: KeyOperation) -> Ints:
+        """One operation on each host (H,)."""
+        place = self._place(operation)
+        none = np.zeros(len(self.seconds), dtype=np.int64)
+        return none if place is None else np.asarray(self.done[:, place])
+
+    def mean_ns(self, operation: KeyOperation, hosts: Sequence[int]) -> float | None:
+        """The mean latency of those hosts, each operation weighing the same; None without any."""
+        place = self._place(operation)
+        if place is not None and self.bins[hosts, place].any():
+            total = int(self.done[hosts, place].sum())
+            return float(self.lat_sum_ns[hosts, place].sum()) / max(total, 1)
+        found = self.binned(operation, hosts)
+        return found.mean_ns if found else None
+
+    def histogram(self, operation: KeyOperation, hosts: Sequence[int]) -> Histogram | None:
+        """The latencies of those hosts in the window, merged bin by bin; None without bins."""
+        place = self._place(operation)
+        if place is None:
+            return None
+        counts = self.bins[hosts, place].sum(axis=0)
+        return Histogram(counts) if counts.any() else None
+
+    def binned(self, operation: KeyOperation, hosts: Sequence[int]) -> BinnedLatency | None:
+        """The same in the engine's own bins and of the whole run.
+
+        None where a host told none, or hosts have bins that do not fit together.
+        """
+        found = [self._told(operation, host) for host in hosts]
+        known = [one for one in found if one is not None]
+        return merged(known) if known and len(known) == len(found) else None
+
+    def samples(self, operation: KeyOperation, hosts: Sequence[int]) -> int:
+        """How many latencies are known of the operation on those hosts."""
+        windowed = self.histogram(operation, hosts)
+        if windowed is not None:
+            return windowed.total
+        found = self.binned(operation, hosts)
+        return found.count if found else 0
+
+    def _told(self, operation: KeyOperation, host: int) -> BinnedLatency | None:
+        return next((one for one in self.told[host] if one.operation is operation), None)
+
+    def _place(self, operation: KeyOperation) -> int | None:
+        return self.operations.index(operation) if operation in self.operations else None
+
+    def _over_seconds(self, done: Ints) -> Floats:
+        none = np.zeros(len(self.seconds))
+        return np.asarray(np.divide(done, self.seconds, out=none, where=self.seconds > 0))
+
+
+def declared(record: RunRecord) -> Window | None:
+    """The window of a run of fixed length: whole intervals of the runtime, after the warm-up.
+
+    It begins with the first interval of every host after the warm-up, and ends with the one in
+    which the runtime is over. Engines run a moment longer than both together, so that no second is
+    lost to intervals that begin in the middle of others. None where the hosts share no window.
+    """
+    common = cut(record).common
+    if common is None:
+        return None
+    early_ns = round(min(record.warmup_s * 1e9 * WARMUP_SLACK_SHARE, WARMUP_SLACK_NS))
+    first_ns = common.start_ns - max(early_ns, EDGE_SLACK_NS)
+    starts, ends = _edges(record)
+    start_ns = max(_first_from(each, first_ns, common.start_ns) for each in starts)
+    over_ns = start_ns + round(record.runtime_s * 1e9) - EDGE_SLACK_NS
+    end_ns = max(_first_from(each, over_ns, common.end_ns) for each in ends)
+    window = Window(start_ns, min(end_ns, common.end_ns))
+    return window if window.end_ns > window.start_ns else common
+
+
+def _edges(record: RunRecord) -> tuple[list[Ints], list[Ints]]:
+    """When each host's intervals begin, and when they end, on the controller's clock."""
+    table, hosts = record.intervals, range(len(record.hosts))
+    offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
+    ends = controller_ns(table.end_real_ns, offsets[table.host])
+    starts = ends - table.span_ns
+    return [starts[table.host == host] for host in hosts], [
+        ends[table.host == host] for host in hosts
+    ]
+
+
+def _first_from(moments: Ints, least_ns: int, otherwise_ns: int) -> int:
+    """The first of the moments that does not come before another one."""
+    later = moments[moments >= least_ns]
+    return int(later.min()) if later.size else otherwise_ns
+
+
+def measure_key_value(record: RunRecord, window: Window | None = None) -> KeyValueLoad:
+    """The sums of a record's measured window, which is what a rule says where one does."""
+    measured = cut(record, window or declared(record))
+    told = tuple(one.latencies if (one := told_by(host)) else () for host in record.hosts)
+    present = {int(way) for way in np.unique(record.intervals.direction)}
+    present |= {int(one.operation) for each in told for one in each}
+    operations = tuple(one for one in KeyOperation if int(one) in present)
+    sums = sum_operations(record, operations, measured.intervals, measured.bins)
+    counted = np.isin(record.intervals.direction, operations)
+    return KeyValueLoad(
+        cut=measured,
+        operations=operations,
+        seconds=_covered_seconds(record, np.flatnonzero(measured.intervals & counted)),
+        done=sums.done,
+        lat_sum_ns=sums.lat_sum_ns,
+        bins=sums.bins,
+        told=told,
+    )
+
+
+def _covered_seconds(record: RunRecord, rows: Ints) -> Floats:
+    """The time that each host's intervals cover: operations may have intervals of their own."""
+    table = record.intervals
+    offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
+    ends = controller_ns(table.end_real_ns[rows], offsets[table.host[rows]])
+    starts = ends - table.span_ns[rows]
+    covered = np.zeros(len(record.hosts), dtype=np.float64)
+    for host in range(len(record.hosts)):
+        mine = np.flatnonzero(table.host[rows] == host)
+        mine = mine[np.argsort(starts[mine], kind="stable")]
+        if mine.size:
+            reached = np.maximum.accumulate(ends[mine])
+            before = np.concatenate([starts[mine][:1], reached[:-1]])
+            new = reached - np.maximum(starts[mine], before)
+            covered[host] = float(np.maximum(new, 0).sum()) / 1e9
+    return covered
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValueView(RunView):
+    """With what was done to the store; `load` is empty but for its cut and its seconds."""
+
+    key_value_load: KeyValueLoad = field(kw_only=True)
+
+    @property
+    def key_value_job(self) -> KeyValueJob | YcsbJob:
+        """What each host was asked to do; TypeError for any other load."""
+        job = self.record.run.point.job
+        if not isinstance(job, KeyValueJob | YcsbJob):
+            raise TypeError(f"{job.engine} makes no load on a key-value store")
+        return job
+
+    @property
+    def has_load(self) -> bool:
+        """Whether any whole operation was measured in the window."""
+        return bool(self.key_value_load.whole.sum() > 0)
+
 
 OPS_PER_SECOND: Final = "ops/s"
 NANOSECONDS: Final = "ns"

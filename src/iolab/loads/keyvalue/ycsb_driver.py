@@ -26,8 +26,13 @@ from iolab.loads.keyvalue.databases import remove
 from iolab.loads.keyvalue.embedded import DatabaseStart, EmbeddedStores, copy_folder
 from iolab.loads.keyvalue.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.java import Kits, kit_on
-from iolab.loads.keyvalue.record import KeyValueRun
-from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, YcsbJob, server_settings
+from iolab.loads.keyvalue.workload import (
+    KeyValueRun,
+    ServerKind,
+    ServerSettings,
+    YcsbJob,
+    server_settings,
+)
 from iolab.loads.keyvalue.ycsb import Store, hdr_names, load_command, measure_command
 from iolab.loads.keyvalue.ycsb_clients import (
     LOAD_THREADS,

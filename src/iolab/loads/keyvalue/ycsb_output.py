@@ -20,8 +20,7 @@ from iolab.core.samples import narrow
 from iolab.hosts.host import printable, printable_bytes
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.loads.keyvalue.hdr_log import YCSB_NAMES, HdrInterval, HdrLog
-from iolab.loads.keyvalue.record import OperationCount, Statistic
-from iolab.loads.keyvalue.workload import KeyOperation, YcsbJob
+from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, Statistic, YcsbJob
 from iolab.loads.keyvalue.ycsb import OUTPUT_LIMIT_BYTES, timed_operations
 
 SAID_LIMIT: Final = 8

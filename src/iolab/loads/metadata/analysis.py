@@ -50,13 +50,13 @@ from iolab.loads.metadata.checks import (
 from iolab.loads.metadata.metrics import (
     METADATA_UNITS,
     MetadataLoad,
+    MetadataView,
     PhaseLoad,
     measure_metadata,
     metadata_host_metrics,
     metadata_metrics,
     whole_windows,
 )
-from iolab.loads.metadata.view import MetadataView
 
 if TYPE_CHECKING:
     from iolab.hosts.rates import Series

@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from iolab.analysis.metrics import NANOSECONDS, PERCENTILES, latencies_of
 from iolab.analysis.sums import OperationSums, sum_operations
+from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS, Mask, Window, joint
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import HostRun, RunRecord, RunStatus
 from iolab.core.samples import Floats, Ints
 from iolab.loads.metadata.workload import (
+    MetadataJob,
     Operation,
     OperationRun,
     ReportedRate,
@@ -439,3 +441,28 @@ def _operation(operation: Operation, done: Sequence[Result]) -> OperationStatist
 def _value(result: Result, key: str) -> float | None:
     metric = result.metrics.get(key)
     return None if metric is None else metric.value
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataView(RunView):
+    """With what its phases did; `load` is empty but for its cut and its seconds."""
+
+    metadata: MetadataLoad = field(kw_only=True)
+
+    @property
+    def metadata_job(self) -> MetadataJob:
+        """What each host was asked to do; TypeError for any other load."""
+        job = self.record.run.point.job
+        if not isinstance(job, MetadataJob):
+            raise TypeError(f"{job.engine} makes no metadata load")
+        return job
+
+    @property
+    def has_load(self) -> bool:
+        """Whether any operation was done, or its engine printed a rate."""
+        return any(phase.done for phase in self.metadata.phases) or bool(reported_in(self.record))
+
+    def measured(self, host: int) -> Window | None:  # noqa: ARG002 - phases are of all hosts
+        """All phases with what is between them; where the engine tells no times, the whole run."""
+        record = self.record
+        return self.metadata.span() or Window(record.started_real_ns, record.ended_real_ns)

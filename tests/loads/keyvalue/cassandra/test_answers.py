@@ -6,7 +6,7 @@ import pytest
 
 from iolab.errors import EngineError
 from iolab.loads.keyvalue.cassandra.tools import CountersTold, PreflightTold, SchemaTold, read_told
-from iolab.loads.keyvalue.record import Statistic
+from iolab.loads.keyvalue.workload import Statistic
 from tests.recorded import recorded
 
 

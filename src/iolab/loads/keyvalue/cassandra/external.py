@@ -32,8 +32,7 @@ from iolab.loads.keyvalue.cassandra.server import (
 )
 from iolab.loads.keyvalue.cassandra.tools import TABLE, SchemaTold, Tools
 from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, Kits, java_on, kit_on
-from iolab.loads.keyvalue.record import ServerRun
-from iolab.loads.keyvalue.workload import ServerSettings
+from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import Crew
 from iolab.targets.work_directory import Site
 

@@ -30,8 +30,7 @@ from iolab.loads.keyvalue.cassandra.server import (
 from iolab.loads.keyvalue.cassandra.tools import Counting
 from iolab.loads.keyvalue.databases import clone, commit_golden, dropped, golden, remove
 from iolab.loads.keyvalue.java import Kits, kit_on
-from iolab.loads.keyvalue.record import ServerRun
-from iolab.loads.keyvalue.workload import ServerSettings
+from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import Crew
 from iolab.targets.work_directory import Site
 

@@ -13,8 +13,7 @@ from iolab.errors import EngineError
 from iolab.hosts.host import printable
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.tools import TABLE, RowsTold, SchemaTold
-from iolab.loads.keyvalue.record import ServerRun
-from iolab.loads.keyvalue.workload import ServerSettings, YcsbJob
+from iolab.loads.keyvalue.workload import ServerRun, ServerSettings, YcsbJob
 from iolab.session.context import Crew
 from iolab.targets.work_directory import Site
 

@@ -16,8 +16,7 @@ from iolab.hosts.host import Host, printable
 from iolab.hosts.processes import told
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.java import INSTALL_JAVA
-from iolab.loads.keyvalue.record import Statistic
-from iolab.loads.keyvalue.workload import ServerSettings
+from iolab.loads.keyvalue.workload import ServerSettings, Statistic
 
 REPORT: Final = "This is a fault of iolab; please report it with the command that led here."
 
