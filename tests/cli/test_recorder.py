@@ -79,6 +79,7 @@ def test_a_run_is_on_the_disk_before_its_result_is_shown(tmp_path: Path) -> None
     assert reader.session.status is SessionStatus.DONE
     assert reader.session.agent_version == "0.1.0"
     assert reader.results() == tuple(watcher.results)
+    assert {"judge", "commit"} <= {one.phase for one in reader.session.times}
     assert len(watcher.events) == 4
 
 

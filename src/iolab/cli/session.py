@@ -32,6 +32,7 @@ from iolab.core.events import (
     Event,
     FilesystemsMade,
     LedgerKept,
+    PhaseStarted,
     RunFinished,
     SessionEnded,
     SessionStarted,
@@ -53,6 +54,7 @@ from iolab.session.discovery import Survey, survey
 from iolab.session.kinds import SessionKinds
 from iolab.session.session import Earlier, run_session
 from iolab.session.stopping_rule import LiveRule, RuleFor
+from iolab.session.times import COMMIT, JUDGE, Times, load_s
 from iolab.store.writer import SessionWriter
 from iolab.study.cost import overhead_s
 from iolab.study.foretold import Limit, foretell
@@ -77,6 +79,7 @@ class SessionRecorder:
         self._agenda = agenda
         self._writer: SessionWriter | None = None
         self._facts: dict[str, HostFacts] = {}
+        self._times = Times()
 
     @property
     def begun(self) -> bool:
@@ -95,14 +98,11 @@ class SessionRecorder:
                 self._facts |= dict(event.facts)
                 if self._writer is not None:
                     self._writer.made(event.facts)
-            case RunFinished():
-                result = judge(event.record, self._facts, analyses())
-                if self._writer is not None:
-                    self._writer.commit(event.record, result, analysis_version=ANALYSIS_VERSION)
-                if self._agenda is not None:
-                    self._agenda.learn(result)
+            case PhaseStarted():
+                self._times.begin(event.phase)
                 self._view.see(event)
-                self._view.judged(result)
+            case RunFinished():
+                self._keep(event)
             case LedgerKept():
                 if self._writer is not None:
                     self._writer.keep_ledger(event.ledger)
@@ -112,6 +112,19 @@ class SessionRecorder:
             case _:
                 self._view.see(event)
 
+    def _keep(self, event: RunFinished) -> None:
+        """Judge a run and commit it, then show it."""
+        self._times.loaded(load_s(event.record))
+        self._times.begin(JUDGE)
+        result = judge(event.record, self._facts, analyses())
+        self._times.begin(COMMIT)
+        if self._writer is not None:
+            self._writer.commit(event.record, result, analysis_version=ANALYSIS_VERSION)
+        if self._agenda is not None:
+            self._agenda.learn(result)
+        self._view.see(event)
+        self._view.judged(result)
+
     def give_up(self, reason: str) -> None:
         """Say in the session why it ended, if even that can be written."""
         with suppress(StoreError):
@@ -119,7 +132,7 @@ class SessionRecorder:
 
     def _end(self, status: SessionStatus, reason: str | None) -> None:
         if self._writer is not None:
-            self._writer.ended(status, reason)
+            self._writer.ended(status, reason, self._times.spent())
 
     def __enter__(self) -> Self:
         return self

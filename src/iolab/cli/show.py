@@ -63,6 +63,9 @@ def show(
     repeats: Annotated[
         bool, typer.Option("--repeats", help="A row for each run of a point.")
     ] = False,
+    time: Annotated[
+        bool, typer.Option("--time", help="Where the session's time went, and no results.")
+    ] = False,
     fail_on: FailOnOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -74,6 +77,9 @@ def show(
     from iolab.report.results import session_document
 
     reader = open_session(session)
+    if time:
+        print_times(reader)
+        raise typer.Exit(verdict_code((), None))
     study, every = shown_of(reader)
     results = _of_digests(_chosen(study, every, workload), run)
     shown = {(result.workload, result.digest) for result in results}
@@ -122,6 +128,28 @@ def print_session(
         *(details_screen(results) if details else ()),
         *(answer_screen(study, told, results, str(reader.directory)) if results else ()),
     )
+
+
+def print_times(reader: SessionReader) -> None:
+    """Print the seconds of each phase, the longest first, and what was load."""
+    from iolab.cli.output import result, result_screen
+    from iolab.report.terminal import Heading, table
+    from iolab.session.times import LOAD
+    from iolab.units import format_duration_s
+
+    times = sorted(reader.session.times, key=lambda one: -one.seconds)
+    whole = sum(one.seconds for one in times)
+    if not whole:
+        result("The session kept no times: it has not ended, or an older iolab made it.")
+        return
+    rows = [
+        [one.phase, f"{one.times}", f"{one.seconds:.2f} s", f"{one.seconds / whole:.1%}"]
+        for one in times
+    ]
+    headings = [Heading("phase"), *(Heading(name, number=True) for name in ("times", "", "share"))]
+    load = sum(one.seconds for one in times if one.phase == LOAD)
+    result_screen(table(headings, rows))
+    result(f"{format_duration_s(whole)} in all, {whole - load:.2f} s beside the load.")
 
 
 def verdict_code(results: Sequence[Result], fail_on: FailOn | None) -> ExitCode:

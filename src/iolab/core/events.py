@@ -42,6 +42,15 @@ class SessionStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class PhaseTime:
+    """How often a phase of a session began, and its seconds in all."""
+
+    phase: str
+    times: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class SessionStarted:
     """All hosts are connected and their facts known; `facts` holds (host name, facts)."""
 

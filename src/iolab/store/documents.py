@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from iolab.core.events import SessionStatus
+from iolab.core.events import PhaseTime, SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.run import Plan, Run, RunRecord
@@ -40,7 +40,8 @@ class Session:
 
     `command` is the command line that created it; `history` holds the start, each end and each
     resume, oldest first. `agent_version` is None until the hosts were reached. `files` are the
-    digests of study.toml and plan.json, which never change.
+    digests of study.toml and plan.json, which never change. `times` says where the time of all
+    sittings that ended went; empty in sessions of older versions.
     """
 
     format: int
@@ -57,6 +58,7 @@ class Session:
     reason: str | None
     history: tuple[HistoryEntry, ...]
     files: tuple[StoredFile, ...]
+    times: tuple[PhaseTime, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from iolab import __version__
-from iolab.core.events import SessionStatus
+from iolab.core.events import PhaseTime, SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.run import Plan, RunRecord, RunStatus
@@ -164,8 +164,16 @@ class SessionWriter:
                 shutil.rmtree(draft, ignore_errors=True)
                 raise
 
-    def ended(self, status: SessionStatus, reason: str | None = None) -> None:
-        """Say how the session ended, and let go of it."""
+    def ended(
+        self,
+        status: SessionStatus,
+        reason: str | None = None,
+        times: Sequence[PhaseTime] = (),
+    ) -> None:
+        """Say how the session ended, and where the time of this sitting went; let go of it."""
+        self._session = dataclasses.replace(
+            self._session, times=_together(self._session.times, times)
+        )
         try:
             self._turn(status, reason, ())
         finally:
@@ -282,6 +290,15 @@ def _begun(
         history=(start,),
         files=tuple(stored_file(directory, name) for name in (layout.STUDY, layout.PLAN)),
     )
+
+
+def _together(before: Iterable[PhaseTime], now: Iterable[PhaseTime]) -> tuple[PhaseTime, ...]:
+    """The times of several sittings, each phase once."""
+    found: dict[str, PhaseTime] = {}
+    for one in (*before, *now):
+        had = found.get(one.phase, PhaseTime(one.phase, 0, 0.0))
+        found[one.phase] = PhaseTime(one.phase, had.times + one.times, had.seconds + one.seconds)
+    return tuple(found.values())
 
 
 def _save(directory: Path, session: Session) -> None:

@@ -1,0 +1,67 @@
+"""Where the time of a session goes: seconds of each phase, and of what comes between them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from iolab.core.events import Phase, PhaseTime
+from iolab.core.run import RunRecord
+
+LOAD: Final = "load"
+"""From the first engine's start to the last one's end: what a session is for."""
+
+JUDGE: Final = "judge"
+COMMIT: Final = "commit"
+"""What is done with a run's record before the next run is prepared."""
+
+SECOND_NS: Final = 1_000_000_000
+
+
+def load_s(record: RunRecord) -> float:
+    """Seconds from the first engine's start to the last one's end; 0 where none ran."""
+    starts = [host.start_real_ns for host in record.hosts if host.start_real_ns is not None]
+    ends = [host.end_real_ns for host in record.hosts if host.end_real_ns is not None]
+    return max(0, max(ends) - min(starts)) / SECOND_NS if starts and ends else 0.0
+
+
+class Times:
+    """A stopwatch that is always in one phase; what comes before the first is of no phase."""
+
+    def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._clock = clock
+        self._phase: str | None = None
+        self._since_ns = clock()
+        self._spent_ns: Counter[str] = Counter()
+        self._begun: Counter[str] = Counter()
+
+    def begin(self, phase: str) -> None:
+        """What was done until now ends, and this begins."""
+        self._close()
+        self._phase = phase
+        self._begun[phase] += 1
+
+    def loaded(self, seconds: float) -> None:
+        """So much of the phase that measures was load; the rest began and ended it."""
+        self._close()
+        load_ns = min(round(seconds * SECOND_NS), self._spent_ns[Phase.MEASURE])
+        self._spent_ns[Phase.MEASURE] -= load_ns
+        self._spent_ns[LOAD] += load_ns
+        self._begun[LOAD] += 1
+
+    def spent(self) -> tuple[PhaseTime, ...]:
+        """Every phase until now, the longest first."""
+        self._close()
+        return tuple(
+            PhaseTime(str(phase), self._begun[phase], spent_ns / SECOND_NS)
+            for phase, spent_ns in self._spent_ns.most_common()
+            if self._begun[phase]
+        )
+
+    def _close(self) -> None:
+        now_ns = self._clock()
+        if self._phase is not None:
+            self._spent_ns[self._phase] += now_ns - self._since_ns
+        self._since_ns = now_ns

@@ -1,0 +1,37 @@
+"""Where a session's time goes: every second in one phase, and load apart from its start and end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iolab.core.events import Phase
+from iolab.session.times import COMMIT, LOAD, SECOND_NS, Times
+
+
+def counted(seconds: list[float]) -> Callable[[], int]:
+    """A clock that was read at these seconds."""
+    left = iter(seconds)
+    return lambda: round(next(left) * SECOND_NS)
+
+
+def test_every_second_is_of_one_phase() -> None:
+    times = Times(counted([0.0, 2.0, 3.0, 13.5, 13.5, 15.0, 16.0]))
+    times.begin(Phase.IDLE)
+    times.begin(Phase.MEASURE)
+    times.loaded(10.0)
+    times.begin(COMMIT)
+    times.begin(Phase.IDLE)
+    found = {one.phase: (one.times, one.seconds) for one in times.spent()}
+    assert found == {
+        LOAD: (1, 10.0),
+        Phase.IDLE: (2, 2.0),
+        Phase.MEASURE: (1, 0.5),
+        COMMIT: (1, 1.5),
+    }
+
+
+def test_load_is_no_longer_than_what_measured_it() -> None:
+    times = Times(counted([0.0, 0.0, 3.0, 3.0]))
+    times.begin(Phase.MEASURE)
+    times.loaded(10.0)
+    assert {one.phase: one.seconds for one in times.spent()} == {LOAD: 3.0, Phase.MEASURE: 0.0}
