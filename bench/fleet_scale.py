@@ -31,8 +31,9 @@ if __package__ in {None, ""}:
 
 from iolab.cli.live import LinesView
 from iolab.cli.progress import Progress
-from iolab.cli.session import SESSION_KINDS, SessionRecorder, seldom_collected
+from iolab.cli.session import SessionRecorder, seldom_collected
 from iolab.cli.study_kinds import STUDY_KINDS
+from iolab.cli.survey import SESSION_KINDS
 from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, RunFinished
 from iolab.core.host import HostKind, HostSpec
 from iolab.core.metric import Result

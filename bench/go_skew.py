@@ -36,8 +36,8 @@ from typing import Final
 
 import numpy as np
 
-from iolab.cli.session import SESSION_KINDS
 from iolab.cli.study_kinds import STUDY_KINDS
+from iolab.cli.survey import SESSION_KINDS
 from iolab.core.events import Event, RunFinished, SessionStatus
 from iolab.core.run import HostRun, RunRecord, RunStatus
 from iolab.hosts.barrier import Stop

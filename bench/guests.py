@@ -28,8 +28,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from iolab.cli.session import SESSION_KINDS
 from iolab.cli.study_kinds import STUDY_KINDS
+from iolab.cli.survey import SESSION_KINDS
 from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, RunFinished, SessionStatus
 from iolab.core.run import RunRecord, RunStatus
 from iolab.errors import IolabError

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from iolab.cli.session import SESSION_KINDS
+from iolab.cli.survey import SESSION_KINDS
 from iolab.core.events import (
     Event,
     IntervalSeen,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from iolab.cli.session import SESSION_KINDS
+from iolab.cli.survey import SESSION_KINDS
 from iolab.core.events import Event, IntervalSeen, PhaseStarted
 from iolab.core.host import HostKind, HostSpec
 from iolab.hosts.barrier import Stop

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from iolab.cli.session import SESSION_KINDS
+from iolab.cli.survey import SESSION_KINDS
 from iolab.core.events import Event, RunFinished, SessionEnded, SessionStatus
 from iolab.core.host import HostKind, HostSpec
 from iolab.core.run import Plan, RunRecord

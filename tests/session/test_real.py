@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.cli.session import SESSION_KINDS
+from iolab.cli.survey import SESSION_KINDS
 from iolab.core.events import (
     Event,
     Notice,

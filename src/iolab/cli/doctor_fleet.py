@@ -19,7 +19,7 @@ from iolab.cli.doctor import (
     target_findings,
 )
 from iolab.cli.options import find_hosts
-from iolab.cli.session import SESSION_KINDS
+from iolab.cli.survey import SESSION_KINDS
 from iolab.core.host import HostFacts, NicFacts, Role, TargetFacts
 from iolab.errors import IolabError, StudyError, UsageError
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset

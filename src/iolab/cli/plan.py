@@ -84,8 +84,8 @@ def _survey(study: Study, plan: Plan) -> tuple[Mapping[str, HostFacts], IolabErr
     """What the hosts say, and why the plan cannot run there."""
     import asyncio
 
-    from iolab.cli.session import survey_hosts
     from iolab.cli.study_kinds import STUDY_KINDS
+    from iolab.cli.survey import survey_hosts
     from iolab.errors import IolabError
     from iolab.guests.problems import check_nodes
     from iolab.study.guard import check_ready

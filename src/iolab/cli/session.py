@@ -20,7 +20,6 @@ from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.steady import FleetRule
 from iolab.cli.kinds import REPORTED, analyses
 from iolab.cli.live import View, choose_view
-from iolab.cli.load_kinds import LOADS
 from iolab.cli.output import open_session, result_json, say
 from iolab.cli.output import result as result_line
 from iolab.cli.progress import Makers, Progress
@@ -28,6 +27,7 @@ from iolab.cli.report import write_report
 from iolab.cli.results import resume_line
 from iolab.cli.show import FailOn, print_session, verdict_code
 from iolab.cli.study_kinds import STUDY_KINDS
+from iolab.cli.survey import SESSION_KINDS
 from iolab.core.events import (
     Event,
     FilesystemsMade,
@@ -43,15 +43,12 @@ from iolab.core.metric import Result
 from iolab.core.run import Plan, PlannedRun, RunStatus
 from iolab.core.study import Study
 from iolab.errors import ExitCode, Interrupted, IolabError, StoreError
-from iolab.guests.fleet import GuestSession
 from iolab.hosts.barrier import Stop
 from iolab.hosts.factory import hosts_of
 from iolab.hosts.host import Host
 from iolab.report.numbers import count
 from iolab.report.results import session_document
 from iolab.report.terminal import one_line
-from iolab.session.discovery import Survey, survey
-from iolab.session.kinds import SessionKinds
 from iolab.session.session import Earlier, run_session
 from iolab.session.stopping_rule import LiveRule, RuleFor
 from iolab.session.times import COMMIT, JUDGE, Times, load_s
@@ -164,19 +161,6 @@ class Order:
     earlier: Earlier
     open_writer: OpenWriter
     agenda: Callable[[], DecidingAgenda] | None = None
-
-
-async def survey_hosts(study: Study) -> Survey:
-    """Connect every host of the study, ask and try it, and let go; HostError with every fault.
-
-    Of guests that a session would boot their nodes are asked.
-    """
-    there = [spec for spec in hosts_used(study) if spec.kind is not HostKind.VM]
-    hosts = hosts_of(there)
-    try:
-        return await survey(study, hosts, SESSION_KINDS.questions(study))
-    finally:
-        await asyncio.gather(*(host.close() for host in hosts.values()), return_exceptions=True)
 
 
 async def conduct(order: Order, view: View) -> SessionStatus:
@@ -416,9 +400,3 @@ def seldom_collected() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
-
-
-SESSION_KINDS: Final = SessionKinds(
-    loads=tuple(kind.session() for kind in LOADS), hosts=GuestSession(), study=STUDY_KINDS
-)
-"""What sessions can make."""
