@@ -73,10 +73,11 @@ def test_the_events_tell_each_phase_before_it_happens(alone: Stage) -> None:
         Phase.DROP_CACHES,
         Phase.IDLE,
         Phase.MEASURE,
-        Phase.SETTLE,
         RunFinished,
+        Phase.SETTLE,
     ]
     assert first[-2] is Phase.CLEAN_UP
+    assert first.count(Phase.SETTLE) == first.count(RunFinished) - 1  # nothing waits for the last
 
 
 def test_a_write_needs_neither_a_proof_nor_a_drop(alone: Stage) -> None:

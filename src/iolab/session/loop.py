@@ -86,7 +86,6 @@ async def execute(
         fault = raised
     ended_ns = crew.clock.real_ns()
     await read_clocks_again(crew, evidence)
-    await settle(crew, run)
     method, rule = crew.study.method, rule_of(crew, run)
     loads = _collected(evidence)
     record = RunRecord(
@@ -126,9 +125,9 @@ async def read_clocks_again(crew: Crew, evidence: Sequence[Evidence]) -> None:
     await together(evidence, read)
 
 
-async def settle(crew: Crew, run: PlannedRun) -> None:
-    """Let the target come to rest before the next run."""
-    seconds = crew.study.method.settle_s
+async def settle(crew: Crew, run: PlannedRun, rested_s: float) -> None:
+    """Let the target come to rest before this run; it has rested so long already."""
+    seconds = crew.study.method.settle_s - rested_s
     if seconds > 0 and not crew.stop.requested:
         crew.begin(Phase.SETTLE, run, "the target comes to rest", seconds)
         await crew.stop.pause(seconds)
@@ -210,6 +209,7 @@ class Course:
         self._means = means
         self._method = crew.study.method
         self._failed_points: set[str] = set()
+        self._loaded_until_ns: int | None = None
 
     async def follow(self, first: PlannedRun, agenda: Agenda) -> SessionStatus:
         """Execute one run after the other, each committed when it ends.
@@ -218,6 +218,7 @@ class Course:
         the session.
         """
         for run in chain([first], iter(agenda.next, None)):
+            await self._rest(run)
             for text in agenda.said():
                 self._say(text)
             if self._crew.stop.requested:
@@ -237,9 +238,11 @@ class Course:
         # Each attempt but the last uses up a retry, or a host that is left out.
         attempts = 1 + max(self._method.retries, len(self._crew.hosts))
         for attempt in range(first, first + attempts):
+            await self._rest(run)
             sites = await self._sites_for(run)
             turn = replace(run, attempt=attempt)
             record = await execute(self._crew, turn, sites, self._parts)
+            self._loaded_until_ns = self._crew.clock.mono_ns()
             if record is None:
                 return False
             record = await self._states.account(record, sites)
@@ -249,6 +252,16 @@ class Course:
             if self._crew.stop.requested or not self._again(record, attempt - first):
                 break
         return True
+
+    async def _rest(self, run: PlannedRun) -> None:
+        """Let the target come to rest after the run before, if there was one.
+
+        It rests while that is judged and committed, and nothing waits for it after the last run.
+        """
+        if self._loaded_until_ns is not None:
+            rested_ns = self._crew.clock.mono_ns() - self._loaded_until_ns
+            self._loaded_until_ns = None
+            await settle(self._crew, run, rested_ns / 1e9)
 
     async def _commit(self, record: RunRecord) -> None:
         """Tell of a run. A fleet's is judged and kept for so long that its agents must know."""
