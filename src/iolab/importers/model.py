@@ -8,8 +8,7 @@ from typing import ClassVar, Final, Self
 
 from iolab.core.engine import EngineName
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunRecord
-from iolab.core.samples import Direction
-from iolab.core.workload import AnyJob
+from iolab.core.workload import AnyJob, Direction
 
 IO_OPERATIONS: Final[Mapping[str, int]] = {way.name.lower(): int(way) for way in Direction}
 """Operations of I/O, each by its number in the tables of a run."""

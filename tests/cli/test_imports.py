@@ -1,0 +1,24 @@
+"""What commands leave alone until they need it: a check computes nothing, results need no study."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+CHECK = "import iolab.cli.study_kinds, iolab.study.load, iolab.report.terminal"
+RESULTS = "import iolab.cli.kinds, iolab.cli.results, iolab.store.reader"
+
+
+@pytest.mark.parametrize(
+    ("imports", "unneeded"),
+    [
+        (CHECK, {"numpy", "duckdb", "asyncio"}),
+        (RESULTS, {"duckdb", "jinja2", "iolab.study.file", "iolab.loads.keyvalue.db_bench"}),
+    ],
+)
+def test_what_a_command_needs_not_is_not_imported(imports: str, unneeded: set[str]) -> None:
+    asks = f"{imports}; import sys; print(*({unneeded} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", asks], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == []
