@@ -84,8 +84,8 @@ def test_the_scripts_pass_what_is_the_same_and_fail_a_tenth_less(tmp_path: Path)
         assert run(once, before, device) == 0
         assert [run(script, same, device) for script in github().values()] == [0, 0]
     assert failures(same) == []
-    assert "| rand-read-4k | iops |" in (same / "summary.md").read_text(encoding="utf-8")
+    assert "| rand-read-4k | IOPS |" in (same / "summary.md").read_text(encoding="utf-8")
     with fresh_device(A_TENTH_LESS) as device:
         assert run(gitlab(), slower, device) == 1
-        assert any("iops" in one.attrib["message"] for one in failures(slower))
+        assert any("IOPS" in one.attrib["message"] for one in failures(slower))
         assert run(github()["Compare"], slower, device) == 1
