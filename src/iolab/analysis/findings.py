@@ -285,6 +285,14 @@ def bends(study: Study, points: Sequence[PointSummary]) -> Iterator[Bent]:
                 )
 
 
+def knee_of(points: Sequence[PointSummary], axis: str, rate: str) -> int | None:
+    """The load from which one curve no longer pays; None where it does, or `axis` is no load."""
+    if axis not in LOADS:
+        return None
+    found = (_bend(curve, axis, rate) for _, curve in curves(points, axis))
+    return next((_load_of_point(one[0], axis) for one in found if one is not None), None)
+
+
 def prices(study: Study, found: Sequence[Best]) -> Iterator[Priced]:
     """Bests over cost and size, and capacity over cost, where the study says these.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
+from iolab.analysis.findings import knee_of
 from iolab.analysis.gains import Gain, Gains, LargestGain, gains
 from iolab.analysis.metrics import ios_needed
 from iolab.analysis.points import PointSummary
@@ -342,7 +343,14 @@ def lines_of(group: Group, looks: Mapping[str, Look]) -> list[Line]:
     for point in group.points:
         found.setdefault(point.key.configuration, []).append(point)
     return [
-        Line(looks[name].name, looks[name].token, (), tuple(points), title=looks[name].title)
+        Line(
+            looks[name].name,
+            looks[name].token,
+            (),
+            tuple(points),
+            knee=knee_of(points, group.axis, group.workload.metric or WHOLE_KEY),
+            title=looks[name].title,
+        )
         for name, points in found.items()
     ]
 

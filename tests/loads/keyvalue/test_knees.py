@@ -1,0 +1,20 @@
+"""The load from which more of it no longer pays, on curves of key-value load."""
+
+from __future__ import annotations
+
+from iolab.analysis.findings import bends
+from iolab.loads.keyvalue.charts import lines_of
+from iolab.loads.keyvalue.report import groups_of
+from iolab.report.charts.choose import looks_of
+from tests.loads.keyvalue.key_value_session import rocksdb
+from tests.report.made import build_brief
+
+
+def test_curves_mark_the_knee_that_is_told_in_words() -> None:
+    brief = build_brief(rocksdb(("one",), repeats=1, seconds=2, workload_count=1))
+    told = {one.fixed: one.load for one in bends(brief.study, brief.points)}
+    (workload,) = brief.study.workloads
+    groups = groups_of(workload, brief.points)
+    drawn = {group.others: lines_of(group, looks_of(brief.study))[0].knee for group in groups}
+    assert drawn == {others: told.get(others) for others in drawn}
+    assert any(drawn.values())
