@@ -30,7 +30,7 @@ if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from iolab.cli.live import LinesView
-from iolab.cli.progress import Progress
+from iolab.cli.progress import SessionProgress
 from iolab.cli.session import SessionRecorder, seldom_collected
 from iolab.cli.study_kinds import STUDY_KINDS
 from iolab.cli.survey import SESSION_KINDS
@@ -214,7 +214,7 @@ class Stopwatch:
 class ResultView(LinesView):
     """The lines of a session, and its result."""
 
-    def __init__(self, progress: Progress, found: Measured) -> None:
+    def __init__(self, progress: SessionProgress, found: Measured) -> None:
         super().__init__(progress)
         self._found = found
 
@@ -232,9 +232,9 @@ async def lag(found: Measured) -> None:
         found.lags_s.append(time.perf_counter() - asked - LAG_TICK_S)
 
 
-def progress_of(study: Study, plan: Plan) -> Progress:
+def progress_of(study: Study, plan: Plan) -> SessionProgress:
     """The live view's beginning."""
-    return Progress(
+    return SessionProgress(
         study=study.title,
         run_count=len(plan.runs),
         ended=0,

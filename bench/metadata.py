@@ -29,7 +29,7 @@ from iolab.hosts.connect import LocalHost
 from iolab.hosts.host import Host
 from iolab.hosts.remote_process import drive
 from iolab.loads.metadata.mdtest import (
-    Place,
+    RankPlacement,
     faults_of,
     measure_command,
     mpi_of,
@@ -130,7 +130,7 @@ async def _theirs(host: Host, folder: str, job: MetadataJob, iteration: int) -> 
     raw, words = bytearray(), bytearray()
     await drive(host, version_command(programs_of(job), folder), asyncio.Event(), words.extend)
     mpi = mpi_of(words.decode("utf-8", "replace"))
-    places = [Place(host.name, "localhost", job.ranks)]
+    places = [RankPlacement(host.name, "localhost", job.ranks)]
     command = measure_command(mpi, job, places, folder, f"mdtest.{iteration}")
     ending = await drive(host, command, asyncio.Event(), raw.extend)
     output = parse(bytes(raw))

@@ -21,9 +21,9 @@ from tests.cli.compared import Target, make_target
 from tests.e2e.fresh import Fading, fresh_device
 
 from iolab.analysis.comparison import compare_sides
-from iolab.analysis.differences import Side, read_side
+from iolab.analysis.differences import ComparisonSide, read_side
 from iolab.cli.output import open_session
-from iolab.stats.comparison import Verdict
+from iolab.stats.comparison import ComparisonVerdict
 
 STUDY = """
 format = 1
@@ -98,12 +98,12 @@ def measured(folder: Path) -> bool:
     return not alarms and found == len(equals)
 
 
-def _side(folder: Path) -> Side:
+def _side(folder: Path) -> ComparisonSide:
     return read_side(folder.name, open_session(folder))
 
 
-def _is_worse(baseline: Side, candidate: Side) -> bool:
-    return bool(compare_sides(baseline, candidate).verdicts.get(Verdict.WORSE, 0))
+def _is_worse(baseline: ComparisonSide, candidate: ComparisonSide) -> bool:
+    return bool(compare_sides(baseline, candidate).verdicts.get(ComparisonVerdict.WORSE, 0))
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ from iolab.core.host import (
     TargetFacts,
     ToolFacts,
 )
-from iolab.core.run import Budget, DataSet, Plan, PlannedRun, Point
-from iolab.core.study import Method, MethodKind, Order, Study, TargetSettings, TelemetrySettings
+from iolab.core.run import DataSet, Plan, PlanCost, PlannedRun, Point
+from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.workload import BY_IOPS, FIO_ENGINE, Access, Axis, Job, Workload
 
 GIB: Final = 1 << 30
@@ -97,7 +97,7 @@ def make_study(shape: Shape) -> Study:
             runtime_s=float(shape.seconds),
             repeats=shape.repeats,
             settle_s=1.0,
-            order=Order.AS_WRITTEN,
+            order=RunOrder.AS_WRITTEN,
             seed=1,
             drop_caches=True,
         ),
@@ -133,7 +133,7 @@ def make_plan(shape: Shape) -> Plan:
             DataSet("s1g", one, shape.numjobs, 1, GIB) for one in shape.configuration_ids
         ),
         runs=runs,
-        budget=Budget(
+        budget=PlanCost(
             seconds, (("measure", seconds),), shape.numjobs * GIB, 0, shape.numjobs * GIB
         ),
         destroys=(),

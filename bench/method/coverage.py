@@ -23,7 +23,7 @@ from bench.method.scenarios import RATE, Floats
 from iolab.core.histogram import MIDDLE_NS
 from iolab.core.stopping import RAW_BLOCK, RuleSettings
 from iolab.stats.quantiles import of_run_each
-from iolab.stats.stopping import Decision, Status, decide, judge
+from iolab.stats.stopping import Status, StoppingDecision, decide, judge
 
 LENGTHS: Final = (120, 300, 780)
 DONE: Final = 0
@@ -61,7 +61,7 @@ class Task:
     count: int
 
 
-Judge = Callable[[Floats, RuleSettings], Decision]
+Judge = Callable[[Floats, RuleSettings], StoppingDecision]
 
 
 def tasks(replicates: int, chunk: int = 50) -> list[Task]:
@@ -152,7 +152,7 @@ def play_latency(task: LatencyTask) -> list[Coverage]:
     return [row(f"p{100 * q:g}, {name}", task.seconds, found[q]) for q in QUANTILES]
 
 
-def _outcome(seen: Decision) -> Outcome:
+def _outcome(seen: StoppingDecision) -> Outcome:
     given = math.isfinite(seen.half_width)
     return given, abs(seen.mean - RATE) <= seen.half_width, float(seen.seconds)
 

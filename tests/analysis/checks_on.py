@@ -9,7 +9,7 @@ from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord
-from iolab.hosts.rates import Series
+from iolab.hosts.rates import CounterSeries
 from tests.analysis.records import QUIET, view_of
 
 VALID, INDICATIVE, INVALID = Level
@@ -19,7 +19,7 @@ def ask(
     check: Check[RunView],
     record: RunRecord,
     facts: dict[str, HostFacts] | None = None,
-    telemetry: tuple[Series, ...] = QUIET,
+    telemetry: tuple[CounterSeries, ...] = QUIET,
 ) -> CheckResult:
     """The check's answer; every answer is a sentence with plain evidence under the check's code."""
     result = check(view_of(record, facts, telemetry))

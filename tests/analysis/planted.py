@@ -32,7 +32,7 @@ from iolab.core.stopping import RuleSettings
 from iolab.core.target_state import Purge, TargetState
 from iolab.core.workload import Job
 from iolab.guests.guest import Accelerator, DiskKind, GuestUse, fleet_in
-from iolab.hosts.rates import Series
+from iolab.hosts.rates import CounterSeries
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
     KeyOperation,
@@ -77,7 +77,7 @@ class Session:
 
     record: RunRecord
     facts: dict[str, HostFacts]
-    telemetry: tuple[Series, ...]
+    telemetry: tuple[CounterSeries, ...]
 
     def but(self, record: RunRecord | None = None, **changes: Any) -> Session:
         """The same with another record, or other facts or telemetry."""
@@ -88,7 +88,7 @@ class Session:
         return verdict_of(analyses().view(self.record, self.facts, self.telemetry))
 
 
-def calm(hosts: tuple[str, ...] = HOSTS, seconds: int = 80) -> tuple[Series, ...]:
+def calm(hosts: tuple[str, ...] = HOSTS, seconds: int = 80) -> tuple[CounterSeries, ...]:
     """Cores with little to do, which nothing took away or slowed."""
     return tuple(
         series(metric, [share] * seconds, host)

@@ -42,7 +42,7 @@ from iolab.core.samples import (
 )
 from iolab.core.workload import FIO_ENGINE, Access, Job
 from iolab.guests.analysis import GuestAnalysis
-from iolab.hosts.rates import Series
+from iolab.hosts.rates import CounterSeries
 
 GO_NS: Final = 1_700_000_000_000_000_000
 SECOND: Final = 1_000_000_000
@@ -309,12 +309,12 @@ def disk(name: str, *parents: str) -> h.DiskFacts:
     )
 
 
-def series(metric: str, values: Sequence[float], host: str = "c1", **named: str) -> Series:
+def series(metric: str, values: Sequence[float], host: str = "c1", **named: str) -> CounterSeries:
     """A telemetry series of one value a second, the first at the end of the first second."""
     span = np.full(len(values), SECOND, dtype=np.int64)
     at = GO_NS + np.cumsum(span)
     scope, name = named.get("scope", "cpu"), named.get("name", "all")
-    return Series(host, scope, name, metric, at, np.asarray(values, dtype=np.float64), span)
+    return CounterSeries(host, scope, name, metric, at, np.asarray(values, dtype=np.float64), span)
 
 
 QUIET: Final = (series("busy_share", [0.3] * 30), series("steal_share", [0.0] * 30))
@@ -324,7 +324,7 @@ QUIET: Final = (series("busy_share", [0.3] * 30), series("steal_share", [0.0] * 
 def view_of(
     record: RunRecord,
     facts: dict[str, h.HostFacts] | None = None,
-    telemetry: tuple[Series, ...] = QUIET,
+    telemetry: tuple[CounterSeries, ...] = QUIET,
 ) -> RunView:
     """The record as checks see it, by default with the facts of every host."""
     known = {host.host: facts_of(host.host) for host in record.hosts} if facts is None else facts

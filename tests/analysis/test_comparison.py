@@ -9,24 +9,24 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from iolab.analysis.comparison import Row, compare_sides
-from iolab.analysis.differences import Side
+from iolab.analysis.comparison import ComparedMetric, compare_sides
+from iolab.analysis.differences import ComparisonSide
 from iolab.analysis.history import track
 from iolab.analysis.service_time import SERVICE_MEAN
 from iolab.core.metric import Level, Metric, Result
 from iolab.loads.metadata.metrics import FILE_OPERATIONS, rate_key, whole_key
 from iolab.loads.metadata.workload import Operation
-from iolab.stats.comparison import RATIO_ALLOWANCE, Verdict
+from iolab.stats.comparison import RATIO_ALLOWANCE, ComparisonVerdict
 from iolab.stats.quantiles import BIN_ERROR
 from tests.analysis.test_points import RUN, STUDY, repeats
 from tests.loads.metadata.metadata_session import kpi_with_metadata
 from tests.report.synthetic import Source
 
 
-def side(name: str, results: Sequence[Result], session: str = "") -> Side:
+def side(name: str, results: Sequence[Result], session: str = "") -> ComparisonSide:
     """One configuration, `only`, of a session of that name."""
     configuration = replace(STUDY.configurations[0], id=name)
-    return Side(
+    return ComparisonSide(
         name=name,
         session=session or name,
         created_real_ns=0,
@@ -39,7 +39,7 @@ def side(name: str, results: Sequence[Result], session: str = "") -> Side:
     )
 
 
-def only(one: Side, other: Side) -> Row:
+def only(one: ComparisonSide, other: ComparisonSide) -> ComparedMetric:
     (row,) = compare_sides(one, other).rows
     return row
 
@@ -58,7 +58,7 @@ def test_independent_sessions_are_compared_as_welch_does() -> None:
     wanted = stats.ttest_ind(np.log(OTHER), np.log(BASE), equal_var=False).confidence_interval()
     found = row.comparison
     assert [found.low, found.high] == pytest.approx(widened(wanted, RATIO_ALLOWANCE))
-    assert (found.verdict, found.runs, found.paired) == (Verdict.BETTER, (3, 4), False)
+    assert (found.verdict, found.runs, found.paired) == (ComparisonVerdict.BETTER, (3, 4), False)
 
 
 def test_configurations_of_one_session_are_compared_in_pairs() -> None:
@@ -91,7 +91,7 @@ def test_of_percentiles_less_is_better_and_their_bins_widen_the_interval() -> No
     allowance = RATIO_ALLOWANCE + 2 * BIN_ERROR
     found = row.comparison
     assert [found.low, found.high] == pytest.approx(widened(wanted, allowance))
-    assert found.verdict is Verdict.BETTER
+    assert found.verdict is ComparisonVerdict.BETTER
 
 
 def test_the_worse_verdict_of_both_points_stands_beside_the_ratio() -> None:
@@ -119,7 +119,8 @@ def test_of_many_comparisons_chance_claims_little() -> None:
         found = compare_sides(one, other)
         assert len(found.rows) == 12
         claims += any(
-            row.comparison.verdict in {Verdict.BETTER, Verdict.WORSE} for row in found.rows
+            row.comparison.verdict in {ComparisonVerdict.BETTER, ComparisonVerdict.WORSE}
+            for row in found.rows
         )
     assert claims <= 5
 
@@ -137,8 +138,8 @@ def test_each_operation_of_metadata_load_is_compared_and_tracked_by_itself() -> 
     assert [series.metric for series in tracked.series] == keys
 
 
-def metadata_side(source: Source) -> Side:
-    return Side(
+def metadata_side(source: Source) -> ComparisonSide:
+    return ComparisonSide(
         name="m",
         session="m",
         created_real_ns=0,

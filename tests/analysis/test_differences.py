@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from iolab.analysis.differences import Area, Difference, Side, differences, read_side
+from iolab.analysis.differences import Area, ComparisonSide, Difference, differences, read_side
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts
 from iolab.core.run import Plan
-from iolab.core.stopping import PRESETS, LoadKind
+from iolab.core.stopping import PRESETS, LoadPattern
 from iolab.core.study import Method
 from iolab.core.workload import NATIVE_ENGINE
 from iolab.guests.guest import GuestSettings
@@ -21,23 +21,23 @@ from tests.cli.compared import Target, make_target
 
 
 @pytest.fixture(scope="module")
-def side(tmp_path_factory: pytest.TempPathFactory) -> Side:
+def side(tmp_path_factory: pytest.TempPathFactory) -> ComparisonSide:
     directory = make_target(tmp_path_factory.mktemp("one") / "A", Target(name="a", points=1))
     return read_side("A", SessionReader(directory))
 
 
-def with_method(side: Side, **settings: object) -> Side:
+def with_method(side: ComparisonSide, **settings: object) -> ComparisonSide:
     method: Method = replace(side.study.method, **settings)  # type: ignore[arg-type]
     return replace(side, study=replace(side.study, method=method))
 
 
-def with_facts(side: Side, change: Callable[[HostFacts], HostFacts]) -> Side:
+def with_facts(side: ComparisonSide, change: Callable[[HostFacts], HostFacts]) -> ComparisonSide:
     first, *others = side.facts
     facts = {first: change(side.facts[first]), **{name: side.facts[name] for name in others}}
     return replace(side, facts=facts)
 
 
-def with_configuration(side: Side, **parts: object) -> Side:
+def with_configuration(side: ComparisonSide, **parts: object) -> ComparisonSide:
     changed: Configuration = replace(side.configuration, **parts)  # type: ignore[arg-type]
     return replace(side, configuration=changed)
 
@@ -52,7 +52,7 @@ def tool(facts: HostFacts) -> HostFacts:
 
 @dataclass(frozen=True)
 class Case:
-    change: Callable[[Side], Side]
+    change: Callable[[ComparisonSide], ComparisonSide]
     expected: Difference
 
 
@@ -104,7 +104,7 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.expected.what)
-def test_a_difference_is_told_with_both_values(case: Case, side: Side) -> None:
+def test_a_difference_is_told_with_both_values(case: Case, side: ComparisonSide) -> None:
     assert differences(side, case.change(side)) == (case.expected,)
 
 
@@ -112,9 +112,9 @@ def test_a_difference_is_told_with_both_values(case: Case, side: Side) -> None:
     ("mine", "theirs"), [("KVM", "TCG"), ("TCG", "KVM"), ("KVM", "Xen"), (None, "KVM")]
 )
 def test_emulated_processors_compare_with_their_like_alone(
-    mine: str | None, theirs: str, side: Side
+    mine: str | None, theirs: str, side: ComparisonSide
 ) -> None:
-    def run_by(name: str | None) -> Side:
+    def run_by(name: str | None) -> ComparisonSide:
         kernels = {
             host: replace(facts, kernel=replace(facts.kernel, hypervisor=name))
             for host, facts in side.facts.items()
@@ -126,7 +126,7 @@ def test_emulated_processors_compare_with_their_like_alone(
     assert differences(run_by("TCG"), run_by("TCG")) == ()
 
 
-def asked(side: Side, **parts: object) -> Side:
+def asked(side: ComparisonSide, **parts: object) -> ComparisonSide:
     """The side with that in every job."""
     points = {
         place: replace(point, job=replace(point.io, **parts))  # type: ignore[arg-type]
@@ -135,7 +135,9 @@ def asked(side: Side, **parts: object) -> Side:
     return replace(side, points=points)
 
 
-def test_two_engines_may_make_the_same_load_and_one_must_go_about_it_alike(side: Side) -> None:
+def test_two_engines_may_make_the_same_load_and_one_must_go_about_it_alike(
+    side: ComparisonSide,
+) -> None:
     other = differences(side, asked(side, engine=NATIVE_ENGINE, ioengine="auto"))
     assert [(one.what.rpartition(" ")[2], one.forbids) for one in other] == [
         ("engine", False),
@@ -147,8 +149,8 @@ def test_two_engines_may_make_the_same_load_and_one_must_go_about_it_alike(side:
     assert alone.forbids
 
 
-def test_what_differs_alike_in_every_workload_is_told_once(side: Side) -> None:
-    def doubled(side: Side) -> Side:
+def test_what_differs_alike_in_every_workload_is_told_once(side: ComparisonSide) -> None:
+    def doubled(side: ComparisonSide) -> ComparisonSide:
         again = {("again", *place[1:]): point for place, point in side.points.items()}
         return replace(side, points={**side.points, **again})
 
@@ -164,19 +166,19 @@ def test_what_differs_alike_in_every_workload_is_told_once(side: Side) -> None:
     assert not any("every" in other.what for other in differences(one, mixed))
 
 
-def test_nothing_differs_from_itself_and_no_seed_matters(side: Side) -> None:
+def test_nothing_differs_from_itself_and_no_seed_matters(side: ComparisonSide) -> None:
     assert differences(side, side) == ()
     assert differences(side, with_method(side, seed=99)) == ()
 
 
-def test_what_forbids_comes_first(side: Side) -> None:
+def test_what_forbids_comes_first(side: ComparisonSide) -> None:
     other = with_facts(with_method(side, drop_caches=False, warmup_s=5.0), firmware)
     assert [one.forbids for one in differences(side, other)] == [True, False, False]
 
 
-def test_the_settings_of_a_rule_are_told_one_by_one(side: Side) -> None:
-    one = with_method(side, rule=PRESETS[LoadKind.RAW_BLOCK])
-    other = with_method(side, rule=PRESETS[LoadKind.QUICK])
+def test_the_settings_of_a_rule_are_told_one_by_one(side: ComparisonSide) -> None:
+    one = with_method(side, rule=PRESETS[LoadPattern.RAW_BLOCK])
+    other = with_method(side, rule=PRESETS[LoadPattern.QUICK])
     found = {difference.what: difference for difference in differences(one, other)}
     assert all(name.startswith("rule ") for name in found)
     assert len(found) >= 2
@@ -194,11 +196,13 @@ def first_point(plan: Plan) -> Plan:
     return replace(plan, runs=tuple(run for run in plan.runs if run.point == plan.points[0]))
 
 
-def with_guests(side: Side, guests: GuestSettings | None) -> Side:
+def with_guests(side: ComparisonSide, guests: GuestSettings | None) -> ComparisonSide:
     return replace(side, study=replace(side.study, guests=guests))
 
 
-def test_guests_that_have_something_else_are_told_and_another_disk_forbids(side: Side) -> None:
+def test_guests_that_have_something_else_are_told_and_another_disk_forbids(
+    side: ComparisonSide,
+) -> None:
     two = GuestSettings(vcpus=2, memory_bytes=1 << 30, disk_bytes=1 << 30)
     four = replace(two, vcpus=4, memory_bytes=2 << 30)
     assert differences(with_guests(side, two), with_guests(side, four)) == (
@@ -212,13 +216,13 @@ def test_guests_that_have_something_else_are_told_and_another_disk_forbids(side:
     assert other == Difference(Area.WORKLOAD, "guests", "existed already", "booted")
 
 
-def test_a_larger_fleet_on_as_many_nodes_has_the_same_points(side: Side) -> None:
+def test_a_larger_fleet_on_as_many_nodes_has_the_same_points(side: ComparisonSide) -> None:
     points = {place: replace(point, per_node=2) for place, point in side.points.items()}
     hosts = tuple(replace(side.study.hosts[0], name=f"g{n}", node=f"n{n % 2}") for n in range(6))
     study = replace(side.study, hosts=hosts)
     names = tuple(host.name for host in hosts)
 
-    def of(count: int) -> Side:
+    def of(count: int) -> ComparisonSide:
         chosen = replace(side.configuration, hosts=names[:count])
         return replace(side, study=study, points=points, configuration=chosen)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from iolab.analysis.metrics import fleet_metrics
-from iolab.analysis.sums import Load, measure
+from iolab.analysis.sums import LoadSums, measure
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction, ways_of
@@ -89,7 +89,7 @@ def test_without_a_warm_up_every_number_is_fios(name: str, access: Access) -> No
         assert_percentiles(load, way, told)
 
 
-def assert_percentiles(load: Load, way: Direction, told: dict[str, Any]) -> None:
+def assert_percentiles(load: LoadSums, way: Direction, told: dict[str, Any]) -> None:
     """Each is fio's, except that ours never leave fio's own extremes."""
     histogram = load.histogram([0], [int(way)])
     assert len(told["percentile"]) > 10

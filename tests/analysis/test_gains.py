@@ -11,7 +11,7 @@ from scipy import stats
 from iolab.analysis.gains import Gains, gains
 from iolab.analysis.resumed import OF_SESSION
 from iolab.core.metric import Level, Metric, Result
-from iolab.stats.comparison import RATIO_ALLOWANCE, Verdict
+from iolab.stats.comparison import RATIO_ALLOWANCE, ComparisonVerdict
 from tests.loads.keyvalue.studies import BASE, OTHER, STUDY, rates, results, summarised
 
 LOW = [10_000.0, 10_300.0, 9_900.0]
@@ -37,7 +37,7 @@ def test_a_cell_is_compared_with_itself_by_pairs_of_repeats() -> None:
     low, high_end = np.exp(wanted.low - RATIO_ALLOWANCE), np.exp(wanted.high + RATIO_ALLOWANCE)
     assert cell.interval == pytest.approx((low - 1, high_end - 1))
     assert cell.comparison.paired
-    assert cell.comparison.verdict is Verdict.BETTER
+    assert cell.comparison.verdict is ComparisonVerdict.BETTER
     assert (found.baseline, found.candidate) == (BASE, OTHER)
 
 
@@ -106,11 +106,11 @@ def test_of_many_cells_chance_claims_little() -> None:
     ]
     base, other = [100.0, 101.0, 100.5], [106.5, 105.5, 106.3]
     few = of(results(BASE, rates(base), 4), results(OTHER, rates(other), 4))
-    assert few.cells[0].comparison.verdict is Verdict.BETTER
+    assert few.cells[0].comparison.verdict is ComparisonVerdict.BETTER
     assert 0.05 / 7 < few.cells[0].comparison.p < 0.05
     many = of(*even, results(BASE, rates(base), 128), results(OTHER, rates(other), 128))
     said = many.of("ops_per_s")[-1].comparison
-    assert (said.verdict, "chance alone" in said.reason) == (Verdict.INCONCLUSIVE, True)
+    assert (said.verdict, "chance alone" in said.reason) == (ComparisonVerdict.INCONCLUSIVE, True)
 
 
 def test_the_interval_of_the_largest_holds_for_all_cells_at_once() -> None:
@@ -136,7 +136,7 @@ def test_where_nothing_is_better_there_is_no_largest_gain() -> None:
     found = of(pair(0.8, 4), pair(0.9, 16))
     assert found.largest("ops_per_s") is None
     assert found.largest("no_such_metric") is None
-    assert [cell.comparison.verdict for cell in found.cells] == [Verdict.WORSE] * 2
+    assert [cell.comparison.verdict for cell in found.cells] == [ComparisonVerdict.WORSE] * 2
 
 
 def test_cells_that_one_side_lacks_are_named_and_never_matched_with_others() -> None:
@@ -156,7 +156,7 @@ def test_a_single_run_a_side_has_a_gain_without_an_interval() -> None:
     assert best is not None
     assert best.gain.share == pytest.approx(0.5)
     assert (best.low, best.high, best.gain.interval) == (None, None, None)
-    assert best.gain.comparison.verdict is Verdict.INCONCLUSIVE
+    assert best.gain.comparison.verdict is ComparisonVerdict.INCONCLUSIVE
 
 
 def test_a_gain_smaller_than_a_bin_is_not_claimed() -> None:
@@ -171,10 +171,10 @@ def test_a_gain_smaller_than_a_bin_is_not_claimed() -> None:
     )
     (cell,) = same_bin.of(key)
     assert cell.share == pytest.approx(1 - 1.4 / 1.8)
-    assert cell.comparison.verdict is Verdict.INCONCLUSIVE
+    assert cell.comparison.verdict is ComparisonVerdict.INCONCLUSIVE
     far = of(results(BASE, bench(6.0e6, 4.4e6, 6.6e6)), results(OTHER, bench(1.4e6, 1.3e6, 1.9e6)))
     (cell,) = far.of(key)
-    assert cell.comparison.verdict is Verdict.BETTER
+    assert cell.comparison.verdict is ComparisonVerdict.BETTER
     # Between the edges: 1.3/6.6 at best, 1.9/4.4 at worst; the interval has them all in it.
     assert cell.interval is not None
     assert cell.interval[0] <= 1 - 1.9 / 4.4

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.analysis.bottleneck import Resource, Use, Watched
+from iolab.analysis.bottleneck import Resource, ResourceUse, RunResources
 from iolab.analysis.prediction import Predicted, predictions
 from iolab.core.host import Role
 from iolab.core.metric import Level
 from tests.report.growing import STUDY, points, runs
 
 LINEAR = {n: (10_000.0 * n, 10_050.0 * n, 9_950.0 * n) for n in (1, 2, 4, 8)}
-NODE_PORT = Use(Resource.PORT, "s1", Role.STORAGE, "eth0 out", 0.8)
-CLIENT_PORT = Use(Resource.PORT, "client-1", Role.CLIENT, "eth0 in", 0.9)
-NODE_DISK = Use(Resource.DEVICE, "s1", Role.STORAGE, "nvme0n1", 1.0)
+NODE_PORT = ResourceUse(Resource.PORT, "s1", Role.STORAGE, "eth0 out", 0.8)
+CLIENT_PORT = ResourceUse(Resource.PORT, "client-1", Role.CLIENT, "eth0 in", 0.9)
+NODE_DISK = ResourceUse(Resource.DEVICE, "s1", Role.STORAGE, "nvme0n1", 1.0)
 
 
-def seen(*uses: Use) -> Watched:
-    return Watched(uses, None, memory_backed=False, storage_seen=True, stolen=0.0)
+def seen(*uses: ResourceUse) -> RunResources:
+    return RunResources(uses, None, memory_backed=False, storage_seen=True, stolen=0.0)
 
 
-def at(hosts: int, *uses: Use, levels: dict[int, Level] | None = None) -> Predicted:
+def at(hosts: int, *uses: ResourceUse, levels: dict[int, Level] | None = None) -> Predicted:
     found = points(runs(LINEAR, levels))
     (only,) = predictions(STUDY, found, "hosts", hosts, lambda _: seen(*uses), extrapolate=False)
     return only
@@ -35,7 +35,7 @@ def test_what_the_storage_s_port_leaves_is_the_most() -> None:
 
 
 @pytest.mark.parametrize("use", [CLIENT_PORT, NODE_DISK])
-def test_clients_ports_grow_with_hosts_and_busy_devices_may_do_more(use: Use) -> None:
+def test_clients_ports_grow_with_hosts_and_busy_devices_may_do_more(use: ResourceUse) -> None:
     told = at(16, use)
     assert told.limited_by is None
     assert told.prediction is not None

@@ -20,10 +20,10 @@ from iolab.analysis.value import (
     sizes,
     whole_ones,
 )
-from iolab.core.configuration import Capacity, Configuration, Cost
+from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric
 
-EUR = Cost("EUR", 90_000.0, 20_000.0, 90_000.0)
+EUR = ProcurementCost("EUR", 90_000.0, 20_000.0, 90_000.0)
 WHOLE = Configuration("a", "A", ("c1", "c2"), "/t", 4, Capacity(400.0, 250.0), EUR)
 
 
@@ -55,7 +55,9 @@ def test_a_latency_is_nobodys_share() -> None:
     "bare",
     [
         Configuration("a", "A", (), "/t"),
-        Configuration("a", "A", (), "/t", 0, Capacity(0.0, 0.0), Cost("EUR", 0.0, 0.0, 0.0)),
+        Configuration(
+            "a", "A", (), "/t", 0, Capacity(0.0, 0.0), ProcurementCost("EUR", 0.0, 0.0, 0.0)
+        ),
     ],
 )
 def test_what_is_not_told_or_nothing_divides_nothing(bare: Configuration) -> None:
@@ -75,7 +77,7 @@ def test_capacity_for_money_and_for_a_node_is_exact() -> None:
 
 
 def test_currencies_are_kinds_of_their_own() -> None:
-    other = Configuration("b", "B", (), "/t", cost=Cost("USD", 1000.0, 0.0, 0.0))
+    other = Configuration("b", "B", (), "/t", cost=ProcurementCost("USD", 1000.0, 0.0, 0.0))
     found = quotients([WHOLE, other], [best(rate(10.0)), best(rate(10.0), "b")])
     money = {one.kind for one in found if one.size.over is Over.COST}
     assert money == {("w", "iops", "1000 EUR"), ("w", "iops", "1000 USD")}

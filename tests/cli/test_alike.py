@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from iolab.cli.doctor import State
+from iolab.cli.doctor import FindingState
 from iolab.cli.doctor_fleet import CLOCK_OFF_NS, FleetFinding, fleet_document, fleet_findings
 from iolab.core.host import HostFacts, HostKind, HostSpec, NicFacts, Role, TargetProbe, ToolFacts
 from iolab.core.run import IdleProof
@@ -51,21 +51,23 @@ def host(
 
 def findings(*hosts: Inspected, **failed: IolabError) -> tuple[FleetFinding, ...]:
     found = fleet_findings(Inspection({host.spec.name: host for host in hosts}, failed))
-    assert all(item.finding.do for item in found if item.finding.state is not State.OK)
+    assert all(item.finding.do for item in found if item.finding.state is not FindingState.OK)
     return found
 
 
 def only(what: str, *hosts: Inspected) -> FleetFinding:
     """The one finding about that, among findings of which all others are well."""
     found = findings(*hosts)
-    assert {item.finding.what for item in found if item.finding.state is not State.OK} <= {what}
+    assert {item.finding.what for item in found if item.finding.state is not FindingState.OK} <= {
+        what
+    }
     (item,) = [item for item in found if item.finding.what == what]
     return item
 
 
 def test_hosts_that_are_alike_give_nothing_to_do() -> None:
     found = findings(host("a"), host("b"), host("c"))
-    assert {item.finding.state for item in found} == {State.OK}
+    assert {item.finding.state for item in found} == {FindingState.OK}
     assert {item.finding.what for item in found} == {
         "clock", "other load", "fio", "file system", "kernel", "processor", "link", "MTU",
         "governor",
@@ -93,19 +95,22 @@ def with_port(speed: int, mtu: int) -> dict[str, Any]:
 )
 def test_the_host_that_differs_is_named(what: str, parts: dict[str, Any], says: str) -> None:
     item = only(what, host("a"), host("b"), host("c", **parts))
-    assert item.finding.state is State.NOTE
+    assert item.finding.state is FindingState.NOTE
     assert says in item.finding.says
 
 
 def test_a_governor_that_is_slow_on_all_is_noted() -> None:
     slow = {"governor": "powersave"}
-    assert only("governor", host("a", cpu=slow), host("b", cpu=slow)).finding.state is State.NOTE
+    assert (
+        only("governor", host("a", cpu=slow), host("b", cpu=slow)).finding.state
+        is FindingState.NOTE
+    )
 
 
 def test_what_no_host_tells_is_not_called_alike() -> None:
     untold = {"governor": None}
     told = only("governor", host("a", cpu=untold), host("b", cpu=untold)).finding
-    assert (told.state, told.says) == (State.NOTE, "unknown: no host tells it")
+    assert (told.state, told.says) == (FindingState.NOTE, "unknown: no host tells it")
     half = only("governor", host("a"), host("b", cpu=untold)).finding
     assert half.says.split("; ") == ["differs: performance on a", "unknown on b"]
 
@@ -113,15 +118,15 @@ def test_what_no_host_tells_is_not_called_alike() -> None:
 def test_a_file_system_of_each_host_is_not_a_shared_one_though_it_is_called_the_same() -> None:
     own = {"network": False, "fs_type": "xfs", "mount_source": "/dev/sda1"}
     item = only("file system", host("a", target=own), host("b", target=own))
-    assert item.finding.state is State.NOTE
+    assert item.finding.state is FindingState.NOTE
     assert "none is shared" in item.finding.says
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_clock_beyond_the_limit_is_noted_with_its_error(sign: int) -> None:
-    assert only("clock", host("a", offset_ns=sign * CLOCK_OFF_NS)).finding.state is State.OK
+    assert only("clock", host("a", offset_ns=sign * CLOCK_OFF_NS)).finding.state is FindingState.OK
     item = only("clock", host("a"), host("b", offset_ns=sign * (CLOCK_OFF_NS + 10**6)))
-    assert (item.hosts, item.finding.state) == (("b",), State.NOTE)
+    assert (item.hosts, item.finding.state) == (("b",), FindingState.NOTE)
     way = "ahead of" if sign > 0 else "behind"
     assert item.finding.says == f"101 ms ± 100 µs {way} this machine's"
 
@@ -155,7 +160,7 @@ def test_hosts_that_are_one_machine_are_noted() -> None:
 
 def test_a_host_that_cannot_be_reached_stands_first_and_the_others_are_compared() -> None:
     found = findings(host("a"), host("b"), c=HostError("Host 'c' is silent.", "Look at it."))
-    assert (found[0].hosts, found[0].finding.state) == (("c",), State.FAULT)
+    assert (found[0].hosts, found[0].finding.state) == (("c",), FindingState.FAULT)
     assert (found[0].finding.says, found[0].finding.do) == ("Host 'c' is silent.", "Look at it.")
     assert {item.hosts for item in found[1:]} == {("a", "b")}
 

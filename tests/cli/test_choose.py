@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.configuration import Cost
+from iolab.core.configuration import ProcurementCost
 from tests.cli.command_line import STUDY, make_session
 from tests.cli.in_process import call
 
@@ -60,7 +60,7 @@ def test_a_set_without_configurations_is_refused() -> None:
 
 def test_costs_in_two_currencies_are_told_and_decide_nothing(tmp_path: Path) -> None:
     for name, currency, cost in (("a", "JPY", 5.0), ("b", "EUR", 9.0)):
-        price = Cost(currency, cost, 0.0, 0.0)
+        price = ProcurementCost(currency, cost, 0.0, 0.0)
         owners = tuple(replace(one, cost=price) for one in STUDY.configurations)
         make_session(tmp_path / name, study=replace(STUDY, configurations=owners))
     needs = ("-n", "workload-1 >= 1")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iolab.cli import doctor
-from iolab.cli.doctor import LEFT, Finding, State
+from iolab.cli.doctor import LEFT, Finding, FindingState
 from iolab.core.host import HostSpec
 from iolab.errors import ExitCode
 from iolab.hosts.answers import Leftovers
@@ -85,7 +85,7 @@ def test_a_relative_directory_of_hosts_is_refused(command: str) -> None:
 def test_doctor_prints_the_command_that_cleans(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = [Finding(LEFT, State.NOTE, "1 scratch folder")]
+    found = [Finding(LEFT, FindingState.NOTE, "1 scratch folder")]
     monkeypatch.setattr(doctor, "_this_machine", lambda *_, **__: found)
     assert "iolab clean --path '/a b'" in call("doctor", "--path", "/a b").stderr
     found.clear()

@@ -16,7 +16,7 @@ import pytest
 
 from iolab.cli.report import appendix_file
 from iolab.cli.session import exit_code
-from iolab.cli.show import FailOn
+from iolab.cli.show import FailOnLevel
 from iolab.cli.studies import bundled
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Result, Verdict
@@ -281,20 +281,20 @@ DONE, STOPPED, LOST = SessionStatus.DONE, SessionStatus.INTERRUPTED, SessionStat
 @pytest.mark.parametrize(
     ("status", "results", "fail_on", "code"),
     [
-        (DONE, [FINE], FailOn.INDICATIVE, 0),
+        (DONE, [FINE], FailOnLevel.INDICATIVE, 0),
         (DONE, [POOR, BAD], None, 0),
-        (DONE, [POOR, FINE], FailOn.INVALID, 0),
-        (DONE, [POOR, FINE], FailOn.INDICATIVE, 1),
-        (DONE, [FINE, BAD], FailOn.INVALID, 1),
-        (DONE, [FINE, BAD], FailOn.INDICATIVE, 1),
-        (DONE, [FAILED, POOR], FailOn.INVALID, 4),
+        (DONE, [POOR, FINE], FailOnLevel.INVALID, 0),
+        (DONE, [POOR, FINE], FailOnLevel.INDICATIVE, 1),
+        (DONE, [FINE, BAD], FailOnLevel.INVALID, 1),
+        (DONE, [FINE, BAD], FailOnLevel.INDICATIVE, 1),
+        (DONE, [FAILED, POOR], FailOnLevel.INVALID, 4),
         (DONE, [POOR, FAILED], None, 4),
-        (STOPPED, [FAILED], FailOn.INVALID, 130),
-        (LOST, [FAILED], FailOn.INVALID, 3),
+        (STOPPED, [FAILED], FailOnLevel.INVALID, 130),
+        (LOST, [FAILED], FailOnLevel.INVALID, 3),
     ],
 )
 def test_the_exit_code_of_a_session_that_came_to_its_end(
-    status: SessionStatus, results: list[Result], fail_on: FailOn | None, code: int
+    status: SessionStatus, results: list[Result], fail_on: FailOnLevel | None, code: int
 ) -> None:
     assert exit_code(status, results, fail_on) == code
 

@@ -8,7 +8,7 @@ import pytest
 from bench.synthetic import make_facts
 
 from iolab.cli.doctor import (
-    State,
+    FindingState,
     counter_findings,
     engine_findings,
     fact_findings,
@@ -26,69 +26,69 @@ FREE = TargetProbe(direct_error=None, direct_align_bytes=512, held_by=None)
 DISK = TARGET.devices[0]
 
 
-def states(found: object) -> dict[str, State]:
+def states(found: object) -> dict[str, FindingState]:
     assert isinstance(found, list)
-    assert all(item.do for item in found if item.state is State.FAULT)
+    assert all(item.do for item in found if item.state is FindingState.FAULT)
     return {item.what: item.state for item in found}
 
 
 @pytest.mark.parametrize(
     ("tool", "state"),
     [
-        (ToolFacts("fio", "/usr/bin/fio", "fio-3.33"), State.OK),
-        (ToolFacts("fio", "/usr/bin/fio", "fio-3.16"), State.OK),
-        (ToolFacts("fio", "/usr/bin/fio", "fio-3.15"), State.FAULT),
-        (ToolFacts("fio", "/usr/bin/fio", "command not found"), State.FAULT),
-        (ToolFacts("fio", None, None), State.FAULT),
+        (ToolFacts("fio", "/usr/bin/fio", "fio-3.33"), FindingState.OK),
+        (ToolFacts("fio", "/usr/bin/fio", "fio-3.16"), FindingState.OK),
+        (ToolFacts("fio", "/usr/bin/fio", "fio-3.15"), FindingState.FAULT),
+        (ToolFacts("fio", "/usr/bin/fio", "command not found"), FindingState.FAULT),
+        (ToolFacts("fio", None, None), FindingState.FAULT),
     ],
 )
-def test_fio(tool: ToolFacts, state: State) -> None:
+def test_fio(tool: ToolFacts, state: FindingState) -> None:
     (found,) = engine_findings(replace(FACTS, tools=(tool,)))
     assert found.state is state
-    assert found.engine == (state is State.FAULT)
-    assert ("--engine native" in found.do) == (state is State.FAULT)
+    assert found.engine == (state is FindingState.FAULT)
+    assert ("--engine native" in found.do) == (state is FindingState.FAULT)
 
 
 def test_a_directory() -> None:
-    def with_target(**changes: object) -> dict[str, State]:
+    def with_target(**changes: object) -> dict[str, FindingState]:
         target = replace(TARGET, **changes)  # type: ignore[type-var]
         return states(list(target_findings(replace(FACTS, target=target), "/mnt")))
 
-    well = dict.fromkeys(("directory", "file system", "free space"), State.OK)
+    well = dict.fromkeys(("directory", "file system", "free space"), FindingState.OK)
     assert with_target() == well
-    assert with_target(writable=False)["directory"] is State.FAULT
-    assert with_target(in_memory=True, fs_type="tmpfs")["file system"] is State.FAULT
-    assert with_target(network=True, fs_type="nfs4")["file system"] is State.NOTE
-    assert with_target(free_bytes=1 << 20)["free space"] is State.NOTE
+    assert with_target(writable=False)["directory"] is FindingState.FAULT
+    assert with_target(in_memory=True, fs_type="tmpfs")["file system"] is FindingState.FAULT
+    assert with_target(network=True, fs_type="nfs4")["file system"] is FindingState.NOTE
+    assert with_target(free_bytes=1 << 20)["free space"] is FindingState.NOTE
     (found,) = target_findings(replace(FACTS, target=None), "/none")
-    assert (found.state, found.says.split()[0]) == (State.FAULT, "/none")
+    assert (found.state, found.says.split()[0]) == (FindingState.FAULT, "/none")
 
 
 def test_direct_io_and_other_sessions() -> None:
-    assert states(list(probe_findings(FREE))) == {"O_DIRECT": State.OK}
+    assert states(list(probe_findings(FREE))) == {"O_DIRECT": FindingState.OK}
     refused = replace(FREE, direct_error="Invalid argument (EINVAL)")
-    assert states(list(probe_findings(refused))) == {"O_DIRECT": State.FAULT}
+    assert states(list(probe_findings(refused))) == {"O_DIRECT": FindingState.FAULT}
     held = states(list(probe_findings(replace(FREE, held_by="session-9"))))
-    assert held["other sessions"] is State.FAULT
+    assert held["other sessions"] is FindingState.FAULT
 
 
 def test_the_device_and_its_counters() -> None:
     rows = [[DISK, 1, 2, 3], ["sdz", 1, 2, 3]]
     found = list(counter_findings(TARGET, {"disks": rows}))
-    assert states(found) == {"device": State.OK, "counters": State.OK}
+    assert states(found) == {"device": FindingState.OK, "counters": FindingState.OK}
     found = list(counter_findings(TARGET, {"disks": [["sdz", 1]]}))
-    assert states(found)["counters"] is State.FAULT
-    assert states(list(counter_findings(TARGET, {})))["counters"] is State.FAULT
+    assert states(found)["counters"] is FindingState.FAULT
+    assert states(list(counter_findings(TARGET, {})))["counters"] is FindingState.FAULT
 
 
 def test_a_file_system_without_a_device_is_noted() -> None:
     bare = replace(TARGET, device=None, devices=())  # type: ignore[type-var]
-    assert states(list(counter_findings(bare, {"disks": []}))) == {"device": State.NOTE}
+    assert states(list(counter_findings(bare, {"disks": []}))) == {"device": FindingState.NOTE}
 
 
 def test_what_a_machine_would_not_tell_is_noted() -> None:
     *_, last = fact_findings(replace(FACTS, faults=("DMI is closed.",)))
-    assert (last.state, last.says) == (State.NOTE, "DMI is closed.")
+    assert (last.state, last.says) == (FindingState.NOTE, "DMI is closed.")
 
 
 @pytest.mark.parametrize(

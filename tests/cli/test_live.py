@@ -12,7 +12,7 @@ import pytest
 from bench.synthetic import make_record
 
 from iolab.cli.live import LinesView, PanelView, QuietView, choose_view
-from iolab.cli.progress import Progress
+from iolab.cli.progress import SessionProgress
 from iolab.core.events import IntervalSeen, Notice, Phase, PhaseStarted, RunFinished, RunStarted
 from iolab.core.run import RunStatus
 from tests.cli.command_line import PLAN, RESULTS, SHAPE
@@ -22,8 +22,8 @@ NAME = "only: workload-1, iodepth 1, bs 4k"
 RATES = "95.2 k IOPS, 390 MB/s, mean 143 µs"
 
 
-def progress(hosts: int = 1) -> Progress:
-    return Progress("study", 6, 0, hosts, 2.0, 10.0, 0.0, now_s=0.0)
+def progress(hosts: int = 1) -> SessionProgress:
+    return SessionProgress("study", 6, 0, hosts, 2.0, 10.0, 0.0, now_s=0.0)
 
 
 def seen(second: float, host: str = "a") -> IntervalSeen:

@@ -9,7 +9,7 @@ import pytest
 
 from iolab.analysis.points import summarise
 from iolab.cli.planning import plan_screen
-from iolab.cli.progress import Makers, Progress
+from iolab.cli.progress import Makers, SessionProgress
 from iolab.cli.results import details_screen, results_screen
 from iolab.core.events import IntervalSeen, RunStarted, SessionStarted
 from iolab.core.metric import Outlier
@@ -116,7 +116,7 @@ def test_a_second_is_whole_when_the_guests_of_that_point_have_told_of_it(
     run, names = guests.plan.runs[0], ("node-1-vm01", "node-2-vm01")
     point = (run.point.configuration, run.point.per_node, run.point.host_count)
     makers = {point: Makers(names, ("node-1", "node-2"))}
-    state = Progress("s", 12, 0, 8, 0.0, 10.0, 1.0, 0.0, makers=makers, guest_count=6)
+    state = SessionProgress("s", 12, 0, 8, 0.0, 10.0, 1.0, 0.0, makers=makers, guest_count=6)
     state = state.after(SessionStarted(guests.plan, tuple(guests.facts.items()), "0"), 0.0)
     state = state.after(RunStarted(run), 0.0)
     for guest in names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iolab.cli.doctor import State
+from iolab.cli.doctor import FindingState
 from iolab.core.host import ToolFacts
 from iolab.session.discovery import Inspected
 from tests.cli.test_alike import findings, host
@@ -19,7 +19,7 @@ def client(number: int, *tools: ToolFacts) -> Inspected:
     return host(f"c0{number}", kernel={"boot_id": str(number)}, facts={"tools": tools})
 
 
-def mpi(*hosts: Inspected) -> list[tuple[State, str]]:
+def mpi(*hosts: Inspected) -> list[tuple[FindingState, str]]:
     return [
         (item.finding.state, item.finding.says)
         for item in findings(*hosts)
@@ -29,13 +29,13 @@ def mpi(*hosts: Inspected) -> list[tuple[State, str]]:
 
 def test_one_mpi_on_all_is_well() -> None:
     same = mpi(client(1, MDTEST, *MPICH), client(2, MDTEST, *MPICH))
-    assert same == [(State.OK, "MPICH 4.0.2 on all")]
+    assert same == [(FindingState.OK, "MPICH 4.0.2 on all")]
 
 
 def test_mpis_that_differ_are_named_with_their_hosts() -> None:
     hosts = (client(1, MDTEST, *MPICH), client(2, MDTEST, *OPEN_MPI), client(3, *MPICH), client(4))
     ((state, says),) = mpi(*hosts)
-    assert state is State.NOTE
+    assert state is FindingState.NOTE
     assert "MPICH 4.0.2 on c01" in says
     assert "mpiexec (OpenRTE) 4.1.4 on c02" in says
     assert "MPICH 4.0.2, no mdtest on c03" in says

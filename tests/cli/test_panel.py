@@ -10,16 +10,16 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from iolab.cli.live import panel, sparkline
-from iolab.cli.progress import Progress
+from iolab.cli.progress import SessionProgress
 from iolab.core.events import IntervalSeen, Phase, PhaseStarted, RunStarted, TelemetrySeen
 from tests.cli.command_line import PLAN, RESULTS
 
 NASTY = "[red]host[/red]\x1b[2J\r\n\u202ename"
 
 
-def measuring(study: str = "study", host: str = "client-1") -> Progress:
+def measuring(study: str = "study", host: str = "client-1") -> SessionProgress:
     run = PLAN.runs[2]
-    state = Progress(study, 6, 2, 1, 2.0, 10.0, 0.0, now_s=0.0)
+    state = SessionProgress(study, 6, 2, 1, 2.0, 10.0, 0.0, now_s=0.0)
     state = state.after(RunStarted(run), 0.0)
     state = state.after(PhaseStarted(Phase.MEASURE, run, "", 10.0), 1.0)
     for second in range(1, 90):
@@ -31,7 +31,7 @@ def measuring(study: str = "study", host: str = "client-1") -> Progress:
     return state
 
 
-def drawn(progress: Progress, width: int) -> list[str]:
+def drawn(progress: SessionProgress, width: int) -> list[str]:
     console = Console(
         file=io.StringIO(), width=width, markup=False, force_terminal=True, color_system=None
     )
@@ -52,7 +52,7 @@ def test_it_says_where_the_session_stands() -> None:
 
 @pytest.mark.parametrize("width", [20, 80, 300])
 def test_no_line_is_wider_than_the_terminal_and_none_wraps(width: int) -> None:
-    states = (measuring(), measuring(study="s" * 200), Progress("s", 1, 0, 1, 0, 1, 0, 0.0))
+    states = (measuring(), measuring(study="s" * 200), SessionProgress("s", 1, 0, 1, 0, 1, 0, 0.0))
     for state, lines in zip(states, (10, 10, 2), strict=True):
         found = drawn(state, width)
         assert len(found) == lines

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from bench.synthetic import make_record
 
-from iolab.cli.progress import SECONDS_KEPT, Progress
+from iolab.cli.progress import SECONDS_KEPT, SessionProgress
 from iolab.core.events import IntervalSeen, RunFinished, RunStarted
 from iolab.core.histogram import MIDDLE_NS
 from iolab.core.study import IDLE_WATCH_S
@@ -17,11 +17,13 @@ from tests.cli.command_line import PLAN, SHAPE
 RUN = PLAN.runs[0]
 
 
-def fresh(run_count: int = 4, host_count: int = 2) -> Progress:
-    return Progress("s", run_count, 0, host_count, 2.0, 10.0, 1.0, now_s=100.0)
+def fresh(run_count: int = 4, host_count: int = 2) -> SessionProgress:
+    return SessionProgress("s", run_count, 0, host_count, 2.0, 10.0, 1.0, now_s=100.0)
 
 
-def after(progress: Progress, *seconds: tuple[str, float, float, float | None]) -> Progress:
+def after(
+    progress: SessionProgress, *seconds: tuple[str, float, float, float | None]
+) -> SessionProgress:
     for host, second, iops, latency in seconds:
         seen = IntervalSeen(host, RUN, second, iops, iops * 4096, latency)
         progress = progress.after(seen, 100.0)

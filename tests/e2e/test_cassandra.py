@@ -24,7 +24,7 @@ from iolab.loads.keyvalue.cassandra.external import GivenServer
 from iolab.loads.keyvalue.cassandra.managed import ManagedServer
 from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, kit_on
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, YcsbJob
-from iolab.loads.keyvalue.ycsb import Kit, Store, load_command
+from iolab.loads.keyvalue.ycsb import Kit, YcsbStore, load_command
 from tests.e2e.targets import Target, command, xfs_on_loop
 from tests.loads.keyvalue.cassandra.stage import JOB, Stage, stage_on
 from tests.sockets import listening
@@ -98,7 +98,7 @@ async def ycsb_loads(stage: Stage, settings: ServerSettings, job: YcsbJob = JOB)
     host, folder = stage.site.host, stage.site.dir
     jars = await kit_on(host, KitName.YCSB, YCSB_VERSION, folder, lambda _: None)
     addresses = (f"127.0.0.1:{settings.port}",)
-    store = Store(settings.kind, addresses, settings.keyspace, 1, settings.consistency)
+    store = YcsbStore(settings.kind, addresses, settings.keyspace, 1, settings.consistency)
     loading = load_command(
         job, store, Kit("java", jars), folder, first=0, count=job.records, threads=4, seconds=120
     )

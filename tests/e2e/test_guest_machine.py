@@ -22,14 +22,14 @@ from iolab.guests.blocks import (
     COUNTERS,
     HISTOGRAM_ARGUMENTS,
     HISTOGRAMS,
-    DiskCounts,
+    GuestDiskCounts,
     blocks_between,
     read_blocks,
 )
 from iolab.guests.copies import Mirror, copy_argv, server_argv
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
 from iolab.guests.machine import Machine, Replica, agent_socket, monitor_socket, qemu_argv
-from iolab.guests.qemu import LINE_LIMIT_BYTES, Monitor
+from iolab.guests.qemu import LINE_LIMIT_BYTES, GuestMonitor
 from iolab.hosts.host import HostLost
 
 pytestmark = pytest.mark.e2e
@@ -90,11 +90,11 @@ async def started(argv: Sequence[str], folder: Path) -> AsyncIterator[asyncio.su
 
 
 @asynccontextmanager
-async def halted(built: Machine, folder: Path) -> AsyncIterator[Monitor]:
+async def halted(built: Machine, folder: Path) -> AsyncIterator[GuestMonitor]:
     """A QEMU that waits for ever before the first instruction, with its histograms begun."""
     async with started((*qemu_argv(built, "qemu-system-x86_64"), "-S"), folder) as process:
         reader, writer = await connected(folder / monitor_socket(built.guest), process)
-        monitor = await Monitor.open(built.guest, reader, writer)
+        monitor = await GuestMonitor.open(built.guest, reader, writer)
         await monitor.command(HISTOGRAMS, HISTOGRAM_ARGUMENTS, deadline_s=PATIENCE_S)
         yield monitor
         await monitor.close()
@@ -118,19 +118,19 @@ async def connected(
     pytest.fail(f"QEMU ended: {said.decode()}")
 
 
-async def work(monitor: Monitor, *commands: str) -> None:
+async def work(monitor: GuestMonitor, *commands: str) -> None:
     """Commands of qemu-io on the data disk, all of them ended when this returns."""
     await begin(monitor, *commands, "aio_flush")
 
 
-async def begin(monitor: Monitor, *commands: str) -> None:
+async def begin(monitor: GuestMonitor, *commands: str) -> None:
     for command in commands:
         line = {"command-line": f'qemu-io -d data-disk "{command}"'}
         said = await monitor.command("human-monitor-command", line, deadline_s=PATIENCE_S)
         assert said == "", said
 
 
-async def counted(monitor: Monitor) -> DiskCounts:
+async def counted(monitor: GuestMonitor) -> GuestDiskCounts:
     return read_blocks("vm01", await monitor.command(COUNTERS, deadline_s=PATIENCE_S))
 
 
@@ -296,7 +296,7 @@ def test_the_end_of_a_qemu_is_told(folder: Path) -> None:
     talk(conversation)
 
 
-async def asked_until_the_end(monitor: Monitor) -> None:
+async def asked_until_the_end(monitor: GuestMonitor) -> None:
     while True:
         await monitor.command("query-status", deadline_s=PATIENCE_S)
 

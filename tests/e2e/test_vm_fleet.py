@@ -11,7 +11,7 @@ import pytest
 
 from iolab.analysis.window import cut
 from iolab.core.histogram import BIN_COUNT, Histogram
-from iolab.core.metric import Layer, Level
+from iolab.core.metric import LatencyLayer, Level
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.samples import Direction
 from iolab.guests.guest import Accelerator, fleet_in
@@ -191,9 +191,11 @@ def test_latency_is_told_layer_by_layer(stored: Stored) -> None:
             writes = {
                 one.layer: one.mean_ns for one in node.layers if one.direction is Direction.WRITE
             }
-            assert {Layer.ENGINE, Layer.GUEST, Layer.HYPERVISOR} <= set(writes), run.point
+            assert {LatencyLayer.ENGINE, LatencyLayer.GUEST, LatencyLayer.HYPERVISOR} <= set(
+                writes
+            ), run.point
             # The limit makes them wait at the hypervisor, so that those above it see that, too.
-            assert writes[Layer.HYPERVISOR] <= writes[Layer.ENGINE] * 1.1
+            assert writes[LatencyLayer.HYPERVISOR] <= writes[LatencyLayer.ENGINE] * 1.1
 
 
 def test_it_is_shown_and_reported(said: tuple[Path, str]) -> None:

@@ -17,7 +17,7 @@ from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, workshop
 from iolab.loads.keyvalue.workload import Distribution, KeyOperation, ServerKind, YcsbJob
 from iolab.loads.keyvalue.ycsb import (
     Kit,
-    Store,
+    YcsbStore,
     hdr_names,
     kit_of,
     load_command,
@@ -48,10 +48,10 @@ def kit() -> Kit:
 
 
 @pytest.fixture(scope="module")
-def store(kit: Kit, tmp_path_factory: pytest.TempPathFactory) -> Store:
+def store(kit: Kit, tmp_path_factory: pytest.TempPathFactory) -> YcsbStore:
     """A database that two clients' shares were loaded into, one after the other."""
     folder = tmp_path_factory.mktemp("rocks")
-    store = Store(ServerKind.EMBEDDED, database=str(folder / "db"))
+    store = YcsbStore(ServerKind.EMBEDDED, database=str(folder / "db"))
     for first, count in ((0, 1000), (1000, RECORDS - 1000)):
         command = load_command(
             JOB, store, kit, str(folder), first=first, count=count, threads=4, seconds=60
@@ -70,7 +70,7 @@ def ran(command: Command) -> tuple[bytes, bytes]:
 
 
 def measured(
-    job: YcsbJob, store: Store, kit: Kit, folder: Path
+    job: YcsbJob, store: YcsbStore, kit: Kit, folder: Path
 ) -> tuple[tuple[str, ...], Sequence[HdrLog], int]:
     """The faults of a run, its logs, and its whole operations."""
     command = measure_command(job, store, kit, str(folder), seconds=SECONDS, prefix="cell.")
@@ -95,7 +95,7 @@ def measured(
     ids=["half-half", "rate", "scans-and-inserts"],
 )
 def test_every_operation_returns_ok_and_is_in_the_logs(
-    job: YcsbJob, store: Store, kit: Kit, tmp_path: Path
+    job: YcsbJob, store: YcsbStore, kit: Kit, tmp_path: Path
 ) -> None:
     faults, logs, operations = measured(job, store, kit, tmp_path)
     assert faults == ()
@@ -106,7 +106,7 @@ def test_every_operation_returns_ok_and_is_in_the_logs(
     assert total == operations > 0
 
 
-def test_nothing_is_unpacked_onto_the_target(store: Store, kit: Kit, tmp_path: Path) -> None:
+def test_nothing_is_unpacked_onto_the_target(store: YcsbStore, kit: Kit, tmp_path: Path) -> None:
     """A library that were written there each time would be written back while others measure."""
     command = rocks_command(JOB, store, kit, str(tmp_path), settle=False)
     nowhere = f"-Djava.io.tmpdir={tmp_path}/nowhere"
@@ -115,14 +115,14 @@ def test_nothing_is_unpacked_onto_the_target(store: Store, kit: Kit, tmp_path: P
     assert read_shape(done.stdout) is not None, done.stderr
 
 
-def test_records_that_are_not_there_are_a_fault(store: Store, kit: Kit, tmp_path: Path) -> None:
+def test_records_that_are_not_there_are_a_fault(store: YcsbStore, kit: Kit, tmp_path: Path) -> None:
     more = replace(JOB, mix=((READ, 1.0),), records=50 * RECORDS)
     faults, _, _ = measured(more, store, kit, tmp_path)
     assert [fault for fault in faults if "found no record" in fault]
 
 
 def test_an_old_hdrhistogram_of_the_users_own_ycsb_does_no_harm(
-    store: Store, kit: Kit, tmp_path: Path
+    store: YcsbStore, kit: Kit, tmp_path: Path
 ) -> None:
     """Its folder comes after our jars, of which only YCSB's core is left out."""
     (tmp_path / "lib").mkdir()

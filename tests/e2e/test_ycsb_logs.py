@@ -16,7 +16,7 @@ from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, kit_on
 from iolab.loads.keyvalue.workload import KeyOperation, ServerKind, YcsbJob
-from iolab.loads.keyvalue.ycsb import Kit, Store, hdr_names, load_command, measure_command
+from iolab.loads.keyvalue.ycsb import Kit, YcsbStore, hdr_names, load_command, measure_command
 from tests.loads.keyvalue.local import on_this_machine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
@@ -43,7 +43,7 @@ def jars(folder: Path) -> tuple[str, ...]:
 
 def test_each_log_is_opened_once(tmp_path: Path) -> None:
     kit = Kit("java", jars(tmp_path))
-    store = Store(ServerKind.EMBEDDED, database=str(tmp_path / "database"))
+    store = YcsbStore(ServerKind.EMBEDDED, database=str(tmp_path / "database"))
     here = str(tmp_path)
     run(load_command(JOB, store, kit, here, first=0, count=JOB.records, threads=4, seconds=60))
     pipes = [tmp_path / name for name in hdr_names(JOB, "latency.")]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from iolab.cli.live import QuietView
 from iolab.cli.options import load_study
-from iolab.cli.session import Order, conduct
+from iolab.cli.session import SessionRequest, conduct
 from iolab.core.events import Event, SessionStatus
 from iolab.session.session import NOTHING
 from iolab.store.writer import SessionWriter
@@ -38,7 +38,7 @@ def run_watched(
         str(study), None if path is None else str(path), "full", None, device=device, serial=serial
     )
     plan = make_plan(read)
-    order = Order(
+    order = SessionRequest(
         study=read,
         plan=plan,
         session_id=session.name,

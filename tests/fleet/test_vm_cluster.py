@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.core.metric import Layer
+from iolab.core.metric import LatencyLayer
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.samples import Direction
 from iolab.guests.guest import fleet_in
@@ -118,7 +118,7 @@ def test_the_account_comes_out_even(stored: Stored) -> None:
             layers = {one.layer for one in node.layers if one.direction is Direction.WRITE}
             # On a very busy machine guests may have no second in common, and so no latencies.
             if result.window_s:
-                assert {Layer.ENGINE, Layer.HYPERVISOR, Layer.DEVICE} <= layers
+                assert {LatencyLayer.ENGINE, LatencyLayer.HYPERVISOR, LatencyLayer.DEVICE} <= layers
 
 
 def test_outliers_are_of_what_a_node_has(stored: Stored) -> None:

@@ -16,8 +16,16 @@ from iolab.analysis.metrics import fleet_metrics, host_metrics
 from iolab.analysis.sums import measure
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostKind, HostSpec, Role
-from iolab.core.metric import HostResult, Layer, LayerLatency, NodeResult, Outlier, Result, Written
-from iolab.core.run import Budget, Bystander, DeviceDelta, Plan, PlannedRun, Point, RunRecord
+from iolab.core.metric import (
+    HostResult,
+    LatencyLayer,
+    LayerLatency,
+    NodeResult,
+    Outlier,
+    Result,
+    Written,
+)
+from iolab.core.run import Bystander, DeviceDelta, Plan, PlanCost, PlannedRun, Point, RunRecord
 from iolab.core.samples import CounterTable, Direction, ways_of
 from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, Access, Axis, Job, Workload
@@ -47,7 +55,12 @@ MIXES = (
     ("read", "Random reads", Access.RANDREAD, None),
     ("mixed-70", "70 % reads, 30 % writes", Access.RANDRW, 70),
 )
-SHARES = {Layer.ENGINE: 1.0, Layer.GUEST: 0.86, Layer.HYPERVISOR: 0.7, Layer.DEVICE: 0.09}
+SHARES = {
+    LatencyLayer.ENGINE: 1.0,
+    LatencyLayer.GUEST: 0.86,
+    LatencyLayer.HYPERVISOR: 0.7,
+    LatencyLayer.DEVICE: 0.09,
+}
 """How much of a guest's latency each layer sees."""
 
 DISKS = ("nvme0n1", "nvme1n1")
@@ -135,7 +148,7 @@ def _source(
     ]
     asked = list(itertools.product(points, range(1, study.method.repeats + 1)))
     runs = tuple(PlannedRun(order, r, point) for order, (point, r) in enumerate(asked, 1))
-    plan = Plan(study.id, "0f3ac1d2e4b59687", (), runs, Budget(1.0, (), 1, 1, 1), ())
+    plan = Plan(study.id, "0f3ac1d2e4b59687", (), runs, PlanCost(1.0, (), 1, 1, 1), ())
     facts = {spec.name: facts_of(spec.name) for spec in study.hosts}
     session = replace(plain.session, study=study.id, title=study.title)
     return GuestSource(

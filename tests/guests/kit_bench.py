@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from iolab.guests.debian import Apt, Programs
+from iolab.guests.debian import Apt, PathPrograms
 from iolab.guests.image import Packing
 from iolab.guests.kit import GuestKit, GuestShop, guest_kit
 from tests.guests.kernels import bz_image, elf_kernel, module, packed
@@ -139,7 +139,7 @@ class KitBench:
 
     @property
     def shop(self) -> GuestShop:
-        programs = Programs({"PATH": str(self.bin)}, beside="")
+        programs = PathPrograms({"PATH": str(self.bin)}, beside="")
         apt = Apt(programs, self.folder / "apt", self.folder / "system-lists")
         return GuestShop(self.cache, programs, apt, self.agent)
 

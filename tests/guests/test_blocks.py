@@ -14,7 +14,7 @@ from iolab.guests.blocks import (
     BOUNDARIES_NS,
     HISTOGRAM_ARGUMENTS,
     DirectionCounts,
-    DiskCounts,
+    GuestDiskCounts,
     blocks_between,
     read_blocks,
 )
@@ -60,8 +60,8 @@ def test_boundaries_are_an_eighth_of_an_octave_apart() -> None:
     assert HISTOGRAM_ARGUMENTS["boundaries-read"] == HISTOGRAM_ARGUMENTS["boundaries-write"]
 
 
-def counts(bins: tuple[int, ...] = (), ios: int = 0) -> DiskCounts:
-    return DiskCounts(DirectionCounts(ios, 4096 * ios, 1000 * ios, bins), DirectionCounts())
+def counts(bins: tuple[int, ...] = (), ios: int = 0) -> GuestDiskCounts:
+    return GuestDiskCounts(DirectionCounts(ios, 4096 * ios, 1000 * ios, bins), DirectionCounts())
 
 
 def test_the_outermost_bins_reach_to_the_ends() -> None:

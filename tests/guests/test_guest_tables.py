@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from iolab.analysis.storage_bytes import devices_once
-from iolab.core.metric import CheckResult, Layer, LayerLatency, Level, NodeResult, Verdict
+from iolab.core.metric import CheckResult, LatencyLayer, LayerLatency, Level, NodeResult, Verdict
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.samples import Direction
 from iolab.guests.guest import GuestFleet, GuestRun, fleet_in
@@ -87,18 +87,18 @@ def test_a_boot_may_take_as_long_as_was_written() -> None:
 
 
 def test_layers_of_several_nodes_weigh_every_io_the_same() -> None:
-    def node(name: str, mean: float, ios: int, *layers: Layer) -> NodeResult:
+    def node(name: str, mean: float, ios: int, *layers: LatencyLayer) -> NodeResult:
         own = tuple(LayerLatency(layer, Direction.READ, mean, ios) for layer in layers)
         return NodeResult(name, ("vm",), {}, own)
 
-    both = (Layer.ENGINE, Layer.GUEST)
+    both = (LatencyLayer.ENGINE, LatencyLayer.GUEST)
     found = fleet_layers([node("a", 100.0, 1, *both), node("b", 400.0, 3, *both)])
     assert [(one.layer, one.mean_ns, one.ios) for one in found] == [
-        (Layer.ENGINE, 325.0, 4),
-        (Layer.GUEST, 325.0, 4),
+        (LatencyLayer.ENGINE, 325.0, 4),
+        (LatencyLayer.GUEST, 325.0, 4),
     ]
-    lacking = fleet_layers([node("a", 100.0, 1, *both), node("b", 400.0, 3, Layer.ENGINE)])
-    assert [one.layer for one in lacking] == [Layer.ENGINE]
+    lacking = fleet_layers([node("a", 100.0, 1, *both), node("b", 400.0, 3, LatencyLayer.ENGINE)])
+    assert [one.layer for one in lacking] == [LatencyLayer.ENGINE]
 
 
 def test_bytes_are_told_on_their_way_down(source: GuestSource) -> None:

@@ -10,7 +10,7 @@ import pytest
 from iolab.core.host import HostFacts, NicFacts
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.guests.nodes import inside_of, link_bytes_per_s
-from iolab.hosts.rates import Series, derive
+from iolab.hosts.rates import CounterSeries, derive
 from tests.analysis.records import GO_NS, SECOND
 from tests.guests.fleets import NODES, counted, facts, node, run
 
@@ -18,7 +18,7 @@ PORT = 25_000 * 10**6 // 8
 """Bytes a second of 25 Gbit/s."""
 
 
-def made() -> tuple[RunRecord, tuple[Series, ...], dict[str, HostFacts]]:
+def made() -> tuple[RunRecord, tuple[CounterSeries, ...], dict[str, HostFacts]]:
     half = {"user_ns": SECOND // 2, "idle_ns": SECOND // 2}
     record = counted(
         run(),

@@ -8,7 +8,7 @@ import pytest
 
 from iolab.analysis.view import RunView, served
 from iolab.analysis.window import Window
-from iolab.core.metric import Layer
+from iolab.core.metric import LatencyLayer
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.samples import Direction, no_counters
 from iolab.guests.guest import DiskKind
@@ -37,7 +37,7 @@ from tests.guests.fleets import (
 MS = 1_000_000
 
 
-def layers(record: RunRecord, seen: RunView | None = None) -> dict[Layer, float]:
+def layers(record: RunRecord, seen: RunView | None = None) -> dict[LatencyLayer, float]:
     """The means of the first node in ms."""
     found = layers_of(seen or view(record), nodes_in(record)[0])
     return {one.layer: round(one.mean_ns / MS, 6) for one in found}
@@ -47,7 +47,7 @@ def test_every_layer_tells_what_it_saw_of_the_same_ios() -> None:
     record = counted(run())
     found = layers_of(view(record), nodes_in(record)[0])
     assert [(one.layer, one.direction) for one in found] == [
-        (layer, Direction.READ) for layer in Layer
+        (layer, Direction.READ) for layer in LatencyLayer
     ]
     means = [one.mean_ns / MS for one in found]
     assert means == pytest.approx([8.0, 7.0, 6.0, 1.0])
@@ -70,27 +70,27 @@ def test_what_others_read_of_a_device_is_no_layer_of_writes() -> None:
 
 def test_a_hypervisor_that_was_not_sampled_tells_of_the_whole_run() -> None:
     record = replace(counted(run()), counters=no_counters())
-    assert layers(record) == {Layer.ENGINE: 8.0, Layer.HYPERVISOR: 6.0}
+    assert layers(record) == {LatencyLayer.ENGINE: 8.0, LatencyLayer.HYPERVISOR: 6.0}
     fleet = fleet_of(
         guest(GUESTS[0], blocks=(blocks(READ, lat_ms=2),)),
         guest(GUESTS[1], blocks=(blocks(3 * READ, lat_ms=6),)),
     )
     # Each I/O weighs the same.
-    assert layers(run(fleet=fleet))[Layer.HYPERVISOR] == 5.0
+    assert layers(run(fleet=fleet))[LatencyLayer.HYPERVISOR] == 5.0
 
 
 def test_a_layer_is_left_out_where_anything_of_it_was_not_counted() -> None:
     fleet = fleet_of(guest(GUESTS[0]), given(GUESTS[1]))
-    assert Layer.HYPERVISOR not in layers(run(fleet=fleet))
+    assert LatencyLayer.HYPERVISOR not in layers(run(fleet=fleet))
     record = counted(run())
     blind = {**facts()}
     del blind[GUESTS[0]]
-    assert Layer.GUEST not in layers(record, view(record, blind))
+    assert LatencyLayer.GUEST not in layers(record, view(record, blind))
     lost = counted(run(nodes=[node(name, error="It broke off.") for name in NODES]))
-    assert set(layers(lost)) == {Layer.ENGINE, Layer.GUEST, Layer.HYPERVISOR}
+    assert set(layers(lost)) == {LatencyLayer.ENGINE, LatencyLayer.GUEST, LatencyLayer.HYPERVISOR}
     modelled = replace(SETTINGS, disk=DiskKind.MODELLED, latency_ns=MS)
     fleet = fleet_of(*map(guest, GUESTS), settings=modelled)
-    assert Layer.DEVICE not in layers(counted(run(fleet=fleet)))
+    assert LatencyLayer.DEVICE not in layers(counted(run(fleet=fleet)))
 
 
 def test_of_stacked_devices_the_lowest_count() -> None:
@@ -104,7 +104,7 @@ def test_of_stacked_devices_the_lowest_count() -> None:
     )
     known = facts()
     known["n1"] = replace(known["n1"], disks=(disk("dm-0", "nvme0n1"), disk("nvme0n1")))
-    assert layers(record, view(record, known))[Layer.DEVICE] == 2.0
+    assert layers(record, view(record, known))[LatencyLayer.DEVICE] == 2.0
 
 
 def test_a_step_that_reaches_out_of_the_window_counts_by_its_part() -> None:
@@ -123,8 +123,8 @@ def test_a_step_that_reaches_out_of_the_window_counts_by_its_part() -> None:
 def test_reads_and_writes_of_one_guest_are_one_latency() -> None:
     record = counted(run())
     (first, *_) = guests_in(record)
-    assert guest_latency(view(record), first, Layer.ENGINE) == pytest.approx(8 * MS)
-    assert guest_latency(view(record), first, Layer.HYPERVISOR) == pytest.approx(6 * MS)
+    assert guest_latency(view(record), first, LatencyLayer.ENGINE) == pytest.approx(8 * MS)
+    assert guest_latency(view(record), first, LatencyLayer.HYPERVISOR) == pytest.approx(6 * MS)
     alone = run(fleet=fleet_of(*map(given, GUESTS)))
     (first, *_) = guests_in(alone)
-    assert guest_latency(view(alone), first, Layer.HYPERVISOR) is None
+    assert guest_latency(view(alone), first, LatencyLayer.HYPERVISOR) is None

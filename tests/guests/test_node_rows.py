@@ -12,7 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from iolab.core.metric import Layer, Metric, Outlier, Result
+from iolab.core.metric import LatencyLayer, Metric, Outlier, Result
 from iolab.report.results import TEXT_COLUMNS, node_columns, node_document, nodes_csv
 from tests.analysis.records import healthy
 from tests.guests.fleets import GUESTS, NODES, counted, facts, run
@@ -45,7 +45,7 @@ def test_the_document_has_the_nodes_of_every_result_and_point(results: tuple[Res
     assert (first["name"], second["name"]) == NODES
     assert first["guests"] == list(GUESTS[:2])
     assert first["metrics"]["iops"]["value"] == pytest.approx(2000)
-    assert [one["layer"] for one in first["layers"]] == [layer.value for layer in Layer]
+    assert [one["layer"] for one in first["layers"]] == [layer.value for layer in LatencyLayer]
     assert first["layers"][3] == {
         "layer": "device",
         "direction": "read",

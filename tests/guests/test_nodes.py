@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from iolab.core.histogram import bin_of_ns
-from iolab.core.metric import Layer, Result
+from iolab.core.metric import LatencyLayer, Result
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction
 from iolab.guests.guest import GuestFleet, GuestRun
@@ -116,7 +116,7 @@ def test_a_node_tells_its_layers_and_what_was_written() -> None:
     result = judge(counted(run()), facts())
     first = result.nodes[0]
     assert first.guests == GUESTS[:2]
-    assert [one.layer for one in first.layers] == list(Layer)
+    assert [one.layer for one in first.layers] == list(LatencyLayer)
     assert first.written is not None
     assert (first.written.guests, first.written.hypervisor, first.written.devices) == (0, 0, 0)
     assert first.written.factor == 1.0
@@ -133,7 +133,7 @@ def test_a_node_that_was_not_watched_has_what_its_guests_did() -> None:
     fleet = fleet_of(*map(given, GUESTS), settings=None)
     (first, _) = judge(run(fleet=fleet, nodes=[]), facts()).nodes
     assert first.metrics["iops"].value == pytest.approx(2000)
-    assert [one.layer for one in first.layers] == [Layer.ENGINE]
+    assert [one.layer for one in first.layers] == [LatencyLayer.ENGINE]
     assert first.written is not None
     assert (first.written.hypervisor, first.written.devices, first.written.factor) == (None,) * 3
     lost = [node(name, error="It broke off.") for name in NODES]

@@ -8,7 +8,7 @@ import pytest
 
 from iolab.core.run import DeviceDelta
 from iolab.guests.nodes import nodes_in
-from iolab.guests.results import WATCHED, Watched, outliers_of, standing_out
+from iolab.guests.results import WATCHED, WatchedMetric, outliers_of, standing_out
 from tests.analysis.records import SECOND
 from tests.guests.fleets import NODES, counted, node, run, view
 
@@ -43,7 +43,7 @@ CORES = next(w for w in WATCHED if w.scope == "cpu")
     ],
 )
 def test_what_is_far_from_its_like_is_named(
-    watched: Watched, values: list[float], odd: list[str]
+    watched: WatchedMetric, values: list[float], odd: list[str]
 ) -> None:
     named = {f"d{place}": value for place, value in enumerate(values)}
     assert [one.name for one in standing_out(watched, named)] == odd

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from iolab.errors import HostError
-from iolab.guests.qemu import LINE_LIMIT_BYTES, Monitor, MonitorRefusal
+from iolab.guests.qemu import LINE_LIMIT_BYTES, GuestMonitor, MonitorRefusal
 from iolab.hosts.host import HostLost
 from tests.recorded import recorded
 
@@ -42,8 +42,8 @@ class Qemu:
     def close(self) -> None:
         self.closed = True
 
-    async def open(self, limit_s: float = PATIENCE_S) -> Monitor:
-        return await Monitor.open("g0", self.reader, self, limit_s)
+    async def open(self, limit_s: float = PATIENCE_S) -> GuestMonitor:
+        return await GuestMonitor.open("g0", self.reader, self, limit_s)
 
 
 def talk(conversation: Callable[[], Coroutine[Any, Any, None]]) -> None:

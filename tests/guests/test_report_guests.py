@@ -20,7 +20,7 @@ from iolab.published.report import published_tables
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Points
 from iolab.report.charts.choose import looks_of
-from iolab.report.html import Page, make_page
+from iolab.report.html import ReportPage, make_page
 from iolab.report.run_details import NAMES_SHOWN
 from iolab.store.documents import Manifest
 from tests.facts import tells
@@ -47,11 +47,11 @@ def brief() -> Brief:
 
 
 @pytest.fixture(scope="module")
-def page() -> Page:
+def page() -> ReportPage:
     return shared.page("guests")
 
 
-def test_every_mix_has_its_load_and_an_account(page: Page) -> None:
+def test_every_mix_has_its_load_and_an_account(page: ReportPage) -> None:
     titles = {item.title: [figure.title for figure in item.figures] for item in page.workloads}
     more = {item.title: [figure.title for figure in item.further] for item in page.workloads}
     for mix in ("Random reads", "70 % reads, 30 % writes"):
@@ -72,7 +72,7 @@ def test_a_median_is_called_no_tail(source: GuestSource) -> None:
     assert "median latency" in charts.figures[0].title
 
 
-def test_a_curve_says_its_ends_in_guests_of_all_nodes(page: Page) -> None:
+def test_a_curve_says_its_ends_in_guests_of_all_nodes(page: ReportPage) -> None:
     finding = page.workloads[0].figures[0].finding
     assert finding.startswith("iodepth 1: from ")
     assert " at 2 VMs to " in finding
@@ -226,7 +226,7 @@ def key(source: GuestSource, index: int) -> tuple[str, int]:
     return run.point.digest, run.repeat
 
 
-def test_what_each_guest_was_given_stands_in_the_configuration(page: Page) -> None:
+def test_what_each_guest_was_given_stands_in_the_configuration(page: ReportPage) -> None:
     settings, placed = page.guests
     told = {cells[0].text: cells[1].text for cells in settings.rows}
     assert told["Processors"] == "4 vCPUs"

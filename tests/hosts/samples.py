@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from iolab.core.samples import CounterTable
-from iolab.hosts.rates import Series, derive
+from iolab.hosts.rates import CounterSeries, derive
 from iolab.hosts.telemetry import CPU, DISK, NIC, CounterCollector
 
 SECOND: Final = 1_000_000_000
@@ -46,7 +46,7 @@ def table(*samples: Mapping[str, object]) -> CounterTable:
     return collector.table()
 
 
-def series(*samples: Mapping[str, object]) -> dict[tuple[str, str, str], Series]:
+def series(*samples: Mapping[str, object]) -> dict[tuple[str, str, str], CounterSeries]:
     """What one host's samples derive to, by scope, name and metric."""
     found = derive(table(*samples), ("h",))
     return {(one.scope, one.name, one.metric): one for one in found}

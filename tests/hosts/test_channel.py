@@ -14,7 +14,7 @@ from iolab.core.host import HostKind, HostSpec
 from iolab.errors import HostError
 from iolab.hosts import channel
 from iolab.hosts.connect import Link, LinkedHost
-from iolab.hosts.host import HostLost, Message, Refusal
+from iolab.hosts.host import AgentRefusal, HostLost, Message
 from iolab.hosts.process import start_process
 
 SCRIPT = Path(__file__).parents[1] / "fakes" / "scripted_agent.py"
@@ -61,7 +61,7 @@ def test_an_answer_comes_back_and_the_hello_is_told_again() -> None:
 def test_a_refusal_is_one_clean_line_and_the_host_lives_on() -> None:
     async def work(host: ScriptedHost) -> None:
         await host.connect()
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(AgentRefusal) as caught:
             await host.ask("nonsense", deadline_s=10)
         assert caught.value.code == "ENOENT"
         assert "\x1b" not in str(caught.value)

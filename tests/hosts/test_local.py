@@ -14,7 +14,7 @@ from iolab.errors import HostError
 from iolab.hosts.answers import read_facts, read_probe
 from iolab.hosts.clock import SYSTEM_CLOCK, measure_offset
 from iolab.hosts.connect import CommandHost, LocalHost
-from iolab.hosts.host import Host, HostLost, Refusal
+from iolab.hosts.host import AgentRefusal, Host, HostLost
 
 pytestmark = pytest.mark.e2e
 
@@ -72,7 +72,7 @@ def test_the_clock_of_this_machine_is_our_own() -> None:
 def test_a_refusal_of_the_agent_is_told_with_what_to_do(tmp_path: Path) -> None:
     async def work(host: Host) -> None:
         missing = str(tmp_path / "no" / "such")
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(AgentRefusal) as caught:
             await host.ask("probe", deadline_s=30, path=missing)
         assert caught.value.code == "ENOENT"
         assert missing in caught.value.happened

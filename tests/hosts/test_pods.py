@@ -9,7 +9,7 @@ import pytest
 
 from iolab.errors import HostError
 from iolab.hosts.connect import look_up_pods
-from iolab.study.inventory import Selection
+from iolab.study.inventory import PodSelection
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def ask(program: Path, script: str, limit_s: float = 30) -> tuple[str | None, st
     """What a look-up gives with this script as kubectl."""
     program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     program.chmod(0o755)
-    return asyncio.run(look_up_pods(Selection("bench", "app=load"), limit_s))
+    return asyncio.run(look_up_pods(PodSelection("bench", "app=load"), limit_s))
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from iolab.core.samples import CounterTable
-from iolab.hosts.rates import Series, derive
+from iolab.hosts.rates import CounterSeries, derive
 from iolab.hosts.telemetry import CounterCollector
 from tests.hosts.samples import SECOND, START, Counts, sample, series, table
 
 
-def values(one: Series) -> list[float]:
+def values(one: CounterSeries) -> list[float]:
     return [float(value) for value in one.value]
 
 
-def times_s(one: Series) -> list[float]:
+def times_s(one: CounterSeries) -> list[float]:
     return [int(at - START) / SECOND for at in one.real_ns]
 
 

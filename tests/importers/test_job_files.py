@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from iolab.importers.job_files import Draft, draft_of
+from iolab.importers.job_files import StudyDraft, draft_of
 from tests.cli.in_process import call
 from tests.recorded import recorded
 
@@ -56,12 +56,12 @@ rd=run2,wd=wd2,iorate=500,elapsed=60
 """
 
 
-def drafted(text: str) -> tuple[dict[str, Any], Draft]:
+def drafted(text: str) -> tuple[dict[str, Any], StudyDraft]:
     draft = draft_of("study", "file", text)
     return tomllib.loads(draft.text), draft
 
 
-def reasons(draft: Draft, job: str) -> dict[str, str]:
+def reasons(draft: StudyDraft, job: str) -> dict[str, str]:
     return {re.split(r"[= ]", one.option)[0]: one.reason for one in draft.notes if one.job == job}
 
 

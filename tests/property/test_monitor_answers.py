@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.errors import HostError
-from iolab.guests.blocks import BOUNDARIES_NS, DiskCounts, blocks_between, read_blocks
-from iolab.guests.qemu import LINE_LIMIT_BYTES, Monitor
+from iolab.guests.blocks import BOUNDARIES_NS, GuestDiskCounts, blocks_between, read_blocks
+from iolab.guests.qemu import LINE_LIMIT_BYTES, GuestMonitor
 
 PATIENCE_S: Final = 20.0
 
@@ -57,7 +57,7 @@ COUNT = st.integers(min_value=0, max_value=2**40)
 SIZE: Final = len(BOUNDARIES_NS) + 1
 
 
-def counts_of(numbers: list[int], bins: dict[int, int]) -> DiskCounts:
+def counts_of(numbers: list[int], bins: dict[int, int]) -> GuestDiskCounts:
     names = ("operations", "bytes", "total_time_ns")
     stats: dict[str, object] = {}
     for way in ("rd", "wr"):
@@ -112,7 +112,7 @@ def test_a_monitor_answers_or_is_lost(lines: list[bytes]) -> None:
         reader.feed_data(b'{"QMP": {}}\n' + b"".join(line + b"\n" for line in lines))
         reader.feed_eof()
         with suppress(HostError):
-            monitor = await Monitor.open("g0", reader, Sayer())
+            monitor = await GuestMonitor.open("g0", reader, Sayer())
             with suppress(HostError):
                 await monitor.command("query-blockstats", deadline_s=PATIENCE_S)
             await monitor.close()

@@ -11,7 +11,7 @@ from iolab.core.metric import Level, Result
 from iolab.core.study import Study
 from iolab.core.workload import Axis
 from iolab.report.charts.palette import SERIES
-from iolab.report.charts.scaling import Drawn
+from iolab.report.charts.scaling import ScalingLine
 from tests.report.charts.outcomes import WORKLOAD, result
 from tests.report.studies import one_configuration
 from tests.report.synthetic import study_of
@@ -53,7 +53,7 @@ RATES = {
 """What saturates: 8 hosts give 4 times what one does."""
 
 
-def drawn(rates: Mapping[int, Sequence[float]]) -> list[Drawn]:
+def drawn(rates: Mapping[int, Sequence[float]]) -> list[ScalingLine]:
     """The curve of such rates as its chart takes it."""
     found = scalings(STUDY, points(runs(rates)))
-    return [Drawn("Default", SERIES[0], (), one) for one in found]
+    return [ScalingLine("Default", SERIES[0], (), one) for one in found]

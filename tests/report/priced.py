@@ -10,15 +10,15 @@ from typing import Final
 from iolab.analysis.points import summarise
 from iolab.analysis.value import Maximum
 from iolab.cli.kinds import REPORTED
-from iolab.core.configuration import Capacity, Configuration, Cost
+from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import HostResult, Level, Metric, Result
 from iolab.core.run import PlannedRun, RunStatus
 from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, Access, Indicator
 from iolab.published.against import configurations_of, maxima_of
-from iolab.published.audit.document import Published, read_published
+from iolab.published.audit.document import PublishedSet, read_published
 from iolab.report.brief import Brief, SectionMaker
 from iolab.report.charts.choose import looks_of
-from iolab.report.page_parts import Section
+from iolab.report.page_parts import ReportSection
 from tests.report.synthetic import VALID, Source, job, objecting, source_of, study_of, workload
 
 SETS: Final = Path(__file__).parents[2] / "studies" / "published"
@@ -31,7 +31,9 @@ LOWER: Final = 0.8
 """What a published maximum's neighbours get of it."""
 
 
-def configuration(name: str, *, hosts: int = 2, cost: Cost | None = None) -> Configuration:
+def configuration(
+    name: str, *, hosts: int = 2, cost: ProcurementCost | None = None
+) -> Configuration:
     """Six nodes of 600 TB raw and 400 TB usable."""
     return Configuration(
         name,
@@ -44,9 +46,9 @@ def configuration(name: str, *, hosts: int = 2, cost: Cost | None = None) -> Con
     )
 
 
-def euros(total: float) -> Cost:
+def euros(total: float) -> ProcurementCost:
     """Half for servers, a tenth for the network."""
-    return Cost("EUR", 0.5 * total, 0.1 * total, 0.4 * total)
+    return ProcurementCost("EUR", 0.5 * total, 0.1 * total, 0.4 * total)
 
 
 def session(
@@ -70,7 +72,7 @@ def session(
     )
 
 
-def section(source: Source, make: SectionMaker) -> Section | None:
+def section(source: Source, make: SectionMaker) -> ReportSection | None:
     """The section that a maker makes of a session, whose runs are not looked into."""
     results, study = source.results(), source.study
     points = summarise(results, study)
@@ -89,7 +91,7 @@ def section(source: Source, make: SectionMaker) -> Section | None:
     return make(brief, points, looks_of(study), {})
 
 
-def published(name: str) -> Published:
+def published(name: str) -> PublishedSet:
     return read_published((SETS / f"{name}.toml").read_text(encoding="utf-8"))
 
 

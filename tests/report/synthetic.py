@@ -20,21 +20,21 @@ from iolab.core.histogram import bin_of_ns
 from iolab.core.host import HostFacts, HostKind, HostSpec
 from iolab.core.metric import CheckResult, HostResult, Level, Result, Verdict
 from iolab.core.run import (
-    Budget,
     DataSet,
     DeviceDelta,
     HostRun,
     Plan,
+    PlanCost,
     PlannedRun,
     Point,
     RunRecord,
     RunStatus,
 )
 from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable, ways_of
-from iolab.core.study import Method, MethodKind, Order, Study, TargetSettings, TelemetrySettings
+from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.target_state import EMPTY, Ledger
 from iolab.core.workload import FIO_ENGINE, Access, Axis, Indicator, Job, Workload
-from iolab.store.documents import Analysis, HostsStart, Manifest, Session
+from iolab.store.documents import Analysis, HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
 from tests.report.counters import counters
 from tests.report.machines import GIB, facts_of
@@ -50,7 +50,7 @@ class Source:
     study: Study
     plan: Plan
     facts: dict[str, HostFacts]
-    session: Session
+    session: SessionDocument
     seconds: int
     verdicts: dict[tuple[str, int], Verdict] = field(default_factory=dict)
     failed: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -197,7 +197,7 @@ def study_of(
             runtime_s=60.0,
             repeats=repeats,
             settle_s=1.0,
-            order=Order.RANDOMISED,
+            order=RunOrder.RANDOMISED,
             seed=7,
             drop_caches=True,
         ),
@@ -225,12 +225,12 @@ def source_of(study: Study, seconds: int = 60) -> Source:
                     PlannedRun(len(runs) + r, r, point) for r in range(1, study.method.repeats + 1)
                 ]
     sets = tuple(DataSet("s256m", c.id, 4, 1, GIB // 4) for c in study.configurations[:1])
-    plan = Plan(study.id, "0f3ac1d2e4b59687", sets, tuple(runs), Budget(1.0, (), 1, 1, 1), ())
+    plan = Plan(study.id, "0f3ac1d2e4b59687", sets, tuple(runs), PlanCost(1.0, (), 1, 1, 1), ())
     return Source(
         study=study,
         plan=plan,
         facts={spec.name: facts_of(spec.name) for spec in study.hosts},
-        session=Session(
+        session=SessionDocument(
             format=1,
             id="20261121-042703-7c1f",
             study=study.id,

@@ -18,9 +18,9 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure, Mark, Points, Rules
 from iolab.report.charts.choose import looks_of
 from iolab.report.charts.palette import SERIES
-from iolab.report.charts.ratios import ROWS_MAX, Dot, beside_figure
+from iolab.report.charts.ratios import ROWS_MAX, RatioRow, beside_figure
 from iolab.report.markdown import render_markdown
-from iolab.report.page_parts import Section
+from iolab.report.page_parts import ReportSection
 from iolab.report.render import figure_pdf
 from iolab.report.table import Table
 from tests.report import shared
@@ -34,7 +34,7 @@ def depths() -> Brief:
     return shared.brief("beside")
 
 
-def section(brief: Brief, name: str, only: str = "") -> Section:
+def section(brief: Brief, name: str, only: str = "") -> ReportSection:
     points = summarise(brief.results, brief.study)
     told = Against(open_published(name), only)
     return against(told, brief, points, looks_of(brief.study), {})
@@ -118,9 +118,10 @@ def test_every_form_has_the_section() -> None:
 Kind = TypeVar("Kind", bound=Mark)
 
 
-def dots(*ratios: Metric) -> list[Dot]:
+def dots(*ratios: Metric) -> list[RatioRow]:
     return [
-        Dot(f"figure {i}", SERIES[0], ratio, list(Level)[i % 3]) for i, ratio in enumerate(ratios)
+        RatioRow(f"figure {i}", SERIES[0], ratio, list(Level)[i % 3])
+        for i, ratio in enumerate(ratios)
     ]
 
 

@@ -8,12 +8,12 @@ from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
 from iolab.report.answer import ALIKE, SIDE_BY_SIDE, answer, how_sure, says
-from iolab.report.best import Tally
+from iolab.report.best import VerdictCounts
 from iolab.report.page_parts import BestFigure
 from iolab.report.table import Cell
 from tests.report import shared
 
-RUNS = Tally(runs=6, valid=6, indicative=0, invalid=0, failed=0, interrupted=0)
+RUNS = VerdictCounts(runs=6, valid=6, indicative=0, invalid=0, failed=0, interrupted=0)
 
 
 def figure(

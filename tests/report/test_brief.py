@@ -11,7 +11,7 @@ from iolab.core.events import SessionStatus
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, CounterTable, IntervalTable, no_bins, no_counters
 from iolab.errors import StoreError
-from iolab.hosts.rates import Series
+from iolab.hosts.rates import CounterSeries
 from iolab.report.brief import MAX_TIMELINES, SessionSource
 from iolab.report.charts.distribution import at_percent
 from iolab.report.charts.run_series import timeline_of
@@ -178,14 +178,16 @@ def test_a_run_without_any_io_is_told_and_drawn_empty(source: Source) -> None:
     assert "nothing known" in told
 
 
-def telemetry_of(at_s: list[float], values: list[float]) -> Series:
+def telemetry_of(at_s: list[float], values: list[float]) -> CounterSeries:
     """A disk's busy share as derived at those seconds after the start."""
     times = np.array([GO_NS + round(at * 1e9) for at in at_s], dtype=np.int64)
     spans = np.diff(times, prepend=GO_NS)
-    return Series("client-1", "disk", "nvme1n1", "busy_share", times, np.array(values), spans)
+    return CounterSeries(
+        "client-1", "disk", "nvme1n1", "busy_share", times, np.array(values), spans
+    )
 
 
-def busy_of(source: Source, series: Series, interval_ms: int) -> tuple[float | None, ...]:
+def busy_of(source: Source, series: CounterSeries, interval_ms: int) -> tuple[float | None, ...]:
     record = record_of(source, source.plan.runs[0])
     record = replace(record, telemetry_interval_ms=interval_ms)
     timeline = timeline_of(record, (series,), measure(record).cut.common)

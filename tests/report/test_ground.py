@@ -15,7 +15,7 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import Boxes, Figure, Line
 from iolab.report.charts.choose import looks_of
 from iolab.report.html import make_page
-from iolab.report.page_parts import Section
+from iolab.report.page_parts import ReportSection
 from iolab.report.sections import SERIES_MOST, ground
 from iolab.study.cost import judge_rounds
 from tests.facts import tells
@@ -35,7 +35,7 @@ def series(iops: tuple[float, ...], **more: Any) -> RoundsSeries:
     return replace(made, **more)
 
 
-def section_of(*rounds: RoundsSeries) -> Section | None:
+def section_of(*rounds: RoundsSeries) -> ReportSection | None:
     brief = replace(shared.brief("kpi"), rounds=rounds)
     return ground(brief, (), looks_of(brief.study), {})
 
@@ -116,7 +116,7 @@ def watched(*rates: float) -> tuple[Study, list[Result]]:
     return study, [*own, *others]
 
 
-def sentinel(*rates: float) -> Section | None:
+def sentinel(*rates: float) -> ReportSection | None:
     study, results = watched(*rates)
     plain = build_brief(source_of(replace(STUDY, workloads=()), seconds=1))
     brief: Brief = replace(plain, study=study, results=tuple(results))

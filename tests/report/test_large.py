@@ -9,7 +9,7 @@ import pytest
 
 from iolab.core.metric import Level
 from iolab.report.brief import Brief
-from iolab.report.html import Page, make_page
+from iolab.report.html import ReportPage, make_page
 from iolab.report.run_details import RUNS_TOLD
 from iolab.report.tables import ROWS_MOST
 from tests.facts import tells
@@ -31,17 +31,17 @@ def brief() -> Brief:
 
 
 @pytest.fixture(scope="module")
-def page(brief: Brief) -> Page:
+def page(brief: Brief) -> ReportPage:
     return make_page(brief)
 
 
-def test_a_page_tells_of_some_runs_and_says_of_how_many(brief: Brief, page: Page) -> None:
+def test_a_page_tells_of_some_runs_and_says_of_how_many(brief: Brief, page: ReportPage) -> None:
     assert len(page.runs) == RUNS_TOLD
     assert tells(page.runs_note, f"{RUNS_TOLD} of {RUNS:,} runs", "iolab export")
     assert page.runs[-1].result == brief.results[-1], "what is not valid is not left out"
 
 
-def test_the_table_ends_with_how_many_are_missing(page: Page) -> None:
+def test_the_table_ends_with_how_many_are_missing(page: ReportPage) -> None:
     rows = page.results[0].rows
     assert len(rows) == ROWS_MOST + 1
     assert tells(rows[-1][0].text, "50 more runs", "iolab export")

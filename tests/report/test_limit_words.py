@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck import Cause, Decision, Resource, Step, Use, Watched, decide
+from iolab.analysis.bottleneck import (
+    BottleneckDecision,
+    Cause,
+    LoadStep,
+    Resource,
+    ResourceUse,
+    RunResources,
+    decide,
+)
 from iolab.analysis.findings import Limited
 from iolab.core.host import Role
 from iolab.core.metric import Level
@@ -19,14 +27,14 @@ from tests.facts import tells
 
 ONE = Names({"default": "Alpha"})
 TWO = Names({"default": "Alpha", "other": "Beta"})
-BENT = Step("iodepth", 4, 8, 1.02, pays=False, sure=True, single=False, runs=())
-PAYING = Step("iodepth", 4, 8, 1.9, pays=True, sure=True, single=False, runs=())
+BENT = LoadStep("iodepth", 4, 8, 1.02, pays=False, sure=True, single=False, runs=())
+PAYING = LoadStep("iodepth", 4, 8, 1.9, pays=True, sure=True, single=False, runs=())
 FULL = {**QUIET, **disk(1.0, each_ns=776_000)}
 
 
 def told(
-    seen: Watched,
-    step: Step | None = BENT,
+    seen: RunResources,
+    step: LoadStep | None = BENT,
     names: Names = ONE,
     level: Level = Level.VALID,
     law: Usl | None = None,
@@ -47,13 +55,13 @@ IN = Burst(ios=300_000, lat_ns=106_667)
 LAW = Usl(1000.0, 0.08, 0.0, 0.001, describes=True)
 
 
-def jobs_busy() -> Watched:
+def jobs_busy() -> RunResources:
     jobs = replace(engine_totals(None, None), user_cpu_percent=31.0, system_cpu_percent=68.0)
     base = record({**disk(0.3, each_ns=80_000), **cores(0.6, 0.6)})
     return watched(replace(base, hosts=(replace(host_run("c1", [Burst()]), totals=jobs),)))
 
 
-def one_at_a_time() -> Watched:
+def one_at_a_time() -> RunResources:
     slow = {**QUIET, **disk(0.9, ios=1250)}
     return watched(record(slow, job=replace(JOB, iodepth=1, numjobs=1), burst=Burst(ios=1250)))
 
@@ -121,7 +129,7 @@ def one_at_a_time() -> Watched:
     ],
 )
 def test_what_limits_is_named_with_its_figures(
-    seen: Watched, step: Step | None, facts: tuple[str, ...]
+    seen: RunResources, step: LoadStep | None, facts: tuple[str, ...]
 ) -> None:
     level = Level.INDICATIVE if step is SINGLE else Level.VALID
     text = told(seen, step, level=level, law=LAW if "software" in facts else None)
@@ -136,10 +144,10 @@ def test_what_limits_is_named_with_its_figures(
 @pytest.mark.parametrize("cause", list(Cause))
 @pytest.mark.parametrize("level", list(Level))
 def test_every_cause_has_a_sentence(cause: Cause, level: Level) -> None:
-    use = Use(Resource.DEVICE, "s1", Role.STORAGE, "sda", 0.99, 1.0, 1.0)
-    seen = Watched((use,), None, memory_backed=False, storage_seen=True, stolen=0.0)
+    use = ResourceUse(Resource.DEVICE, "s1", Role.STORAGE, "sda", 0.99, 1.0, 1.0)
+    seen = RunResources((use,), None, memory_backed=False, storage_seen=True, stolen=0.0)
     for step in (None, BENT):
-        decision = Decision(cause, sure=True, use=use, step=step)
+        decision = BottleneckDecision(cause, sure=True, use=use, step=step)
         found = Limited("default", "w", (), decision, seen, None, level, ())
         text = limit_words(found, ONE)
         assert text.startswith("w: ")
@@ -147,8 +155,8 @@ def test_every_cause_has_a_sentence(cause: Cause, level: Level) -> None:
 
 
 def test_a_host_of_another_role_is_called_so() -> None:
-    use = Use(Resource.DEVICE, "s1", Role.STORAGE, "sda", 0.99, 1.0, 1.0)
-    seen = Watched((use,), None, memory_backed=False, storage_seen=True, stolen=0.0)
+    use = ResourceUse(Resource.DEVICE, "s1", Role.STORAGE, "sda", 0.99, 1.0, 1.0)
+    seen = RunResources((use,), None, memory_backed=False, storage_seen=True, stolen=0.0)
     assert tells(told(seen), "sda", "storage node s1")
     local = replace(use, host="local", role=Role.CLIENT)
     assert "local" not in told(replace(seen, uses=(local,)))

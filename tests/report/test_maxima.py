@@ -7,7 +7,7 @@ from dataclasses import replace
 from iolab.core.metric import Level
 from iolab.report import sections as sections
 from iolab.report.markdown import render_appendix, render_markdown
-from iolab.report.page_parts import Section
+from iolab.report.page_parts import ReportSection
 from tests.facts import tells
 from tests.guests.guest_session import fleet
 from tests.loads.keyvalue.key_value_session import rocksdb
@@ -20,7 +20,7 @@ from tests.report.test_value import RATES, cells, told
 TWO = (configuration("plain"), configuration("fast"))
 
 
-def maxima(source: Source) -> Section:
+def maxima(source: Source) -> ReportSection:
     found = section(source, sections.maxima)
     assert found is not None
     return found

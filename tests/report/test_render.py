@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from iolab.report.charts.lines import Line
+from iolab.report.charts.lines import ChartLine
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.svg import document, draw
 from tests.report.charts.outcomes import WORKLOAD, rate_figure
@@ -68,7 +68,7 @@ def test_every_mark_that_is_told_of_is_drawn_with_as_many_places(name: str) -> N
 
 
 def test_a_hostile_name_is_text_in_the_drawing() -> None:
-    many = [Line(HOSTILE, SERIES[0], (), lines()[0].points), lines()[1]]
+    many = [ChartLine(HOSTILE, SERIES[0], (), lines()[0].points), lines()[1]]
     figure = rate_figure(replace(WORKLOAD, title=HOSTILE), "iodepth", many)
     svg = draw(figure).svg
     assert "<script" not in svg

@@ -8,7 +8,7 @@ from iolab.core.metric import Level, Result
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure, Line
 from iolab.report.charts.choose import looks_of
-from iolab.report.page_parts import Section
+from iolab.report.page_parts import ReportSection
 from iolab.report.sections import scaling
 from tests.facts import tells
 from tests.report.growing import RATES, STUDY, points, runs
@@ -20,7 +20,7 @@ def brief() -> Brief:
     return replace(build_brief(source_of(replace(STUDY, workloads=()), seconds=1)), study=STUDY)
 
 
-def section(found: list[Result]) -> Section | None:
+def section(found: list[Result]) -> ReportSection | None:
     return scaling(brief(), points(found), looks_of(STUDY), {})
 
 

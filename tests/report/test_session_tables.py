@@ -12,7 +12,7 @@ from iolab.core.samples import BinTable
 from iolab.core.workload import NATIVE_ENGINE
 from iolab.errors import StoreError
 from iolab.report.brief import Brief, SessionSource
-from iolab.report.html import Page, make_page
+from iolab.report.html import ReportPage, make_page
 from iolab.report.markdown import render_appendix, render_markdown
 from iolab.report.merged import sessions_of, unite
 from iolab.store.verify import Damage
@@ -42,7 +42,7 @@ def brief(united: SessionSource) -> Brief:
 
 
 @pytest.fixture(scope="module")
-def page(brief: Brief) -> Page:
+def page(brief: Brief) -> ReportPage:
     return make_page(brief)
 
 
@@ -55,7 +55,7 @@ def test_what_differs_stands_beside_the_first_session() -> None:
     assert list(sessions_of(unite([("a", session("one")), ("b", other)])).forbidding()) == []
 
 
-def test_nothing_differs_between_equal_sessions(page: Page) -> None:
+def test_nothing_differs_between_equal_sessions(page: ReportPage) -> None:
     assert texts(page.sessions[1]) == [["Nothing", "same", "same"]]
 
 
@@ -84,7 +84,7 @@ def test_one_load_made_by_two_engines_stands_side_by_side() -> None:
     assert any("Default (native)" in one.text for one in page.said)
 
 
-def test_sessions_are_listed_with_what_each_is(page: Page) -> None:
+def test_sessions_are_listed_with_what_each_is(page: ReportPage) -> None:
     rows = texts(page.sessions[0])
     assert rows[0][0] == "fast"
     assert rows[0][2:] == [
@@ -141,7 +141,7 @@ def test_damage_is_told_by_session_and_real_place() -> None:
     assert None not in told
 
 
-def test_every_run_of_the_report_says_where_it_is_stored(brief: Brief, page: Page) -> None:
+def test_every_run_of_the_report_says_where_it_is_stored(brief: Brief, page: ReportPage) -> None:
     for part in page.runs:
         trace = brief.sessions.trace((part.result.digest, part.result.repeat))
         name = {"fast": "fast (id-one)", "slow": "slow (id-two)"}[trace.label]
@@ -155,7 +155,9 @@ def test_every_run_of_the_report_says_where_it_is_stored(brief: Brief, page: Pag
     assert alone.runs[0].trace == wanted
 
 
-def test_each_session_says_how_to_repeat_it_and_not_where_it_lay(page: Page, brief: Brief) -> None:
+def test_each_session_says_how_to_repeat_it_and_not_where_it_lay(
+    page: ReportPage, brief: Brief
+) -> None:
     assert [one.label for one in page.repeats] == ["fast", "slow"]
     assert all(one.study_file == "ssd-cluster.toml" for one in page.repeats)
     text = f"{render_markdown(brief)}{render_appendix(brief)}"
@@ -173,7 +175,7 @@ def test_studies_of_one_id_with_other_texts_have_files_of_their_own() -> None:
     assert page.repeats[1].text == "# another"
 
 
-def test_methods_stand_side_by_side_where_they_differ(page: Page) -> None:
+def test_methods_stand_side_by_side_where_they_differ(page: ReportPage) -> None:
     assert [column.title for column in page.method.columns] == ["What", "How, in each session"]
     other = with_method(session("two"), repeats=7)
     found = make_page(briefed(("a", session("one")), ("b", other)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.configuration import Capacity, Configuration, Cost
+from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level
 from iolab.report.charts.chart import Boxes
 from iolab.report.page_parts import ChartGroup
@@ -82,7 +82,7 @@ def test_what_was_bought_stands_beside_its_cost() -> None:
 
 
 def test_currencies_have_charts_of_their_own_and_the_note_says_so() -> None:
-    yen = configuration("fast", cost=Cost("JPY", 5e7, 1e7, 4e7))
+    yen = configuration("fast", cost=ProcurementCost("JPY", 5e7, 1e7, 4e7))
     found = groups(session((TWO[0], yen), RATES))
     assert {"For each 1000 EUR", "For each 1000 JPY"} <= set(found)
     for money in ("EUR", "JPY"):
@@ -143,7 +143,8 @@ def test_published_maxima_give_the_printed_figures_per_terabyte_back() -> None:
 def test_hostile_names_and_currencies_stay_text() -> None:
     bad = "<mark>&'\u202e"
     owner = replace(
-        configuration("plain", cost=Cost(bad, 1.0, 1.0, 1.0)), title=f"<script>alert(1){bad}"
+        configuration("plain", cost=ProcurementCost(bad, 1.0, 1.0, 1.0)),
+        title=f"<script>alert(1){bad}",
     )
     page = shared.drawn(build_brief(session((owner, TWO[1]), RATES)))
     assert "<mark>" not in page

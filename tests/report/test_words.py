@@ -14,7 +14,7 @@ from pypdf import PdfReader
 from iolab.errors import UsageError
 from iolab.report.markdown import render_markdown
 from iolab.report.render import figure_files, render_pdf
-from iolab.report.words import LOGO_MOST, TEXT_MOST, Words, blocks_of, html_of, read_words
+from iolab.report.words import LOGO_MOST, TEXT_MOST, UserText, blocks_of, html_of, read_words
 from tests.report import shared
 
 PIXEL = base64.b64decode(
@@ -32,19 +32,19 @@ We **bought** two of them.
 
 
 @pytest.fixture
-def words(tmp_path: Path) -> Words:
+def words(tmp_path: Path) -> UserText:
     (tmp_path / "logo.png").write_bytes(PIXEL)
     (tmp_path / "text.md").write_text(TEXT, encoding="utf-8")
     return read_words(tmp_path / "text.md")
 
 
-def test_a_text_is_author_logo_introduction_and_conclusion(words: Words) -> None:
+def test_a_text_is_author_logo_introduction_and_conclusion(words: UserText) -> None:
     assert (words.author, words.kind, words.logo) == ("Jo Doe", "png", PIXEL)
     assert words.introduction == "We **bought** two of them."
     assert words.conclusion == "- Take the *first*."
 
 
-def test_every_form_has_the_words(words: Words) -> None:
+def test_every_form_has_the_words(words: UserText) -> None:
     told = replace(shared.undrawn(shared.brief("pair")), words=words)
     page = shared.drawn(told)
     assert "<strong>bought</strong>" in page

@@ -11,7 +11,7 @@ import pytest
 from iolab.errors import ReportError
 from iolab.serve.reports import Busy, Reports
 from iolab.serve.server import REPORTS_WAITING_MAX
-from iolab.serve.sessions import Place
+from iolab.serve.sessions import SessionFolder
 from tests.serve.asking import WRITES, Site
 
 FAILS = (
@@ -28,8 +28,8 @@ PIECES = (
 )
 
 
-def place(name: str) -> Place:
-    return Place(name, name, Path("/nowhere") / name)
+def place(name: str) -> SessionFolder:
+    return SessionFolder(name, name, Path("/nowhere") / name)
 
 
 def reports(site: Site, wait_s: float = 30.0) -> Reports:

@@ -9,7 +9,7 @@ import pytest
 from iolab.core.run import DeviceDelta, PlannedRun, Point
 from iolab.core.target_state import Ledger, LedgerTarget
 from iolab.core.workload import FIO_ENGINE, Access, Job
-from iolab.hosts.device_counters import DiskCounts, Look
+from iolab.hosts.device_counters import DeviceSnapshot, DiskCounts
 from iolab.study.targets import Target
 from iolab.targets.devices import with_device
 from iolab.targets.state import PREPARING, Books, begun, ended
@@ -28,8 +28,8 @@ KNOWN = LedgerTarget(
 )
 
 
-def look(written: int) -> Look:
-    return Look(0, {DEVICE.name: DiskCounts(0, 0, 0, written)})
+def look(written: int) -> DeviceSnapshot:
+    return DeviceSnapshot(0, {DEVICE.name: DiskCounts(0, 0, 0, written)})
 
 
 def gone_on(known: LedgerTarget, written: int) -> LedgerTarget:

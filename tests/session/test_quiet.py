@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.cli.doctor import State, other_load
+from iolab.cli.doctor import FindingState, other_load
 from iolab.session.discovery import Quiet
 
 
@@ -19,10 +19,10 @@ from iolab.session.discovery import Quiet
 )
 def test_a_busy_machine_is_told_with_what_keeps_it(quiet: Quiet, value: str) -> None:
     assert value in (quiet.others() or "")
-    assert other_load(quiet).state is State.NOTE
+    assert other_load(quiet).state is FindingState.NOTE
 
 
 @pytest.mark.parametrize("quiet", [Quiet(None, None, None), Quiet(None, 0.02, 0.05, 0.01, 0.0)])
 def test_a_quiet_machine_is_fit(quiet: Quiet) -> None:
     assert quiet.others() is None
-    assert other_load(quiet).state is State.OK
+    assert other_load(quiet).state is FindingState.OK

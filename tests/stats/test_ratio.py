@@ -15,7 +15,7 @@ from iolab.stats.comparison import (
     NOISE_THRESHOLD,
     RATIO_ALLOWANCE,
     Comparison,
-    Verdict,
+    ComparisonVerdict,
     compare,
     compare_paired,
     geometric_mean,
@@ -59,27 +59,27 @@ def test_neither_unit_nor_side_matters(a: list[float], b: list[float], unit: flo
 
 def test_ten_percent_less_is_worse_with_an_interval_that_holds_it() -> None:
     found = compare([100.0, 100.5, 99.5], [90.0, 90.4, 89.7], prior=PRIOR)
-    assert found.verdict is Verdict.WORSE
+    assert found.verdict is ComparisonVerdict.WORSE
     assert found.low is not None
     assert found.high is not None
     assert found.low < 0.9 < found.high
     latency = compare([100.0, 100.5], [90.0, 90.4], Better.LOWER, PRIOR)
-    assert latency.verdict is Verdict.BETTER
+    assert latency.verdict is ComparisonVerdict.BETTER
 
 
 def test_the_same_is_the_same() -> None:
     runs = [100.0, 100.3, 99.8]
-    assert compare(runs, runs, prior=PRIOR).verdict is Verdict.SAME
-    assert compare(runs, [100.1, 99.9, 100.2], prior=PRIOR).verdict is Verdict.SAME
+    assert compare(runs, runs, prior=PRIOR).verdict is ComparisonVerdict.SAME
+    assert compare(runs, [100.1, 99.9, 100.2], prior=PRIOR).verdict is ComparisonVerdict.SAME
 
 
 def test_one_run_a_side_is_inconclusive_and_says_why() -> None:
     alone = compare([100.0], [90.0])
-    assert alone.verdict is Verdict.INCONCLUSIVE
+    assert alone.verdict is ComparisonVerdict.INCONCLUSIVE
     assert "a single run" in alone.reason
     assert alone.low is None
     borrowed = compare([100.0], [90.0], prior=PRIOR)
-    assert borrowed.verdict is Verdict.INCONCLUSIVE
+    assert borrowed.verdict is ComparisonVerdict.INCONCLUSIVE
     assert "borrowed" in borrowed.reason
     assert borrowed.low is not None
 
@@ -94,13 +94,13 @@ def test_the_p_value_is_that_of_a_difference_beyond_noise() -> None:
 
 def test_a_wide_interval_is_inconclusive() -> None:
     found = compare([90.0, 110.0], [95.0, 112.0])
-    assert found.verdict is Verdict.INCONCLUSIVE
+    assert found.verdict is ComparisonVerdict.INCONCLUSIVE
     assert "too wide" in found.reason
 
 
 def test_half_a_percent_is_no_difference() -> None:
     a, b = [100.0, 100.001, 100.0], [100.5, 100.501, 100.5]
-    assert compare(a, b).verdict is Verdict.SAME
+    assert compare(a, b).verdict is ComparisonVerdict.SAME
 
 
 def test_pairs_take_out_what_blocks_share() -> None:
@@ -109,8 +109,8 @@ def test_pairs_take_out_what_blocks_share() -> None:
     a, b = 100 * blocks, 103 * blocks * np.exp(0.001 * rng.standard_normal(5))
     paired, free = compare_paired(list(a), list(b)), compare(list(a), list(b))
     assert reach(paired) < reach(free) / 5
-    assert paired.verdict is Verdict.BETTER
-    assert free.verdict is Verdict.INCONCLUSIVE
+    assert paired.verdict is ComparisonVerdict.BETTER
+    assert free.verdict is ComparisonVerdict.INCONCLUSIVE
     with pytest.raises(ValueError, match="no pairs"):
         compare_paired([1.0], [1.0, 2.0])
 
@@ -135,10 +135,10 @@ def test_holm_is_its_definition(p: list[float]) -> None:
 
 def test_many_comparisons_bear_fewer_claims() -> None:
     weak = compare([100.0, 101.0, 99.0], [104.0, 105.0, 103.2])
-    assert weak.verdict is Verdict.BETTER
-    assert judged_together([weak])[0].verdict is Verdict.BETTER
+    assert weak.verdict is ComparisonVerdict.BETTER
+    assert judged_together([weak])[0].verdict is ComparisonVerdict.BETTER
     crowd = judged_together([weak] + [compare([100.0, 101.0], [100.0, 101.0])] * 40)
-    assert crowd[0].verdict is Verdict.INCONCLUSIVE
+    assert crowd[0].verdict is ComparisonVerdict.INCONCLUSIVE
     assert "all comparisons" in crowd[0].reason
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
-from iolab.stats.repeats import CELLS_MIN, NO_PRIOR, Spread, fit_prior, fit_strata, own_spread
+from iolab.stats.repeats import CELLS_MIN, NO_PRIOR, Variance, fit_prior, fit_strata, own_spread
 
 
-def drawn(cells: int, df: float, prior_df: float, seed: int = 1) -> list[Spread]:
+def drawn(cells: int, df: float, prior_df: float, seed: int = 1) -> list[Variance]:
     rng = np.random.default_rng(seed)
     truths = prior_df / rng.chisquare(prior_df, cells)
-    return [Spread(float(t * rng.chisquare(df) / df), df) for t in truths]
+    return [Variance(float(t * rng.chisquare(df) / df), df) for t in truths]
 
 
 def test_the_prior_is_found_again() -> None:
@@ -54,16 +54,16 @@ def test_an_f_law_describes_moderated_cells() -> None:
 
 def test_cells_that_spread_alike_are_pooled() -> None:
     rng = np.random.default_rng(2)
-    spreads = [Spread(1.0 + 0.01 * rng.standard_normal(), 2.0) for _ in range(20)]
+    spreads = [Variance(1.0 + 0.01 * rng.standard_normal(), 2.0) for _ in range(20)]
     prior = fit_prior(spreads)
     assert prior.df == math.inf
     assert prior.variance == pytest.approx(1.0, rel=0.01)
-    assert prior.moderated(Spread(9.0, 2.0)) == Spread(prior.variance, 40.0)
+    assert prior.moderated(Variance(9.0, 2.0)) == Variance(prior.variance, 40.0)
 
 
 def test_a_cell_is_drawn_towards_its_stratum() -> None:
     prior = fit_prior(drawn(200, 2, 6))
-    own = Spread(prior.variance * 10, 2.0)
+    own = Variance(prior.variance * 10, 2.0)
     moderated = prior.moderated(own)
     assert prior.variance < moderated.variance < own.variance
     assert moderated.df > own.df
@@ -73,14 +73,14 @@ def test_a_cell_is_drawn_towards_its_stratum() -> None:
 
 def test_too_few_cells_or_no_spread_say_nothing() -> None:
     assert fit_prior(drawn(CELLS_MIN - 1, 2, 6)) is NO_PRIOR
-    assert fit_prior([Spread(0.0, 2.0)] * 20) is NO_PRIOR
+    assert fit_prior([Variance(0.0, 2.0)] * 20) is NO_PRIOR
     assert fit_prior([own_spread([1.0])] * 20) is NO_PRIOR
-    own = Spread(0.3, 2.0)
+    own = Variance(0.3, 2.0)
     assert NO_PRIOR.moderated(own) is own
 
 
 def test_a_single_zero_does_not_rule_the_fit() -> None:
-    spreads = [*drawn(30, 2, 6), Spread(0.0, 2.0)]
+    spreads = [*drawn(30, 2, 6), Variance(0.0, 2.0)]
     prior = fit_prior(spreads)
     assert prior.df > 0
     assert math.isfinite(prior.variance)

@@ -27,7 +27,7 @@ from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.errors import StoreError
 from iolab.loads.keyvalue.workload import ServerRun
 from iolab.store.codec import encode
-from iolab.store.documents import Analysis, Manifest, ManifestHead, Origin
+from iolab.store.documents import Analysis, Manifest, ManifestHead, RunOrigin
 from iolab.store.parquet import write_columns
 from iolab.store.runs import read_run, read_table, write_run
 from iolab.store.verify import read_manifest
@@ -125,7 +125,7 @@ RECORDS = st.builds(
 def test_a_run_reads_back_equal(record: RunRecord, result: Result) -> None:
     with tempfile.TemporaryDirectory() as place:
         run = Path(place) / "run-1"
-        write_run(run, record, Analysis(3, result), Origin("s", "0.1.0", None))
+        write_run(run, record, Analysis(3, result), RunOrigin("s", "0.1.0", None))
         found = read_run(run)
         assert_same(found, record)
         # Equality alone would let True pass for 1, and 1 for 1.0.
@@ -141,7 +141,9 @@ def test_a_float_that_is_no_number_stays_unknown(tmp_path: Path) -> None:
     sums = record.intervals.lat_sum_ns.copy()
     sums[:3] = (math.nan, math.inf, -0.0)
     record = replace(record, intervals=replace(record.intervals, lat_sum_ns=sums))
-    write_run(tmp_path / "run-1", record, Analysis(3, make_result(record)), Origin("s", "0", None))
+    write_run(
+        tmp_path / "run-1", record, Analysis(3, make_result(record)), RunOrigin("s", "0", None)
+    )
     assert_same(read_run(tmp_path / "run-1"), record)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.core.configuration import AxisMode, Limit, Objective
-from iolab.core.study import Order
+from iolab.core.configuration import AxisMode, LatencyLimit, Objective
+from iolab.core.study import RunOrder
 from iolab.core.workload import Arrivals
 from iolab.study.file import parse_limit
 from iolab.study.schedule import point_at, searches_of
@@ -21,23 +21,23 @@ def test_aims_are_read() -> None:
     curve, peak, most = (load(text).workloads[0].aim for text in (CURVE, PEAK, MOST))
     assert (curve.axis, curve.headline, curve.searches) == (AxisMode.ADAPTIVE, (6,), True)
     assert peak.objective is Objective.PEAK
-    assert most.limit == Limit("read_lat_ns_p99_9", 1.5e6)
+    assert most.limit == LatencyLimit("read_lat_ns_p99_9", 1.5e6)
     assert not load(SMALL).workloads[0].aim.searches
 
 
 @pytest.mark.parametrize(
     ("text", "limit"),
     [
-        ("p99 <= 2ms", Limit("lat_ns_p99", 2e6)),
-        (" mean<=500 us ", Limit("lat_ns_mean", 5e5)),
-        ("write p50 <= 1s", Limit("write_lat_ns_p50", 1e9)),
+        ("p99 <= 2ms", LatencyLimit("lat_ns_p99", 2e6)),
+        (" mean<=500 us ", LatencyLimit("lat_ns_mean", 5e5)),
+        ("write p50 <= 1s", LatencyLimit("write_lat_ns_p50", 1e9)),
         ("p99 < 2ms", None),
         ("p98 <= 2ms", None),
         ("p99 <= 0ms", None),
         ("p99 <= 2", None),
     ],
 )
-def test_a_limit_has_a_latency_and_a_unit(text: str, limit: Limit | None) -> None:
+def test_a_limit_has_a_latency_and_a_unit(text: str, limit: LatencyLimit | None) -> None:
     assert parse_limit(text) == limit
 
 
@@ -97,7 +97,7 @@ def test_a_rate_made_on_the_way_arrives_at_random_on_the_same_files() -> None:
 
 def test_the_adaptive_method_repeats_in_random_order_unless_the_study_says_otherwise() -> None:
     method = load(SMALL, "method.kind=adaptive").method
-    assert (method.repeats, method.order, method.sequential) == (2, Order.RANDOMISED, True)
+    assert (method.repeats, method.order, method.sequential) == (2, RunOrder.RANDOMISED, True)
     written = load(SMALL, "method.kind=adaptive", "method.repeats=3", "method.order=as-written")
-    assert (written.method.repeats, written.method.order) == (3, Order.AS_WRITTEN)
-    assert (load(SMALL).method.repeats, load(SMALL).method.order) == (1, Order.AS_WRITTEN)
+    assert (written.method.repeats, written.method.order) == (3, RunOrder.AS_WRITTEN)
+    assert (load(SMALL).method.repeats, load(SMALL).method.order) == (1, RunOrder.AS_WRITTEN)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.host import DeviceFacts, Objection, ToolFacts
+from iolab.core.host import DeviceFacts, DeviceObjection, ToolFacts
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import Purge, Restore
@@ -114,7 +114,10 @@ def test_a_sound_device_may_be_destroyed_and_the_plan_says_so() -> None:
 
 
 def test_every_reason_is_told_at_once() -> None:
-    objections = (Objection("mounted", "it is mounted"), Objection("swap", "it is swap"))
+    objections = (
+        DeviceObjection("mounted", "it is mounted"),
+        DeviceObjection("swap", "it is swap"),
+    )
     small = replace(DEVICE, objections=objections, size_bytes=1 << 20, logical_block_bytes=8192)
     says = refused(study_of(), small)
     for part in ("it is mounted", "it is swap", "the jobs use 2 MiB", "blocks of 8192"):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.host import DeviceFacts, HostFacts, Objection, TargetProbe
+from iolab.core.host import DeviceFacts, DeviceObjection, HostFacts, TargetProbe
 from iolab.core.study import Study
 from iolab.errors import HostError
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
@@ -103,7 +103,7 @@ def test_a_device_is_asked_for_the_same_rights() -> None:
         objections=(),
     )
     assert faults(study, device=device) == []
-    mounted = replace(device, objections=(Objection("mounted", "sdx is mounted on /m"),))
+    mounted = replace(device, objections=(DeviceObjection("mounted", "sdx is mounted on /m"),))
     told = faults(study, probe=replace(PROBE, mount_error="EPERM"), device=mounted)
     assert ["is refused: sdx is mounted" in told[0], "cannot have a file" in told[1]] == [True] * 2
 

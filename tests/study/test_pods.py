@@ -10,7 +10,7 @@ import pytest
 from iolab.core.host import HostKind, HostSpec
 from iolab.errors import HostError, UsageError
 from iolab.study.inventory import (
-    Selection,
+    PodSelection,
     listing_words,
     parse_inventory,
     parse_selection,
@@ -18,15 +18,15 @@ from iolab.study.inventory import (
 )
 from tests.study.pods import listing, pod
 
-SELECTION = Selection("bench", "app=load")
+SELECTION = PodSelection("bench", "app=load")
 
 
-def specs(*pods: dict[str, Any], selection: Selection = SELECTION) -> tuple[HostSpec, ...]:
+def specs(*pods: dict[str, Any], selection: PodSelection = SELECTION) -> tuple[HostSpec, ...]:
     inventory = pods_inventory(selection, "lab", json.dumps(listing(*pods)))
     return parse_inventory(inventory.text, inventory.file_name)
 
 
-def faults(*pods: dict[str, Any], selection: Selection = SELECTION) -> list[str]:
+def faults(*pods: dict[str, Any], selection: PodSelection = SELECTION) -> list[str]:
     with pytest.raises(HostError) as raised:
         specs(*pods, selection=selection)
     return [fault.happened for fault in raised.value.faults] or [raised.value.happened]
@@ -35,14 +35,14 @@ def faults(*pods: dict[str, Any], selection: Selection = SELECTION) -> list[str]
 @pytest.mark.parametrize(
     ("text", "selection"),
     [
-        ("bench/app=load", Selection("bench", "app=load")),
-        ("bench/app=load@fio", Selection("bench", "app=load", "fio")),
+        ("bench/app=load", PodSelection("bench", "app=load")),
+        ("bench/app=load@fio", PodSelection("bench", "app=load", "fio")),
         ("b/app.kubernetes.io/name=x,tier in (a, b)", None),
-        ("b/!gone,tier!=c@x-1", Selection("b", "!gone,tier!=c", "x-1")),
+        ("b/!gone,tier!=c@x-1", PodSelection("b", "!gone,tier!=c", "x-1")),
     ],
 )
-def test_a_selection_is_read(text: str, selection: Selection | None) -> None:
-    expected = selection or Selection("b", "app.kubernetes.io/name=x,tier in (a, b)")
+def test_a_selection_is_read(text: str, selection: PodSelection | None) -> None:
+    expected = selection or PodSelection("b", "app.kubernetes.io/name=x,tier in (a, b)")
     assert parse_selection(text) == expected
     assert str(expected) == f"k8s:{text}"
 
@@ -62,7 +62,7 @@ def test_what_is_no_selection_is_refused(text: str) -> None:
 
 
 def test_a_selector_is_never_an_option_of_its_own() -> None:
-    words = listing_words(Selection("bench", "-A"))
+    words = listing_words(PodSelection("bench", "-A"))
     assert "-A" not in words
     assert "--selector=-A" in words
 
@@ -108,7 +108,7 @@ def test_a_name_too_long_for_a_folder_is_refused() -> None:
 
 def test_the_container_is_the_chosen_the_default_or_the_only_one() -> None:
     default = {"kubectl.kubernetes.io/default-container": "load"}
-    chosen = Selection("bench", "app=load", "side")
+    chosen = PodSelection("bench", "app=load", "side")
     assert "--container=main" in specs(pod("a"))[0].command
     assert "--container=load" in specs(pod("a", "side", "load", annotations=default))[0].command
     two = pod("a", "side", "load", annotations=default)

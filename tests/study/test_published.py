@@ -20,7 +20,7 @@ from iolab.loads.metadata.study import MetadataTable
 from iolab.loads.metadata.workload import MDTEST_OPTIONS
 from iolab.study import file
 from iolab.study.file import MethodTable
-from iolab.study.target_tables import PreconditionTable, Table, TargetTable
+from iolab.study.target_tables import PreconditionTable, StudyTable, TargetTable
 from iolab.study.template import study_template
 from iolab.study.values import option_text
 from tests.plans import study_schema
@@ -28,7 +28,7 @@ from tests.study.studies import SMALL, workload
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "reference" / "study.md").read_text(encoding="utf-8")
-HEADINGS: dict[str, type[Table]] = {
+HEADINGS: dict[str, type[StudyTable]] = {
     "## Top level": file.HeadingTable,
     "## `[target]`": TargetTable,
     "## `[precondition]`": PreconditionTable,

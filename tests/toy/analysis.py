@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.analysis.check import Said, check, invalid, valid
+from iolab.analysis.check import CheckAnswer, check, invalid, valid
 from iolab.analysis.kinds import CHECKS, LoadAnalysis
 from iolab.analysis.view import RunView
 from iolab.core.samples import Direction
@@ -15,7 +15,7 @@ DURABLE_LEAST_NS: Final = 5000.0
 
 
 @check("append-not-durable", "Appends that no device can have kept")
-def not_durable(view: RunView) -> Said:
+def not_durable(view: RunView) -> CheckAnswer:
     """Whether an append took as long as a device needs for it."""
     hosts = list(range(len(view.hosts)))
     median_ns = view.load.histogram(hosts, [Direction.WRITE]).percentile_ns(50.0) or 0.0

@@ -23,12 +23,12 @@ from iolab.analysis.points import (
     told,
     value_of,
 )
-from iolab.core.configuration import Limit, Objective
+from iolab.core.configuration import LatencyLimit, Objective
 from iolab.core.metric import Result
 from iolab.core.run import Plan, PlannedRun, Point, RunStatus
-from iolab.core.study import Order, Study
+from iolab.core.study import RunOrder, Study
 from iolab.stats.curve import AdaptiveAxis
-from iolab.stats.repeats import Published, log_means, publish
+from iolab.stats.repeats import PublishedValue, log_means, publish
 from iolab.stats.search import LoadLimit, LoadRun, MaxLoadSearch, PeakSearch
 from iolab.stats.seeds import Place
 from iolab.study.cost import overhead_s
@@ -131,7 +131,7 @@ def log_means_of(values: Sequence[float]) -> Sequence[float]:
     return log_means(values) if values else ()
 
 
-def _narrower(made: Published, other: float | None) -> float:
+def _narrower(made: PublishedValue, other: float | None) -> float:
     """Of a point that was measured with and without some hosts the better known is enough."""
     return made.half_width if other is None else min(made.half_width, other)
 
@@ -151,14 +151,14 @@ CONFIRMED: Final = 2
 IOPS: Final = "iops"
 
 
-class Part(Protocol):
+class DecisionGroup(Protocol):
     """Points that are decided on together."""
 
     def wants(self, log: Log) -> Sequence[Point]:
         """The points to measure (once) in the next block; none when this part is done."""
 
 
-def parts_of(study: Study, plan: Plan) -> tuple[Part, ...]:
+def parts_of(study: Study, plan: Plan) -> tuple[DecisionGroup, ...]:
     """Every part of a study."""
     searches = searches_of(study, plan.points)
     owned = {search.workload.id for search in searches}
@@ -167,7 +167,7 @@ def parts_of(study: Study, plan: Plan) -> tuple[Part, ...]:
     return (*grid, *(_part(study, search) for search in searches))
 
 
-def _part(study: Study, search: Search) -> Part:
+def _part(study: Study, search: Search) -> DecisionGroup:
     match search.workload.aim.objective:
         case Objective.PEAK:
             return PeakPart(study, search)
@@ -331,7 +331,9 @@ class LoadPart:
 class Trail:
     """A max-load search and how far it has come."""
 
-    def __init__(self, saturation: float, limit: Limit, runs: Sequence[LoadRun | None]) -> None:
+    def __init__(
+        self, saturation: float, limit: LatencyLimit, runs: Sequence[LoadRun | None]
+    ) -> None:
         """Feed it the runs in their order; None is one that told no latency."""
         self.saturation = saturation
         self._limit_ns = limit.latency_ns
@@ -390,7 +392,7 @@ def _is_rate_of(run: Result, base: Point) -> bool:
     return same and len(run.axis) > len(base.axis) and run.axis[-1][0] == RATE
 
 
-def _load_run(run: Result, limit: Limit) -> LoadRun | None:
+def _load_run(run: Result, limit: LatencyLimit) -> LoadRun | None:
     load, latency = value_of(run, IOPS), value_of(run, limit.metric)
     return LoadRun(load, latency) if load and latency else None
 
@@ -475,7 +477,7 @@ class DecidingAgenda:
             if not self._log.failed(point.digest)
         ]
         self._rounds += 1
-        if self._study.method.order is Order.RANDOMISED:
+        if self._study.method.order is RunOrder.RANDOMISED:
             seed = f"{self._study.method.seed} {self._rounds}"
             random.Random(seed).shuffle(wanted)  # noqa: S311 - an order, not a secret
         self._queue.extend(wanted)

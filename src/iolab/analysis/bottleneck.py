@@ -38,7 +38,7 @@ class Resource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ResourceUse:
     """How much of a resource was used over the measured window.
 
     `name` is the device, core or port, empty for what a host has one of; a port's ends in its way.
@@ -105,7 +105,7 @@ def port_uses(
     facts: HostFacts | None,
     window: Window,
     flow: float | None,
-) -> Iterator[Use]:
+) -> Iterator[ResourceUse]:
     """Each port and way of a host; `flow` is the load's own bytes a second there, if known."""
     speeds = _speeds(facts)
     for metric, way in WAYS.items():
@@ -114,9 +114,9 @@ def port_uses(
                 continue
             speed = speeds.get(port)
             if speed is not None:
-                yield Use(Resource.PORT, host, role, f"{port} {way}", rate / speed, rate)
+                yield ResourceUse(Resource.PORT, host, role, f"{port} {way}", rate / speed, rate)
             elif rate >= QUIET_BYTES_PER_S:
-                yield Use(Resource.PORT, host, role, f"{port} {way}", None, rate)
+                yield ResourceUse(Resource.PORT, host, role, f"{port} {way}", None, rate)
 
 
 def _speeds(facts: HostFacts | None) -> dict[str, float]:
@@ -143,14 +143,14 @@ def device_use(
     facts: HostFacts | None,
     window: Window,
     role: Role = Role.CLIENT,
-) -> Iterator[Use]:
+) -> Iterator[ResourceUse]:
     """The device of a stack (nearest the file system first) that its I/Os wait for, if watched."""
     busy = means(view, host, "disk", "busy_share", window)
     queue = means(view, host, "disk", "queue_depth", window)
     reads = means(view, host, "disk", "read_iops", window)
     writes = means(view, host, "disk", "write_iops", window)
     uses = [
-        Use(
+        ResourceUse(
             resource=Resource.DEVICE,
             host=host,
             role=role,
@@ -166,7 +166,7 @@ def device_use(
         yield _waited_for(uses, _leaf_count(stack, facts))
 
 
-def _waited_for(uses: Sequence[Use], leaves: int) -> Use:
+def _waited_for(uses: Sequence[ResourceUse], leaves: int) -> ResourceUse:
     """The lowest that is always busy and holds its part of the queue, else the busiest."""
     longest = max(one.queue or 0.0 for one in uses)
     full = [
@@ -192,7 +192,7 @@ USL_POINTS_LEAST: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LoadStep:
     """The step of one axis of load at the best point: to it from below, or from it to the next.
 
     `gain` is the ratio of the rates. `pays` where it is at least the square root of the ratio of
@@ -210,7 +210,9 @@ class Step:
     runs: tuple[tuple[str, int], ...]
 
 
-def step_at(curve: Sequence[PointSummary], best: PointSummary, axis: str, key: str) -> Step | None:
+def step_at(
+    curve: Sequence[PointSummary], best: PointSummary, axis: str, key: str
+) -> LoadStep | None:
     """The step that tells whether `best` has met a limit; None where the curve has one point.
 
     `curve` ascends in the load and holds `best`; `key` is the metric that is best there.
@@ -230,7 +232,7 @@ def step_at(curve: Sequence[PointSummary], best: PointSummary, axis: str, key: s
     if before.low and before.high and after.low and after.high:
         worse = after.low / before.high if pays else after.high / before.low
         sure = (math.log(worse) >= enough) is pays
-    return Step(
+    return LoadStep(
         axis=axis,
         load=_load(low, axis),
         further=_load(high, axis),
@@ -323,7 +325,7 @@ class Flight:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class RunResources:
     """What one run tells of its resources.
 
     `uses` are the busiest of each resource, of clients and of watched hosts apart; `flight` is None
@@ -332,23 +334,23 @@ class Watched:
     anywhere. `stolen` is the largest share of a host's processors that a hypervisor gave to others.
     """
 
-    uses: tuple[Use, ...]
+    uses: tuple[ResourceUse, ...]
     flight: Flight | None
     memory_backed: bool
     storage_seen: bool
     stolen: float
 
-    def most(self, resource: Resource) -> Use | None:
+    def most(self, resource: Resource) -> ResourceUse | None:
         """The busiest of a resource; None where none was watched."""
         mine = [one for one in self.uses if one.resource is resource and one.share is not None]
         return max(mine, key=lambda one: one.share or 0.0, default=None)
 
 
-def watch(view: RunView) -> Watched:
+def watch(view: RunView) -> RunResources:
     """The busiest resources of one run over its measured window; pure."""
     uses = [*_client_uses(view), *_node_uses(view)]
     targets = [target for host in view.hosts if (target := view.target(host)) is not None]
-    return Watched(
+    return RunResources(
         uses=tuple(_busiest(uses)),
         flight=_flight(view) if view.record.run.point.job.io is not None else None,
         memory_backed=any(one.memory_backed or one.in_memory for one in targets),
@@ -357,9 +359,9 @@ def watch(view: RunView) -> Watched:
     )
 
 
-def _busiest(uses: Iterable[Use]) -> Iterator[Use]:
+def _busiest(uses: Iterable[ResourceUse]) -> Iterator[ResourceUse]:
     """Of each resource and role the busiest; a port of unknown speed by what it moved."""
-    found: dict[tuple[Resource, Role], Use] = {}
+    found: dict[tuple[Resource, Role], ResourceUse] = {}
     for one in uses:
         place = (one.resource, one.role)
         if place not in found or one.rank > found[place].rank:
@@ -367,7 +369,7 @@ def _busiest(uses: Iterable[Use]) -> Iterator[Use]:
     return iter(found.values())
 
 
-def _client_uses(view: RunView) -> Iterator[Use]:
+def _client_uses(view: RunView) -> Iterator[ResourceUse]:
     for index, host in enumerate(view.hosts):
         window = view.measured(index)
         if window is None:
@@ -375,7 +377,7 @@ def _client_uses(view: RunView) -> Iterator[Use]:
         jobs = _job_share(view, host)
         yield from _processor_uses(view, host.host, Role.CLIENT, window, _own(view, host, jobs))
         if jobs is not None:
-            yield Use(Resource.JOB, host.host, Role.CLIENT, "", jobs)
+            yield ResourceUse(Resource.JOB, host.host, Role.CLIENT, "", jobs)
         target = view.target(host)
         if target is not None and target.devices:
             facts = view.facts_of(host)
@@ -386,7 +388,7 @@ def _client_uses(view: RunView) -> Iterator[Use]:
         yield from port_uses(view, host.host, Role.CLIENT, view.facts_of(host), window, flow)
 
 
-def _node_uses(view: RunView) -> Iterator[Use]:
+def _node_uses(view: RunView) -> Iterator[ResourceUse]:
     """Storage nodes and hypervisors."""
     window = next((view.measured(index) for index in range(len(view.hosts))), None)
     if window is None:
@@ -401,14 +403,14 @@ def _node_uses(view: RunView) -> Iterator[Use]:
 
 def _processor_uses(
     view: RunView, host: str, role: Role, window: Window, own: float | None = None
-) -> Iterator[Use]:
+) -> Iterator[ResourceUse]:
     found = means(view, host, "cpu", "busy_share", window)
     if ALL_CORES in found:
-        yield Use(Resource.PROCESSORS, host, role, "", found[ALL_CORES], own=own)
+        yield ResourceUse(Resource.PROCESSORS, host, role, "", found[ALL_CORES], own=own)
     cores = {name: share for name, share in found.items() if "@" in name}
     if cores:
         name = max(cores, key=lambda core: cores[core])
-        yield Use(Resource.CORE, host, role, name.partition("@")[0], cores[name])
+        yield ResourceUse(Resource.CORE, host, role, name.partition("@")[0], cores[name])
 
 
 def _job_share(view: RunView, host: HostRun) -> float | None:
@@ -552,7 +554,7 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class BottleneckDecision:
     """What limits one point: `use` is the resource at its limit, `step` what the load's step says.
 
     `sure` where no interval speaks against it. `also` are further resources at their limits.
@@ -560,64 +562,73 @@ class Decision:
 
     cause: Cause
     sure: bool
-    use: Use | None = None
-    step: Step | None = None
-    also: tuple[Use, ...] = ()
+    use: ResourceUse | None = None
+    step: LoadStep | None = None
+    also: tuple[ResourceUse, ...] = ()
 
 
-def decide(seen: Watched, step: Step | None) -> Decision:
+def decide(seen: RunResources, step: LoadStep | None) -> BottleneckDecision:
     """What the evidence supports; `step` is None where no other load was measured."""
     flight = seen.flight
     if flight is not None and flight.loop is not Loop.CLOSED:
         paced = _paced(flight)
         if paced is not None:
-            return Decision(paced, sure=True)
+            return BottleneckDecision(paced, sure=True)
     full, aside = _full(seen, step)
     device = _busy_device(seen)
     if full:
         # A core that is full with all others is nothing more; beside a port they are.
         also = (*full[1:], *aside)[:1] if full[0].resource is Resource.PORT else ()
         sure = not _is_of_others(full[0])
-        return Decision(_CAUSES[full[0].resource], sure=sure, use=full[0], also=also)
+        return BottleneckDecision(_CAUSES[full[0].resource], sure=sure, use=full[0], also=also)
     alone = step is None and flight is not None and flight.one_each
     if device is not None and not alone and not _pays(step) and _may_explain(seen):
         return _of_device(device, step, aside)
     return _of_load(seen, step, device, aside)
 
 
-def _of_device(device: Use | None, step: Step | None, also: tuple[Use, ...]) -> Decision:
+def _of_device(
+    device: ResourceUse | None, step: LoadStep | None, also: tuple[ResourceUse, ...]
+) -> BottleneckDecision:
     if step is None:
-        return Decision(Cause.DEVICE_OPEN, sure=False, use=device, also=also)
-    return Decision(Cause.DEVICE, sure=step.sure, use=device, step=step, also=also)
+        return BottleneckDecision(Cause.DEVICE_OPEN, sure=False, use=device, also=also)
+    return BottleneckDecision(Cause.DEVICE, sure=step.sure, use=device, step=step, also=also)
 
 
 def _of_load(
-    seen: Watched, step: Step | None, device: Use | None, aside: tuple[Use, ...]
-) -> Decision:
+    seen: RunResources,
+    step: LoadStep | None,
+    device: ResourceUse | None,
+    aside: tuple[ResourceUse, ...],
+) -> BottleneckDecision:
     """Where no resource is at its limit: the load that was asked for, or what cannot be seen."""
     flight, nearest = seen.flight, seen.most(Resource.DEVICE)
     if flight is not None and flight.loop is Loop.CLOSED:
         if flight.kept < QUEUE_KEPT and aside:
-            return Decision(Cause.PROCESSORS, sure=True, use=aside[0])
+            return BottleneckDecision(Cause.PROCESSORS, sure=True, use=aside[0])
         if flight.kept < QUEUE_KEPT:
-            return Decision(Cause.ENGINE, sure=True, step=step)
+            return BottleneckDecision(Cause.ENGINE, sure=True, step=step)
         if flight.one_each and (step is None or step.pays):
-            return Decision(Cause.ONE_AT_A_TIME, sure=True, use=device, step=step, also=aside)
+            return BottleneckDecision(
+                Cause.ONE_AT_A_TIME, sure=True, use=device, step=step, also=aside
+            )
     if step is None and aside:
         return _of_device(nearest, None, aside)
     if step is None:
-        return Decision(Cause.NONE, sure=False, use=device)
+        return BottleneckDecision(Cause.NONE, sure=False, use=device)
     if step.pays:
-        return Decision(Cause.LOAD, sure=step.sure, use=device, step=step, also=aside)
+        return BottleneckDecision(Cause.LOAD, sure=step.sure, use=device, step=step, also=aside)
     if nearest is not None and _explains(seen):
         # I/Os are at a device that was not busy all the time, as one that is slowed down in turns.
-        return Decision(Cause.DEVICE, sure=False, use=nearest, step=step, also=aside)
+        return BottleneckDecision(Cause.DEVICE, sure=False, use=nearest, step=step, also=aside)
     if not step.sure:
-        return Decision(Cause.NONE, sure=False, step=step)
-    return Decision(Cause.SOFTWARE if seen.storage_seen else Cause.BEYOND, sure=True, step=step)
+        return BottleneckDecision(Cause.NONE, sure=False, step=step)
+    return BottleneckDecision(
+        Cause.SOFTWARE if seen.storage_seen else Cause.BEYOND, sure=True, step=step
+    )
 
 
-def _is_of_others(use: Use) -> bool:
+def _is_of_others(use: ResourceUse) -> bool:
     """Whether processors are full of what is hardly the load's: it may wait for these, or not."""
     known = use.resource is Resource.PROCESSORS and use.own is not None and use.share is not None
     return known and (use.own or 0.0) < OWN_PART * (use.share or 0.0)
@@ -630,7 +641,9 @@ def _paced(flight: Flight) -> Cause | None:
     return Cause.RATE if flight.rate >= HELD_RATE * flight.target_rate else None
 
 
-def _full(seen: Watched, step: Step | None) -> tuple[tuple[Use, ...], tuple[Use, ...]]:
+def _full(
+    seen: RunResources, step: LoadStep | None
+) -> tuple[tuple[ResourceUse, ...], tuple[ResourceUse, ...]]:
     """Resources whose limit is a hard one, the strongest evidence first; and full processors aside.
 
     Others may use the processors, too: while nearly all of the latency is spent at devices, the
@@ -663,23 +676,23 @@ _CAUSES: Final = {
 }
 
 
-def _busy_device(seen: Watched) -> Use | None:
+def _busy_device(seen: RunResources) -> ResourceUse | None:
     """The busiest device where it is always busy; memory is none, its work is the processors'."""
     use = None if seen.memory_backed else seen.most(Resource.DEVICE)
     return use if use is not None and (use.share or 0.0) >= ALWAYS_BUSY else None
 
 
-def _explains(seen: Watched, share: float = MOST_OF_LATENCY) -> bool:
+def _explains(seen: RunResources, share: float = MOST_OF_LATENCY) -> bool:
     """Whether devices take that share of the latency by themselves, and not by the processors."""
     known = None if seen.flight is None else seen.flight.at_device
     return known is not None and known >= share and not seen.memory_backed
 
 
-def _may_explain(seen: Watched) -> bool:
+def _may_explain(seen: RunResources) -> bool:
     """Whether nothing says that the I/Os wait elsewhere than at the devices."""
     known = None if seen.flight is None else seen.flight.at_device
     return known is None or known >= MOST_OF_LATENCY
 
 
-def _pays(step: Step | None) -> bool:
+def _pays(step: LoadStep | None) -> bool:
     return step is not None and step.pays

@@ -38,7 +38,7 @@ class HostQuestion(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CheckAnswer:
     """A check's answer: how far the result may go, one sentence, the numbers behind it."""
 
     level: Level | None
@@ -52,7 +52,7 @@ class Check(Generic[Asked]):
 
     code: str
     title: str
-    judge: Callable[[Asked], Said]
+    judge: Callable[[Asked], CheckAnswer]
     needs_load: bool
 
     def __call__(self, view: Asked) -> CheckResult:
@@ -60,58 +60,60 @@ class Check(Generic[Asked]):
         said = self.judge(view)
         return CheckResult(self.code, said.level, said.says, said.evidence)
 
-    def answered_by(self, judge: Callable[[View], Said]) -> Check[View]:
+    def answered_by(self, judge: Callable[[View], CheckAnswer]) -> Check[View]:
         """The same question to a kind of load that answers it in a way of its own."""
         return Check(self.code, self.title, judge, self.needs_load)
 
 
 def check(
     code: str, title: str, *, needs_load: bool = True
-) -> Callable[[Callable[[View], Said]], Check[View]]:
+) -> Callable[[Callable[[View], CheckAnswer]], Check[View]]:
     """Make a function a check; its documentation is docs/reference/checks/<code>.md."""
 
-    def made(judge: Callable[[View], Said]) -> Check[View]:
+    def made(judge: Callable[[View], CheckAnswer]) -> Check[View]:
         return Check(code, title, judge, needs_load)
 
     return made
 
 
-def valid(says: str, **evidence: Value) -> Said:
+def valid(says: str, **evidence: Value) -> CheckAnswer:
     """All is well."""
-    return Said(Level.VALID, says, evidence)
+    return CheckAnswer(Level.VALID, says, evidence)
 
 
-def indicative(says: str, **evidence: Value) -> Said:
+def indicative(says: str, **evidence: Value) -> CheckAnswer:
     """The number gives an idea, and is not to be quoted without this sentence."""
-    return Said(Level.INDICATIVE, says, evidence)
+    return CheckAnswer(Level.INDICATIVE, says, evidence)
 
 
-def invalid(says: str, **evidence: Value) -> Said:
+def invalid(says: str, **evidence: Value) -> CheckAnswer:
     """The number is not what it claims to be."""
-    return Said(Level.INVALID, says, evidence)
+    return CheckAnswer(Level.INVALID, says, evidence)
 
 
-def not_applicable(says: str, **evidence: Value) -> Said:
+def not_applicable(says: str, **evidence: Value) -> CheckAnswer:
     """The check does not apply here, or nothing on these hosts can tell it: no word for or against.
 
     What could have been looked at and was not is `unchecked` instead.
     """
-    return Said(None, says, evidence)
+    return CheckAnswer(None, says, evidence)
 
 
-def unchecked(why: str, **evidence: Value) -> Said:
+def unchecked(why: str, **evidence: Value) -> CheckAnswer:
     """What could not be seen: the result goes no further than indicative."""
     return indicative(f"Could not be checked: {why}.", **evidence)
 
 
-def worst(answers: Iterable[Said], most: str | None = None, least: str | None = None) -> Said:
+def worst(
+    answers: Iterable[CheckAnswer], most: str | None = None, least: str | None = None
+) -> CheckAnswer:
     """The worst of several answers; ValueError when there is none.
 
     Of equally bad ones, that with the `most` or the `least` of a number in the evidence (answers
     without it come last), else the first.
     """
 
-    def badness(said: Said) -> tuple[int, float]:
+    def badness(said: CheckAnswer) -> tuple[int, float]:
         rank = -1 if said.level is None else said.level.rank
         value = said.evidence.get(most or least or "")
         if not isinstance(value, int | float):

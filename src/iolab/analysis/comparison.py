@@ -16,10 +16,10 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.differences import (
+    ComparisonSide,
     Difference,
     Pair,
     Place,
-    Side,
     Skipped,
     compare_pair,
     default_metrics,
@@ -31,10 +31,16 @@ from iolab.analysis.points import Axis, PointKey, Priors, priors_of
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better, spec_of
 from iolab.core.workload import Workload
-from iolab.stats.comparison import Comparison, Overall, Verdict, geometric_mean, judged_together
+from iolab.stats.comparison import (
+    Comparison,
+    ComparisonVerdict,
+    Overall,
+    geometric_mean,
+    judged_together,
+)
 from iolab.stats.repeats import Prior
 
-__all__ = ["Compared", "Row", "Skipped", "Summary", "compare_sides"]
+__all__ = ["ComparedMetric", "ComparisonResult", "Skipped", "Summary", "compare_sides"]
 
 SAME_SESSION: Final = "both sides are the same session"
 
@@ -43,7 +49,7 @@ _SEED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedMetric:
     """One metric of one point: both values, the ratio and what it says.
 
     `level` is the worse verdict of the two points, `bin_error` how far the ratio may be off for the
@@ -76,29 +82,29 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparisonResult:
     """Everything that a comparison says."""
 
-    baseline: Side
-    candidate: Side
+    baseline: ComparisonSide
+    candidate: ComparisonSide
     differences: tuple[Difference, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedMetric, ...]
     skipped: tuple[Skipped, ...]
     summaries: tuple[Summary, ...]
     same_session: bool
 
     @property
-    def verdicts(self) -> Mapping[Verdict, int]:
+    def verdicts(self) -> Mapping[ComparisonVerdict, int]:
         """How many rows have each verdict."""
         return Counter(row.comparison.verdict for row in self.rows)
 
 
 def compare_sides(
-    baseline: Side,
-    candidate: Side,
+    baseline: ComparisonSide,
+    candidate: ComparisonSide,
     workloads: Sequence[str] = (),
     metrics: Sequence[str] = (),
-) -> Compared:
+) -> ComparisonResult:
     """Compare every point that both sides have, of the workloads and metrics named or of all.
 
     Without metrics named those of `default_metrics`. It compares whatever `differences` say: who
@@ -107,7 +113,7 @@ def compare_sides(
     matched, skipped = _matched(baseline, candidate, workloads)
     same = baseline.is_same_as(candidate)
     priors = _priors(matched, baseline)
-    rows: list[Row] = []
+    rows: list[ComparedMetric] = []
     for place, (one, other) in matched.items():
         workload = _workload(baseline, place)
         for metric in metrics or default_metrics(workload, (one, other)):
@@ -119,7 +125,7 @@ def compare_sides(
                 rows.append(_row(place, metric, (one, other), prior, (baseline, candidate)))
     judged = judged_together([row.comparison for row in rows])
     held = tuple(replace(row, comparison=one) for row, one in zip(rows, judged, strict=True))
-    return Compared(
+    return ComparisonResult(
         baseline=baseline,
         candidate=candidate,
         differences=differences(baseline, candidate),
@@ -131,7 +137,7 @@ def compare_sides(
 
 
 def _matched(
-    baseline: Side, candidate: Side, workloads: Sequence[str]
+    baseline: ComparisonSide, candidate: ComparisonSide, workloads: Sequence[str]
 ) -> tuple[dict[Place, Pair], list[Skipped]]:
     """The points that both have runs of, in the baseline's order, and the others with a reason."""
     found: dict[Place, Pair] = {}
@@ -151,11 +157,11 @@ def _matched(
     return found, skipped
 
 
-def _workload(side: Side, place: Place) -> Workload:
+def _workload(side: ComparisonSide, place: Place) -> Workload:
     return next(one for one in side.study.workloads if one.id == place[0])
 
 
-def _priors(matched: Mapping[Place, Pair], baseline: Side) -> Priors:
+def _priors(matched: Mapping[Place, Pair], baseline: ComparisonSide) -> Priors:
     """What the points of both sides together say of the spread over runs.
 
     Within a cell the variance of runs is one side's own, so that a difference is not taken for it.
@@ -171,14 +177,20 @@ def _named(place: Place, side: str) -> PointKey:
     return PointKey(side, *place)
 
 
-def _row(place: Place, metric: str, pair: Pair, prior: Prior, sides: tuple[Side, Side]) -> Row:
+def _row(
+    place: Place,
+    metric: str,
+    pair: Pair,
+    prior: Prior,
+    sides: tuple[ComparisonSide, ComparisonSide],
+) -> ComparedMetric:
     one, other = pair
     if sides[0].is_same_as(sides[1]):
         comparison = _itself(len(one.results))
     else:
         one_session = sides[0].session == sides[1].session
         comparison = compare_pair(pair, metric, prior, one_session=one_session)
-    return Row(
+    return ComparedMetric(
         workload=place[0],
         axis=place[1],
         metric=metric,
@@ -196,7 +208,7 @@ def _itself(runs: int) -> Comparison:
         ratio=1.0,
         low=1.0,
         high=1.0,
-        verdict=Verdict.SAME,
+        verdict=ComparisonVerdict.SAME,
         reason=SAME_SESSION,
         runs=(runs, runs),
         paired=True,
@@ -206,7 +218,7 @@ def _itself(runs: int) -> Comparison:
     )
 
 
-def _summaries(rows: Sequence[Row], *, same_session: bool) -> Iterator[Summary]:
+def _summaries(rows: Sequence[ComparedMetric], *, same_session: bool) -> Iterator[Summary]:
     """The geometric mean of each metric that has several rows; a workload is a curve."""
     by_metric: dict[str, dict[str, list[Comparison]]] = {}
     betters = {row.metric: row.better for row in rows}

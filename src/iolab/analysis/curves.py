@@ -17,12 +17,12 @@ from iolab.analysis.adaptive import Log, axis_of, peak_of, trail_of
 from iolab.analysis.bottleneck import law_of
 from iolab.analysis.differences import compare_pair, objection
 from iolab.analysis.points import Axis, PointSummary, positive_values, priors_of
-from iolab.core.configuration import Limit, Objective
+from iolab.core.configuration import LatencyLimit, Objective
 from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.stats import curve
-from iolab.stats.curve import CurvePoint, Place, Usl, crossing_load, knee, saturation
+from iolab.stats.curve import CurvePoint, LoadEstimate, Usl, crossing_load, knee, saturation
 from iolab.stats.search import LoadLimit, Peak
 from iolab.study.schedule import Search, curves_of, expand, searches_of
 
@@ -34,7 +34,7 @@ POINTS_MIN: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class LoadCurve:
     """Rate over load: every load of the axis, measured or predicted, and where it bends.
 
     `metric` is the rate's key. `bound_at` is the load at which the bounds by Little's law meet,
@@ -44,8 +44,8 @@ class Curve:
     search: Search
     metric: str
     points: tuple[CurvePoint, ...]
-    saturation: Place | None
-    knee: Place
+    saturation: LoadEstimate | None
+    knee: LoadEstimate
     bound_at: float | None
     law: curve.Usl | None
 
@@ -69,7 +69,7 @@ class LoadFound:
     """The highest load of the whole fleet (1/s) under a limit, and the maximum without one."""
 
     search: Search
-    limit: Limit
+    limit: LatencyLimit
     found: LoadLimit
     saturation: float
 
@@ -78,7 +78,7 @@ class LoadFound:
 class Findings:
     """All that results say of load."""
 
-    curves: tuple[Curve, ...]
+    curves: tuple[LoadCurve, ...]
     peaks: tuple[PeakFound, ...]
     loads: tuple[LoadFound, ...]
 
@@ -112,7 +112,7 @@ def _is_begun(search: Search, seen: set[str]) -> bool:
     return any(point.digest in seen for point in search.points.values())
 
 
-def _curve(study: Study, search: Search, log: Log) -> Curve | None:
+def _curve(study: Study, search: Search, log: Log) -> LoadCurve | None:
     axis = axis_of(study, search, log)
     if axis is None or len(axis.measured) < POINTS_MIN:
         return None
@@ -125,7 +125,7 @@ def _curve(study: Study, search: Search, log: Log) -> Curve | None:
         [point.rate for point in measured],
         [np.log(point.high / point.low) / 2 for point in measured],
     )
-    return Curve(
+    return LoadCurve(
         search=search,
         metric=search.workload.rate,
         points=points,
@@ -161,7 +161,7 @@ LAW_HALF_WIDTH: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScalingStep:
     """A point and its number of hosts; `efficiency` is a share of the fewest hosts' rate per host.
 
     Its interval is that of the ratio of both rates; the fewest hosts have 1 without an interval.
@@ -184,11 +184,11 @@ class Scaling:
     configuration: str
     fixed: Axis
     metric: str
-    steps: tuple[Step, ...]
+    steps: tuple[ScalingStep, ...]
     law: Usl | None
 
     @property
-    def first(self) -> Step:
+    def first(self) -> ScalingStep:
         """That of the fewest hosts."""
         return self.steps[0]
 
@@ -240,21 +240,23 @@ def _are_known(curve: Sequence[PointSummary], metric: str) -> bool:
     )
 
 
-def _steps(study: Study, curve: Sequence[PointSummary], metric: str) -> Iterator[Step]:
+def _steps(study: Study, curve: Sequence[PointSummary], metric: str) -> Iterator[ScalingStep]:
     first = curve[0]
     priors = priors_of({point.key: point.results for point in curve}, study)
-    yield Step(_hosts_of(first), first, Metric(1.0, "share", n=len(first.results)))
+    yield ScalingStep(_hosts_of(first), first, Metric(1.0, "share", n=len(first.results)))
     for point in curve[1:]:
         each = _hosts_of(first) / _hosts_of(point)
         pair = (first, point)
         if objection(pair, metric) or not (first.trusted and point.trusted):
             values = [one.metrics[metric].value or 0.0 for one in pair]
-            yield Step(_hosts_of(point), point, Metric(values[1] / values[0] * each, "share"))
+            yield ScalingStep(
+                _hosts_of(point), point, Metric(values[1] / values[0] * each, "share")
+            )
             continue
         ratio = compare_pair(pair, metric, priors.of(first.key, metric), one_session=True)
         low, high = (None if end is None else end * each for end in (ratio.low, ratio.high))
         share = Metric(ratio.ratio * each, "share", low, high, len(point.results))
-        yield Step(_hosts_of(point), point, share)
+        yield ScalingStep(_hosts_of(point), point, share)
 
 
 def _hosts_of(point: PointSummary) -> int:

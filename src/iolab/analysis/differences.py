@@ -24,7 +24,7 @@ from iolab.core.workload import AnyJob, Workload
 from iolab.errors import Fault, UsageError
 from iolab.stats.comparison import RATIO_ALLOWANCE, Comparison, compare, compare_paired
 from iolab.stats.repeats import Prior
-from iolab.store.documents import Manifest, Session
+from iolab.store.documents import Manifest, SessionDocument
 from iolab.study.wording import shown, suggestion
 from iolab.units import format_bytes
 
@@ -36,11 +36,11 @@ Place = tuple[str, Axis]
 """Where a point stands in every session of a study: its workload and its axis values."""
 
 
-class Measured(Stored, Protocol):
+class MeasuredSession(Stored, Protocol):
     """A session as far as a side of it is read; `iolab.store.reader.SessionReader` is one."""
 
     @property
-    def session(self) -> Session:
+    def session(self) -> SessionDocument:
         """What the session is."""
 
     @property
@@ -56,7 +56,7 @@ class Measured(Stored, Protocol):
 
 
 @dataclass(frozen=True)
-class Side:
+class ComparisonSide:
     """A configuration as a session measured it.
 
     `name` is how the user called it. `points` are those planned or measured, `engine_versions` and
@@ -81,12 +81,14 @@ class Side:
         found = summarise(self.results, self.study)
         return {(one.key.workload, one.key.axis): one for one in found}
 
-    def is_same_as(self, other: Side) -> bool:
+    def is_same_as(self, other: ComparisonSide) -> bool:
         """Whether both are the very same measurement, maybe a copy of it."""
         return (self.session, self.configuration.id) == (other.session, other.configuration.id)
 
 
-def read_side(name: str, reader: Measured, configuration: str | None = None) -> Side:
+def read_side(
+    name: str, reader: MeasuredSession, configuration: str | None = None
+) -> ComparisonSide:
     """One configuration of a session; UsageError where it is not clear which, or not there."""
     study, results = shown_of(reader)
     chosen = _chosen(name, study, configuration)
@@ -97,7 +99,7 @@ def read_side(name: str, reader: Measured, configuration: str | None = None) -> 
     manifests = [reader.manifest(one.digest, one.repeat) for one in (*mine[:1], *mine[-1:])]
     session = reader.session
     engines = (host.engine_version for manifest in manifests for host in manifest.hosts)
-    return Side(
+    return ComparisonSide(
         name=name,
         session=session.id,
         created_real_ns=session.created_real_ns,
@@ -128,7 +130,7 @@ def _nodes(study: Study, configuration: Configuration) -> set[str]:
     return {host.node for host in study.hosts if host.name in configuration.hosts}
 
 
-def _measured(reader: Measured, results: tuple[Result, ...]) -> dict[Place, Point]:
+def _measured(reader: MeasuredSession, results: tuple[Result, ...]) -> dict[Place, Point]:
     """The points that no plan foresaw: those of a search follow from what was measured."""
     planned = {point.digest for point in reader.plan.points}
     return {
@@ -293,7 +295,7 @@ class Difference:
         return f"{self.what}: {self.baseline} against {self.candidate}"
 
 
-def differences(baseline: Side, candidate: Side) -> tuple[Difference, ...]:
+def differences(baseline: ComparisonSide, candidate: ComparisonSide) -> tuple[Difference, ...]:
     """Everything in which the sides differ, what forbids a comparison first."""
     found = [
         *_study(baseline, candidate),
@@ -308,14 +310,14 @@ def differences(baseline: Side, candidate: Side) -> tuple[Difference, ...]:
     return tuple(sorted(found, key=lambda one: not one.forbids))
 
 
-def _study(baseline: Side, candidate: Side) -> Iterator[Difference]:
+def _study(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
     one, other = baseline.study, candidate.study
     yield from _unequal(Area.STUDY, "study", one.id, other.id)
     yield from _unequal(Area.STUDY, "scale", one.scale, other.scale)
     yield from _unequal(Area.STUDY, "overrides", " ".join(one.overrides), " ".join(other.overrides))
 
 
-def _workloads(baseline: Side, candidate: Side) -> Iterator[Difference]:
+def _workloads(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
     """The load of the points that both have: each field once a workload, where it first differs.
 
     What differs alike in all workloads is told once.
@@ -334,7 +336,9 @@ def _workloads(baseline: Side, candidate: Side) -> Iterator[Difference]:
     yield from _unequal(Area.WORKLOAD, "clients", *counts, forbids=True)
 
 
-def _of_points(baseline: Side, candidate: Side) -> Iterator[tuple[str, str, str, str, bool]]:
+def _of_points(
+    baseline: ComparisonSide, candidate: ComparisonSide
+) -> Iterator[tuple[str, str, str, str, bool]]:
     """A workload, the name of a setting, both values in words, and whether that forbids."""
     seen: set[tuple[str, str]] = set()
     for place, point in baseline.points.items():
@@ -363,7 +367,7 @@ def _free(one: AnyJob, other: AnyJob) -> tuple[str, ...]:
     return (*_PLACES, *_ENGINES) if both_io and one.engine != other.engine else _PLACES
 
 
-def _clients(side: Side) -> str:
+def _clients(side: ComparisonSide) -> str:
     """How many make the load; where points say how many guests of a node do, the nodes count."""
     hosts = side.configuration.hosts
     if not side.points or not all(point.per_node for point in side.points.values()):
@@ -381,7 +385,7 @@ def _fields(one: DataclassInstance, other: object) -> Iterator[tuple[str, object
             yield field.name, mine, theirs
 
 
-def _server(baseline: Side, candidate: Side) -> Iterator[Difference]:
+def _server(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
     """The server that the load works against, where both sides do."""
     if not all(_on_server(side) for side in (baseline, candidate)):
         return
@@ -412,7 +416,7 @@ def _guests(one: Study, other: Study) -> Iterator[Difference]:
         )
 
 
-def _on_server(side: Side) -> bool:
+def _on_server(side: ComparisonSide) -> bool:
     return any(point.job.uses_server for point in side.points.values())
 
 
@@ -461,7 +465,7 @@ def _settings(settings: Method | RuleSettings, prefix: str = "") -> dict[str, st
     return found
 
 
-def _target(baseline: Side, candidate: Side) -> Iterator[Difference]:
+def _target(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
     one, other = baseline.configuration, candidate.configuration
     yield from _unequal(Area.TARGET, "configuration", one.id, other.id)
     yield from _unequal(Area.TARGET, "path", one.path, other.path)
@@ -485,7 +489,7 @@ def _is_emulated(hypervisors: Iterable[str]) -> bool:
     return any(is_emulator(name) for name in hypervisors)
 
 
-def _software(baseline: Side, candidate: Side) -> Iterator[Difference]:
+def _software(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
     for name, mine in baseline.versions.items():
         yield from _unequal(Area.SOFTWARE, name, mine, candidate.versions.get(name, ""))
     for name in dict.fromkeys((*_tools(baseline.facts), *_tools(candidate.facts))):

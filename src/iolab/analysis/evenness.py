@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from iolab.analysis.sums import Load
+from iolab.analysis.sums import LoadSums
 from iolab.analysis.window import Cut, Window
 from iolab.core.metric import Spread
 from iolab.core.run import HostRun, RunRecord
@@ -21,7 +21,7 @@ from iolab.core.samples import Floats
 NS_PER_S = 1_000_000_000
 
 
-def spread_of(record: RunRecord, load: Load) -> Spread | None:
+def spread_of(record: RunRecord, load: LoadSums) -> Spread | None:
     """The spread of a run of several hosts that all did I/O, else None."""
     return spread_over(record.hosts, spans_of(record, load.cut), host_rates(load))
 
@@ -61,7 +61,7 @@ def spans_of(record: RunRecord, cut: Cut) -> tuple[Window | None, ...]:
     )
 
 
-def host_rates(load: Load) -> Floats:
+def host_rates(load: LoadSums) -> Floats:
     """Each host's I/Os per second in the measured window, 0 where it measured none."""
     ios = load.ios.sum(axis=1).astype(np.float64)
     rates = np.divide(ios, load.seconds, out=np.zeros_like(ios), where=load.seconds > 0)

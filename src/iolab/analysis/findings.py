@@ -9,7 +9,16 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
-from iolab.analysis.bottleneck import PAYS, Cause, Decision, Step, Watched, decide, law_of, step_at
+from iolab.analysis.bottleneck import (
+    PAYS,
+    BottleneckDecision,
+    Cause,
+    LoadStep,
+    RunResources,
+    decide,
+    law_of,
+    step_at,
+)
 from iolab.analysis.curves import HOSTS
 from iolab.analysis.points import REPLICATED, Axis, PointSummary
 from iolab.analysis.value import Maximum, Quotient, capacities, quotients, whole_ones
@@ -18,7 +27,7 @@ from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better, spec_of, timed_means
 from iolab.core.study import Study
 from iolab.core.workload import Workload
-from iolab.stats.comparison import Verdict
+from iolab.stats.comparison import ComparisonVerdict
 from iolab.stats.curve import Usl
 from iolab.study.schedule import SEARCHED
 
@@ -80,7 +89,7 @@ class Tallied:
     baseline: str
     candidate: str
     metric: str
-    verdicts: tuple[tuple[Verdict, int], ...]
+    verdicts: tuple[tuple[ComparisonVerdict, int], ...]
     skipped: int
     runs: tuple[RunKey, ...]
 
@@ -167,8 +176,8 @@ class Limited:
     configuration: str
     workload: str
     axis: Axis
-    decision: Decision
-    seen: Watched
+    decision: BottleneckDecision
+    seen: RunResources
     law: Usl | None
     level: Level
     runs: tuple[RunKey, ...]
@@ -185,7 +194,7 @@ class Need(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class NeedSide:
     """One side of a need, and how much of the best configuration's figure this one has.
 
     `name` is capacity, IOPS, bandwidth or operations; `share` is 1 for the best.
@@ -214,7 +223,7 @@ class Suits:
     of: int
     sure: bool
     single: bool
-    sides: tuple[Side, ...]
+    sides: tuple[NeedSide, ...]
     workloads: tuple[str, ...]
     terabytes: float | None
     metric: str
@@ -436,7 +445,7 @@ def limited(
     study: Study,
     points: Sequence[PointSummary],
     found: Sequence[Best],
-    watched: Mapping[RunKey, Watched],
+    watched: Mapping[RunKey, RunResources],
 ) -> Iterator[Limited]:
     """What limits each best, of those with a run that was watched."""
     axes = {
@@ -468,7 +477,7 @@ def limited(
 
 
 def _law(
-    points: Sequence[PointSummary], best: PointSummary, decision: Decision, key: str
+    points: Sequence[PointSummary], best: PointSummary, decision: BottleneckDecision, key: str
 ) -> Usl | None:
     """The law of contention of the curve, where nothing that is busy explains it."""
     step = decision.step
@@ -484,7 +493,7 @@ def _is_of(point: PointSummary, best: Best) -> bool:
 
 def _telling(
     points: Sequence[PointSummary], best: PointSummary, names: Sequence[str], key: str
-) -> Step | None:
+) -> LoadStep | None:
     """Of all axes of load the step that still pays; else the first: one way to more is enough."""
     steps = [
         step

@@ -29,7 +29,7 @@ from iolab.analysis.points import Axis, PointSummary, priors_of
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better, spec_of
 from iolab.core.study import Study
-from iolab.stats.comparison import Comparison, Verdict, judged_together
+from iolab.stats.comparison import Comparison, ComparisonVerdict, judged_together
 from iolab.stats.repeats import CONFIDENT
 from iolab.stats.special import student_quantile
 
@@ -141,7 +141,7 @@ class Gains:
         found = [
             LargestGain(cell, len(cells), *(_together(cell, len(cells)) or (None, None)))
             for cell in cells
-            if cell.comparison.verdict is Verdict.BETTER
+            if cell.comparison.verdict is ComparisonVerdict.BETTER
         ]
         held = (one for one in found if one.low is None or one.low > 0)
         return max(held, key=lambda one: one.gain.share, default=None)

@@ -13,7 +13,14 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.differences import Area, Difference, Place, Side, differences, rates_of
+from iolab.analysis.differences import (
+    Area,
+    ComparisonSide,
+    Difference,
+    Place,
+    differences,
+    rates_of,
+)
 from iolab.core.metric import Level, Metric
 from iolab.core.workload import Workload
 from iolab.stats.changes import ALPHA, History, find_changes
@@ -26,7 +33,7 @@ _SEED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class HistoryValue:
     """One session's value of a series: `session` is its place among the sessions, from 0."""
 
     session: int
@@ -35,7 +42,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class MetricHistory:
     """One metric of one point over the sessions that have a value of it, oldest first.
 
     Changes in `found` are before the value of that index.
@@ -44,7 +51,7 @@ class Series:
     workload: str
     axis: tuple[tuple[str, int | str], ...]
     metric: str
-    values: tuple[Seen, ...]
+    values: tuple[HistoryValue, ...]
     found: History
 
 
@@ -55,9 +62,9 @@ class Tracked:
     That of the first session is empty.
     """
 
-    sessions: tuple[Side, ...]
+    sessions: tuple[ComparisonSide, ...]
     changed: tuple[tuple[Difference, ...], ...]
-    series: tuple[Series, ...]
+    series: tuple[MetricHistory, ...]
 
     @property
     def changes(self) -> int:
@@ -65,7 +72,7 @@ class Tracked:
         return sum(len(one.found.changes) for one in self.series)
 
 
-def forbidding(sessions: Sequence[Side]) -> dict[int, tuple[Difference, ...]]:
+def forbidding(sessions: Sequence[ComparisonSide]) -> dict[int, tuple[Difference, ...]]:
     """What keeps sessions from standing in one history with the first, by their place."""
     found: dict[int, tuple[Difference, ...]] = {}
     for place, side in enumerate(sessions[1:], start=1):
@@ -80,7 +87,7 @@ def forbidding(sessions: Sequence[Side]) -> dict[int, tuple[Difference, ...]]:
 
 
 def track(
-    sessions: Sequence[Side], workloads: Sequence[str] = (), metrics: Sequence[str] = ()
+    sessions: Sequence[ComparisonSide], workloads: Sequence[str] = (), metrics: Sequence[str] = ()
 ) -> Tracked:
     """Search every series of the sessions, which it puts in the order of time, for changes.
 
@@ -101,20 +108,20 @@ def track(
         sessions=ordered,
         changed=((), *(differences(one, other) for one, other in pairwise(ordered))),
         series=tuple(
-            Series(*place, metric, values, _search(values, alpha))
+            MetricHistory(*place, metric, values, _search(values, alpha))
             for place, metric, values in wanted
         ),
     )
 
 
-def _workload(sessions: Sequence[Side], place: Place) -> Workload:
+def _workload(sessions: Sequence[ComparisonSide], place: Place) -> Workload:
     known: Mapping[str, Workload] = {
         one.id: one for side in sessions for one in side.study.workloads
     }
     return known[place[0]]
 
 
-def _figures(workload: Workload, sessions: Sequence[Side], place: Place) -> list[str]:
+def _figures(workload: Workload, sessions: Sequence[ComparisonSide], place: Place) -> list[str]:
     figure = workload.metric
     if figure is not None:
         return [figure]
@@ -126,7 +133,9 @@ def _figures(workload: Workload, sessions: Sequence[Side], place: Place) -> list
     )
 
 
-def _values(sessions: Sequence[Side], place: Place, metric: str) -> tuple[Seen, ...]:
+def _values(
+    sessions: Sequence[ComparisonSide], place: Place, metric: str
+) -> tuple[HistoryValue, ...]:
     """The sessions' values: of points whose runs may be published, and that are not 0."""
     found = []
     for number, side in enumerate(sessions):
@@ -135,10 +144,10 @@ def _values(sessions: Sequence[Side], place: Place, metric: str) -> tuple[Seen, 
             continue
         seen = summary.metrics.get(metric)
         if seen is not None and seen.value is not None and seen.value > 0:
-            found.append(Seen(number, seen, summary.level))
+            found.append(HistoryValue(number, seen, summary.level))
     return tuple(found)
 
 
-def _search(values: Sequence[Seen], alpha: float) -> History:
+def _search(values: Sequence[HistoryValue], alpha: float) -> History:
     means = [seen.metric.value for seen in values if seen.metric.value is not None]
     return find_changes(means, np.random.default_rng(_SEED), alpha=alpha)

@@ -61,7 +61,7 @@ from iolab.hosts.rates import derive
 from iolab.hosts.telemetry import GUESTS
 
 if TYPE_CHECKING:
-    from iolab.hosts.rates import Series
+    from iolab.hosts.rates import CounterSeries
 
 
 Facts = Mapping[str, HostFacts]
@@ -129,7 +129,7 @@ class LoadAnalysis(Generic[View]):
         self,
         record: RunRecord,
         facts: Facts,
-        telemetry: tuple[Series, ...],
+        telemetry: tuple[CounterSeries, ...],
         host_kinds: tuple[HostAnswers, ...],
     ) -> View:
         """The record measured, as its checks look at it: with what its seconds say of it."""
@@ -190,7 +190,9 @@ class Analyses:
         """Every metric that results may have."""
         return tuple(dict.fromkeys(key for kind in self.loads.values() for key in kind().units))
 
-    def view(self, record: RunRecord, facts: Facts, telemetry: tuple[Series, ...]) -> RunView:
+    def view(
+        self, record: RunRecord, facts: Facts, telemetry: tuple[CounterSeries, ...]
+    ) -> RunView:
         """The record measured as its kind of load does it."""
         view: RunView = self.of(record).view(record, facts, telemetry, self.hosts)
         return view

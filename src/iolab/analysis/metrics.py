@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.steady import SECOND_NS, Steady
-from iolab.analysis.sums import DIRECTIONS, Load
+from iolab.analysis.sums import DIRECTIONS, LoadSums
 from iolab.analysis.window import Cut, Window, controller_ns
 from iolab.core.histogram import BIN_COUNT, MIDDLE_NS, UPPER_NS, Histogram
 from iolab.core.metric import Metric
@@ -96,24 +96,24 @@ def no_metrics(ways: Ways) -> dict[str, Metric]:
     return {key: Metric(None, unit) for key, unit in units.items()}
 
 
-def fleet_metrics(load: Load, ways: Ways) -> dict[str, Metric]:
+def fleet_metrics(load: LoadSums, ways: Ways) -> dict[str, Metric]:
     """The metrics of all hosts together; without a common window none has a value."""
     if not load.shared:
         return no_metrics(ways)
     return _metrics(load, list(range(len(load.seconds))), ways)
 
 
-def host_metrics(load: Load, host: int, ways: Ways) -> dict[str, Metric]:
+def host_metrics(load: LoadSums, host: int, ways: Ways) -> dict[str, Metric]:
     """The metrics of one host."""
     return _metrics(load, [host], ways)
 
 
-def group_metrics(load: Load, hosts: list[int], ways: Ways) -> dict[str, Metric]:
+def group_metrics(load: LoadSums, hosts: list[int], ways: Ways) -> dict[str, Metric]:
     """The metrics of some hosts together, merged as those of all; none without a common window."""
     return _metrics(load, hosts, ways) if load.shared and hosts else no_metrics(ways)
 
 
-def _metrics(load: Load, hosts: list[int], ways: Ways) -> dict[str, Metric]:
+def _metrics(load: LoadSums, hosts: list[int], ways: Ways) -> dict[str, Metric]:
     found = no_metrics(ways)
     if float(load.seconds[hosts].min()) > 0:
         for prefix, directions in _SCOPES:
@@ -123,7 +123,7 @@ def _metrics(load: Load, hosts: list[int], ways: Ways) -> dict[str, Metric]:
     return found
 
 
-def _scope(load: Load, hosts: list[int], ways: list[int]) -> dict[str, float | None]:
+def _scope(load: LoadSums, hosts: list[int], ways: list[int]) -> dict[str, float | None]:
     """Rates and latencies of those hosts and directions, by key without prefix."""
     picked = np.ix_(hosts, ways)
     seconds = load.seconds[hosts]
@@ -180,7 +180,7 @@ _SAME_SIZE: Final = 1e-6
 def with_intervals(
     metrics: Mapping[str, Metric],
     record: RunRecord,
-    load: Load,
+    load: LoadSums,
     steady: Steady | None,
     ways: Ways,
 ) -> dict[str, Metric]:
@@ -222,7 +222,7 @@ def _scopes(ways: Ways) -> list[tuple[str, list[int]]]:
     return [("", [int(way) for way in ways]), *each]
 
 
-def _rate_keys(record: RunRecord, load: Load, ways: Ways) -> list[str]:
+def _rate_keys(record: RunRecord, load: LoadSums, ways: Ways) -> list[str]:
     """The rates that are the rule's own, but for a constant factor."""
     prefixes = [prefix for prefix, used in _scopes(ways) if len(used) == len(ways)]
     keys = [f"{prefix}iops" for prefix in prefixes]

@@ -29,8 +29,8 @@ from iolab.stats.repeats import (
     BIAS_ALLOWANCE,
     NO_PRIOR,
     Prior,
-    Spread,
     Strata,
+    Variance,
     fit_strata,
     log_means,
     own_spread,
@@ -163,7 +163,7 @@ def priors_of(groups: Mapping[PointKey, Sequence[Result]], study: Study) -> Prio
     """The priors of these points. One that has a single run says nothing, and asks nothing here."""
     workloads = {workload.id: workload for workload in study.workloads}
     places = {key: _place(workloads.get(key.workload), key) for key in groups}
-    cells: dict[tuple[str, str], list[tuple[tuple[str, ...], Spread]]] = {}
+    cells: dict[tuple[str, str], list[tuple[tuple[str, ...], Variance]]] = {}
     for key, runs in groups.items():
         used = [run for run in runs if enters(run)]
         if len(used) < REPLICATED:

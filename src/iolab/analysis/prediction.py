@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from iolab.analysis.bottleneck import Use, Watched
+from iolab.analysis.bottleneck import ResourceUse, RunResources
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.host import Role
 from iolab.core.metric import Level
@@ -21,7 +21,7 @@ from iolab.stats.scaling import POINTS_LEAST, REACH, Known, Prediction, predict
 
 HOSTS = "hosts"
 
-Watch = Callable[[PointSummary], Watched | None]
+Watch = Callable[[PointSummary], RunResources | None]
 """What a point's run tells of its resources; None where that is not known."""
 
 
@@ -40,7 +40,7 @@ class Predicted:
     measured: tuple[Known, ...]
     level: Level
     prediction: Prediction | None
-    limited_by: Use | None
+    limited_by: ResourceUse | None
     reason: str
 
     @property
@@ -146,7 +146,7 @@ def _objection(known: Sequence[Known], load: int, *, extrapolate: bool) -> str:
     return ""
 
 
-def _limiting(seen: Watched | None, axis: str) -> Use | None:
+def _limiting(seen: RunResources | None, axis: str) -> ResourceUse | None:
     """The busiest resource that does not grow with the load, of those whose use is known.
 
     More hosts bring processors and ports of their own; what they share are the storage's nodes.
@@ -161,7 +161,7 @@ def _limiting(seen: Watched | None, axis: str) -> Use | None:
     return max(shared, key=lambda one: one.share or 0.0, default=None)
 
 
-def _counts(use: Use) -> bool:
+def _counts(use: ResourceUse) -> bool:
     """Whether a share near 1 is a limit: a device that works in parallel is busy long before."""
     return use.resource.value in {"port", "processors"}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from iolab.analysis.bottleneck import Watched
+from iolab.analysis.bottleneck import RunResources
 from iolab.analysis.findings import (
     LOADS,
     Best,
@@ -17,8 +17,8 @@ from iolab.analysis.findings import (
     Finding,
     Gained,
     Need,
+    NeedSide,
     RunKey,
-    Side,
     Suits,
     Tallied,
     bends,
@@ -33,7 +33,7 @@ from iolab.analysis.value import MONEY, currencies, whole_ones
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
-from iolab.stats.comparison import Verdict
+from iolab.stats.comparison import ComparisonVerdict
 
 Cell = tuple[str, Axis]
 
@@ -81,7 +81,7 @@ def tallied(found: Sequence[Gains], points: Sequence[PointSummary]) -> Iterator[
                 baseline=one.baseline,
                 candidate=one.candidate,
                 metric=metric,
-                verdicts=tuple((verdict, counts[verdict]) for verdict in Verdict),
+                verdicts=tuple((verdict, counts[verdict]) for verdict in ComparisonVerdict),
                 skipped=sum(
                     1
                     for out in one.skipped
@@ -114,8 +114,8 @@ def _crossing(
     runs: dict[tuple[str, str, Axis], tuple[RunKey, ...]],
 ) -> Iterator[Crossed]:
     """One crossing of two curves: all supported cells of the one lie below those of the other."""
-    leads = [cell for cell in cells if cell.comparison.verdict is Verdict.BETTER]
-    trails = [cell for cell in cells if cell.comparison.verdict is Verdict.WORSE]
+    leads = [cell for cell in cells if cell.comparison.verdict is ComparisonVerdict.BETTER]
+    trails = [cell for cell in cells if cell.comparison.verdict is ComparisonVerdict.WORSE]
     if not leads or not trails:
         return
     first = _load_of_gain(leads[0], name) < _load_of_gain(trails[0], name)
@@ -188,7 +188,7 @@ def findings(
     study: Study,
     points: Sequence[PointSummary],
     compared: Sequence[Gains],
-    watched: Mapping[RunKey, Watched] = MappingProxyType({}),
+    watched: Mapping[RunKey, RunResources] = MappingProxyType({}),
 ) -> tuple[Finding, ...]:
     """Every finding of a study's results.
 
@@ -454,7 +454,7 @@ def _of_runs(
         of=len(field.owners),
         sure=_leads(scores, best),
         single=field.single,
-        sides=tuple(Side(name, one[best].value) for name, one in (sides or {}).items()),
+        sides=tuple(NeedSide(name, one[best].value) for name, one in (sides or {}).items()),
         workloads=field.workloads,
         terabytes=None,
         metric="",

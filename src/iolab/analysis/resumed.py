@@ -23,7 +23,7 @@ def session_of(result: Result) -> int:
     return result.sitting // OF_SESSION
 
 
-class Start(Protocol):
+class SessionStart(Protocol):
     """What a session found when it was started or resumed."""
 
     @property
@@ -35,7 +35,7 @@ class Sittings(Protocol):
     """A session with its results and its starts."""
 
     @property
-    def starts(self) -> Sequence[Start]:
+    def starts(self) -> Sequence[SessionStart]:
         """Every start, oldest first."""
 
     def results(self) -> tuple[Result, ...]:

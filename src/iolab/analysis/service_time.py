@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.metrics import TRIMS, is_supported
-from iolab.analysis.sums import DIRECTIONS, Load
+from iolab.analysis.sums import DIRECTIONS, LoadSums
 from iolab.core.histogram import BIN_COUNT, Histogram
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
@@ -63,7 +63,7 @@ class Service:
     bins: Ints
 
 
-def service_of(record: RunRecord, load: Load) -> Service | None:
+def service_of(record: RunRecord, load: LoadSums) -> Service | None:
     """The service times of a record in the window of its load; None where none are told."""
     table = record.intervals
     first, last = int(_WAYS[0]), int(_WAYS[-1])
@@ -152,7 +152,7 @@ class Concurrency:
 
 
 def concurrency(
-    load: Load, host: int, asked: int, service: Service | None = None
+    load: LoadSums, host: int, asked: int, service: Service | None = None
 ) -> Concurrency | None:
     """One host's concurrency; None where it measured no I/O.
 

@@ -20,7 +20,7 @@ from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints, counted_once
 from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, RuleSettings, SeriesStatus, Steadiness
 from iolab.stats.batches import EFFECTIVE_MIN
-from iolab.stats.stopping import Decision, Live, Status, decide, judge
+from iolab.stats.stopping import Live, Status, StoppingDecision, decide, judge
 
 SECOND_NS: Final = 1_000_000_000
 
@@ -149,7 +149,7 @@ def measured_window(record: RunRecord, weights: Weights = EVERY_ROW) -> Window |
     return steady.window if steady else None
 
 
-def _decided(series: FleetSeconds, settings: RuleSettings) -> Decision:
+def _decided(series: FleetSeconds, settings: RuleSettings) -> StoppingDecision:
     """The live decision again; of a run that ended before there was one, what it is worth."""
     seen = decide(series.counts, settings)
     if seen.status is Status.RUNNING:
@@ -166,14 +166,14 @@ def _fixed(seconds: int, preset: RuleSettings) -> RuleSettings | None:
     return replace(preset, shortest_s=seconds, longest_s=seconds, retained_s=retained_s)
 
 
-def _excess(record: RunRecord, series: FleetSeconds, seen: Decision) -> float:
+def _excess(record: RunRecord, series: FleetSeconds, seen: StoppingDecision) -> float:
     counted = series.counts[round(record.warmup_s) :]
     if seen.mean <= 0 or len(counted) == 0:
         return 0.0
     return float(counted.mean()) / seen.mean - 1
 
 
-def _told(seen: Decision, settings: RuleSettings) -> Steadiness:
+def _told(seen: StoppingDecision, settings: RuleSettings) -> Steadiness:
     return Steadiness(
         status=SeriesStatus(seen.status.value),
         cut_s=seen.cut_s,
@@ -188,7 +188,7 @@ def _told(seen: Decision, settings: RuleSettings) -> Steadiness:
     )
 
 
-def _reasons(seen: Decision, settings: RuleSettings) -> Iterator[str]:
+def _reasons(seen: StoppingDecision, settings: RuleSettings) -> Iterator[str]:
     """Sentences on why the status is not ok."""
     match seen.status:
         case Status.TRANSIENT if not seen.steady:

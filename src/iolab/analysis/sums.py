@@ -76,7 +76,7 @@ def _numbers(record: RunRecord) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadSums:
     """Sums over the measured intervals; H hosts, axis 1 is read, write, trim.
 
     `seconds` (H,) is the time covered by the intervals; `ios`, `bytes`, `lat_sum_ns` are (H, 3);
@@ -117,12 +117,12 @@ class Load:
         )
 
 
-def measure(record: RunRecord, window: Window | None = None) -> Load:
+def measure(record: RunRecord, window: Window | None = None) -> LoadSums:
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = cut(record, window)
     sums = sum_operations(record, DIRECTIONS, measured.intervals, measured.bins)
     lows, highs = _extremes(record.hosts)
-    return Load(
+    return LoadSums(
         cut=measured,
         seconds=_covered_seconds(record, measured),
         ios=sums.done,

@@ -10,7 +10,7 @@ import numpy as np
 
 from iolab.analysis.service_time import Service
 from iolab.analysis.steady import Steady
-from iolab.analysis.sums import Load
+from iolab.analysis.sums import LoadSums
 from iolab.analysis.window import Window, controller_ns
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.metric import NodeResult
@@ -19,7 +19,7 @@ from iolab.core.samples import Direction, Floats, Ints
 from iolab.core.workload import Access, Job
 
 if TYPE_CHECKING:
-    from iolab.hosts.rates import Series
+    from iolab.hosts.rates import CounterSeries
 
 _Place = tuple[str, str, str]
 """Host, scope and metric of a series."""
@@ -50,17 +50,19 @@ class RunView:
 
     record: RunRecord
     facts: Mapping[str, HostFacts]
-    load: Load
-    telemetry: tuple[Series, ...]
+    load: LoadSums
+    telemetry: tuple[CounterSeries, ...]
     steady: Steady | None = None
     service: Service | None = None
     host_kinds: tuple[HostAnswers, ...] = ()
-    _places: Mapping[_Place, tuple[Series, ...]] = field(init=False, repr=False, compare=False)
+    _places: Mapping[_Place, tuple[CounterSeries, ...]] = field(
+        init=False, repr=False, compare=False
+    )
     _ahead: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Looked up for each host by several checks: a search would cost hosts x hosts.
-        places: dict[_Place, list[Series]] = {}
+        places: dict[_Place, list[CounterSeries]] = {}
         for series in self.telemetry:
             places.setdefault((series.host, series.scope, series.metric), []).append(series)
         found = {place: tuple(several) for place, several in places.items()}
@@ -168,11 +170,11 @@ class RunView:
             return None
         return float(np.average(np.concatenate(values), weights=np.concatenate(weights)))
 
-    def series_of(self, host: str, scope: str, metric: str) -> tuple[Series, ...]:
+    def series_of(self, host: str, scope: str, metric: str) -> tuple[CounterSeries, ...]:
         """A host's series of one metric, of every device, core, port or guest that has it."""
         return self._places.get((host, scope, metric), ())
 
-    def shared_ns(self, series: Series, window: Window) -> Ints:
+    def shared_ns(self, series: CounterSeries, window: Window) -> Ints:
         """How much of each step of a series lies in the window, 0 for those beside it."""
         ends = controller_ns(series.real_ns, self._ahead.get(series.host, 0))
         starts = ends - series.span_ns

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from iolab.core.host import HostSpec
     from iolab.core.workload import Calibration, Job
-    from iolab.loads.fileio.calibration import Row
+    from iolab.loads.fileio.calibration import CalibrationRow
     from iolab.loads.fileio.calibration_words import Meaning
 
 PAIRS_MAX: Final = 100
@@ -199,7 +199,7 @@ def calibration_screen(found: Calibration) -> tuple[RenderableType, ...]:
     )
 
 
-def _figures(found: Calibration, rows: Sequence[Row]) -> RenderableType:
+def _figures(found: Calibration, rows: Sequence[CalibrationRow]) -> RenderableType:
     from iolab.analysis.check import percent
     from iolab.loads.fileio.calibration_words import (
         ENGINES,

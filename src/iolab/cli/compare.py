@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from iolab.analysis.comparison import Compared, Row
-    from iolab.analysis.differences import Difference, Side
-    from iolab.analysis.history import Series, Tracked
+    from iolab.analysis.comparison import ComparedMetric, ComparisonResult
+    from iolab.analysis.differences import ComparisonSide, Difference
+    from iolab.analysis.history import MetricHistory, Tracked
     from iolab.errors import Fault
-    from iolab.stats.comparison import Verdict
+    from iolab.stats.comparison import ComparisonVerdict
 
 
-def open_side(name: str) -> Side:
+def open_side(name: str) -> ComparisonSide:
     """The side that a command line names; StoreError or UsageError where it is none."""
     from iolab.analysis.differences import read_side
     from iolab.cli.output import open_session
@@ -70,7 +70,9 @@ def refuse_apart(found: Iterable[tuple[str, Difference]]) -> None:
         )
 
 
-def check_names(sides: Sequence[Side], workloads: Sequence[str], metrics: Sequence[str]) -> None:
+def check_names(
+    sides: Sequence[ComparisonSide], workloads: Sequence[str], metrics: Sequence[str]
+) -> None:
     """UsageError for workloads and metrics that there are none of, all at once."""
     from iolab.cli.kinds import analyses
     from iolab.errors import Fault, UsageError
@@ -100,13 +102,13 @@ SKIPPED_MAX: Final = 10
 """Points not compared that are named; the document of --json has all."""
 
 
-class FailOn(StrEnum):
+class FailOnComparison(StrEnum):
     """Which verdict the exit code tells."""
 
     WORSE = "worse"
 
 
-class Format(StrEnum):
+class CompareFormat(StrEnum):
     """What other programs read."""
 
     CSV = "csv"
@@ -145,11 +147,11 @@ def compare(
         ),
     ] = False,
     fail_on: Annotated[
-        FailOn | None,
+        FailOnComparison | None,
         typer.Option("--fail-on", help="Exit with 1 when any row is 'worse'.", show_default=False),
     ] = None,
     kind: Annotated[
-        Format | None,
+        CompareFormat | None,
         typer.Option("--format", "-f", help="Print it for other programs.", show_default=False),
     ] = None,
     as_json: AsJson = False,
@@ -157,7 +159,7 @@ def compare(
     """Compare two sessions point by point, with intervals."""
     from iolab.analysis.comparison import compare_sides
     from iolab.errors import ExitCode
-    from iolab.stats.comparison import Verdict
+    from iolab.stats.comparison import ComparisonVerdict
 
     sides = (open_side(baseline), open_side(candidate))
     check_names(sides, workload or (), metric or ())
@@ -165,12 +167,12 @@ def compare(
     if not allow_differences:
         refuse_unlike([one for one in compared.differences if one.forbids], candidate)
     _check_rows(compared)
-    _print(compared, Format.JSON if as_json else kind)
-    worse = compared.verdicts.get(Verdict.WORSE, 0)
+    _print(compared, CompareFormat.JSON if as_json else kind)
+    worse = compared.verdicts.get(ComparisonVerdict.WORSE, 0)
     raise typer.Exit(ExitCode.VERDICT if fail_on and worse else ExitCode.OK)
 
 
-def _print(compared: Compared, kind: Format | None) -> None:
+def _print(compared: ComparisonResult, kind: CompareFormat | None) -> None:
     from iolab.cli.output import raw_result, result_json, result_screen
     from iolab.report.comparison import (
         comparison_bmf,
@@ -181,21 +183,21 @@ def _print(compared: Compared, kind: Format | None) -> None:
     )
 
     match kind:
-        case Format.JSON:
+        case CompareFormat.JSON:
             result_json(comparison_document(compared))
-        case Format.CSV:
+        case CompareFormat.CSV:
             raw_result(comparison_csv(compared))
-        case Format.MARKDOWN:
+        case CompareFormat.MARKDOWN:
             raw_result(comparison_markdown(compared))
-        case Format.JUNIT:
+        case CompareFormat.JUNIT:
             raw_result(comparison_junit(compared))
-        case Format.BMF:
+        case CompareFormat.BMF:
             result_json(comparison_bmf(compared))
         case _:
             result_screen(*comparison_screen(compared))
 
 
-def _check_rows(compared: Compared) -> None:
+def _check_rows(compared: ComparisonResult) -> None:
     """UsageError when there is nothing to compare, with the reasons."""
     from iolab.errors import Fault, UsageError
     from iolab.report.comparison import point_text
@@ -212,7 +214,7 @@ def _check_rows(compared: Compared) -> None:
     )
 
 
-def comparison_screen(compared: Compared) -> Iterator[RenderableType]:
+def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
     """What is compared, what differs, the rows, and all of them together."""
     from rich.text import Text
 
@@ -250,7 +252,7 @@ def comparison_screen(compared: Compared) -> Iterator[RenderableType]:
     yield plain(_counts(compared), QUIET_STYLE)
 
 
-def _side(side: Side) -> str:
+def _side(side: ComparisonSide) -> str:
     from datetime import UTC, datetime
 
     made = datetime.fromtimestamp(side.created_real_ns / 1e9, tz=UTC)
@@ -258,7 +260,7 @@ def _side(side: Side) -> str:
     return f"{where}, {made:%Y-%m-%d %H:%M} UTC"
 
 
-def _rows(compared: Compared) -> Iterator[RenderableType]:
+def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
     """The rows, each point's under its name, and the reasons by their numbers."""
     from rich.text import Text
 
@@ -295,20 +297,21 @@ def _rows(compared: Compared) -> Iterator[RenderableType]:
         yield ""
 
 
-def _reasons(rows: Sequence[Row]) -> dict[str, int]:
+def _reasons(rows: Sequence[ComparedMetric]) -> dict[str, int]:
     """Why rows are inconclusive, or the same for an odd reason: numbered, each once."""
     from iolab.analysis.comparison import SAME_SESSION
-    from iolab.stats.comparison import Verdict
+    from iolab.stats.comparison import ComparisonVerdict
 
     said = [
         row.comparison.reason
         for row in rows
-        if row.comparison.verdict is Verdict.INCONCLUSIVE or row.comparison.reason == SAME_SESSION
+        if row.comparison.verdict is ComparisonVerdict.INCONCLUSIVE
+        or row.comparison.reason == SAME_SESSION
     ]
     return {reason: number for number, reason in enumerate(dict.fromkeys(said), start=1)}
 
 
-def _skipped(compared: Compared) -> Iterator[RenderableType]:
+def _skipped(compared: ComparisonResult) -> Iterator[RenderableType]:
     from iolab.report.comparison import point_text
     from iolab.report.terminal import plain, title
 
@@ -321,21 +324,23 @@ def _skipped(compared: Compared) -> Iterator[RenderableType]:
         yield plain(f"  and {len(compared.skipped) - SKIPPED_MAX} more")
 
 
-def _counts(compared: Compared) -> str:
+def _counts(compared: ComparisonResult) -> str:
     from iolab.report.numbers import count
-    from iolab.stats.comparison import Verdict
+    from iolab.stats.comparison import ComparisonVerdict
 
-    parts = [f"{compared.verdicts.get(one, 0)} {one.value}" for one in Verdict]
+    parts = [f"{compared.verdicts.get(one, 0)} {one.value}" for one in ComparisonVerdict]
     total = count(len(compared.rows), "comparison")
     return f"{total}: {', '.join(parts)}; intervals of 95 %, verdicts corrected after Holm."
 
 
-def _style(verdict: Verdict) -> str:
-    from iolab.stats.comparison import Verdict
+def _style(verdict: ComparisonVerdict) -> str:
+    from iolab.stats.comparison import ComparisonVerdict
 
-    return {Verdict.BETTER: "green", Verdict.WORSE: "bold red", Verdict.SAME: ""}.get(
-        verdict, "yellow"
-    )
+    return {
+        ComparisonVerdict.BETTER: "green",
+        ComparisonVerdict.WORSE: "bold red",
+        ComparisonVerdict.SAME: "",
+    }.get(verdict, "yellow")
 
 
 CAUSES_MAX: Final = 6
@@ -396,7 +401,7 @@ def history(
         result_screen(*history_screen(tracked, details=details))
 
 
-def _read_sessions(names: Sequence[str]) -> list[Side]:
+def _read_sessions(names: Sequence[str]) -> list[ComparisonSide]:
     """Every session that the names stand for, oldest first; UsageError for one given twice."""
     from iolab.errors import Fault, UsageError
     from iolab.study.wording import shown
@@ -419,7 +424,7 @@ def _read_sessions(names: Sequence[str]) -> list[Side]:
     return sides
 
 
-def _read_session(session: Path, configuration: str | None) -> Side | None:
+def _read_session(session: Path, configuration: str | None) -> ComparisonSide | None:
     """The side of a session; None, told, where nothing of it can be read."""
     from iolab.analysis.differences import read_side
     from iolab.cli.output import left_out, open_session
@@ -494,7 +499,7 @@ def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableTyp
     yield title(summary_text(tracked))
 
 
-def _changes(tracked: Tracked, series: Series) -> Iterator[RenderableType]:
+def _changes(tracked: Tracked, series: MetricHistory) -> Iterator[RenderableType]:
     """Each change of a series with what the session has otherwise than the one before."""
     from iolab.report.comparison import day, point_text, ratio_text
     from iolab.report.phrases import metric_word
@@ -516,7 +521,7 @@ def _changes(tracked: Tracked, series: Series) -> Iterator[RenderableType]:
         yield ""
 
 
-def _values(tracked: Tracked, series: Series) -> RenderableType:
+def _values(tracked: Tracked, series: MetricHistory) -> RenderableType:
     from iolab.report.comparison import day
     from iolab.report.numbers import show, show_interval
     from iolab.report.terminal import Heading, plain, table, verdict

@@ -76,7 +76,7 @@ def _this_machine(path: str, *, as_json: bool) -> Sequence[Finding]:
         ]
         result_json({"format": 1, "findings": answers})
         return findings
-    styles = {State.OK: "green", State.NOTE: "yellow", State.FAULT: "bold red"}
+    styles = {FindingState.OK: "green", FindingState.NOTE: "yellow", FindingState.FAULT: "bold red"}
     rows: list[list[Text | str]] = []
     for item in findings:
         rows.append([plain(item.what), plain(item.state, styles[item.state]), plain(item.says)])
@@ -118,9 +118,9 @@ def _end(findings: Sequence[Finding], clean: str) -> None:
 
     if any(item.what == LEFT for item in findings):
         say(f"Left by killed sessions; to see and remove it: {one_line(clean)}")
-    faults = [item for item in findings if item.state is State.FAULT]
+    faults = [item for item in findings if item.state is FindingState.FAULT]
     busy = next(
-        (one for one in findings if one.what == OTHER_LOAD and one.state is State.NOTE), None
+        (one for one in findings if one.what == OTHER_LOAD and one.state is FindingState.NOTE), None
     )
     if not faults and busy is not None:
         say(f"Not fit to measure now: {busy.says}. All else is ready.")
@@ -139,7 +139,7 @@ ROOM_BYTES: Final = 3 << 30
 """What the bundled studies need at scale small, with room to spare."""
 
 
-class State(StrEnum):
+class FindingState(StrEnum):
     """How a finding stands."""
 
     OK = "ok"
@@ -152,7 +152,7 @@ class Finding:
     """One question's answer: what was found, and what to do about it if anything."""
 
     what: str
-    state: State
+    state: FindingState
     says: str
     do: str = ""
     engine: bool = False
@@ -168,12 +168,12 @@ async def examine(path: str) -> tuple[Finding, ...]:
     try:
         binary = agent_binary()
     except HostError as error:
-        return (Finding("agent", State.FAULT, error.happened, error.do),)
+        return (Finding("agent", FindingState.FAULT, error.happened, error.do),)
     host = LocalHost(HostSpec("local", HostKind.LOCAL))
     try:
         return await _ask(host, path, str(binary))
     except HostError as error:
-        return (Finding("agent", State.FAULT, error.happened, error.do),)
+        return (Finding("agent", FindingState.FAULT, error.happened, error.do),)
     finally:
         await host.close()
 
@@ -190,7 +190,7 @@ async def _ask(host: Host, path: str, binary: str) -> tuple[Finding, ...]:
     facts = read_facts(host.name, message)
     sample = await host.ask("snapshot", deadline_s=ANSWER_DEADLINE_S)
     findings = [
-        Finding("agent", State.OK, f"version {hello.version} at {binary}"),
+        Finding("agent", FindingState.OK, f"version {hello.version} at {binary}"),
         *engine_findings(facts),
         *target_findings(facts, path),
     ]
@@ -213,9 +213,9 @@ def other_load(quiet: Quiet) -> Finding:
 
     others = quiet.others()
     if others is None:
-        return Finding(OTHER_LOAD, State.OK, f"none in {QUIET_WATCH_S:g} s")
+        return Finding(OTHER_LOAD, FindingState.OK, f"none in {QUIET_WATCH_S:g} s")
     do = "Find who it is, as with top or iotop, and stop it: results made now are not valid."
-    return Finding(OTHER_LOAD, State.NOTE, others, do)
+    return Finding(OTHER_LOAD, FindingState.NOTE, others, do)
 
 
 def engine_findings(facts: HostFacts) -> Iterator[Finding]:
@@ -227,14 +227,14 @@ def engine_findings(facts: HostFacts) -> Iterator[Finding]:
     do += "need none."
     tool = facts.tool(FIO)
     if tool is None or tool.path is None:
-        yield Finding("fio", State.FAULT, "not found on PATH", do, engine=True)
+        yield Finding("fio", FindingState.FAULT, "not found on PATH", do, engine=True)
         return
     version = fio_version(tool.version)
     if version is None or version < FIO_OLDEST:
         says = f"{tool.version or 'of unknown version'} at {tool.path}"
-        yield Finding("fio", State.FAULT, says, do, engine=True)
+        yield Finding("fio", FindingState.FAULT, says, do, engine=True)
         return
-    yield Finding("fio", State.OK, f"{tool.version} at {tool.path}")
+    yield Finding("fio", FindingState.OK, f"{tool.version} at {tool.path}")
 
 
 def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
@@ -242,28 +242,28 @@ def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
     seen = facts.target
     if seen is None:
         do = "Make the directory, or give another with --path."
-        yield Finding("directory", State.FAULT, f"{path} is not there", do)
+        yield Finding("directory", FindingState.FAULT, f"{path} is not there", do)
         return
     if seen.writable:
-        yield Finding("directory", State.OK, f"{path} may be written to")
+        yield Finding("directory", FindingState.OK, f"{path} may be written to")
     else:
         do = "Give it to the user who runs iolab, or run iolab as one who may write."
-        yield Finding("directory", State.FAULT, f"{path} may not be written to", do)
+        yield Finding("directory", FindingState.FAULT, f"{path} may not be written to", do)
     source = f"{seen.fs_type} from {seen.mount_source} at {seen.mount_point}"
     if seen.in_memory:
         do = "Give a path on storage; what is measured here is memory."
-        yield Finding("file system", State.FAULT, f"{source} lives in memory", do)
+        yield Finding("file system", FindingState.FAULT, f"{source} lives in memory", do)
     elif seen.network:
         do = "Bytes are then compared with the network ports, not a device."
-        yield Finding("file system", State.NOTE, f"{source}, over the network", do)
+        yield Finding("file system", FindingState.NOTE, f"{source}, over the network", do)
     else:
-        yield Finding("file system", State.OK, source)
+        yield Finding("file system", FindingState.OK, source)
     room = f"{format_bytes(seen.free_bytes)} free"
     if seen.free_bytes < ROOM_BYTES:
         do = f"Bundled studies need {format_bytes(ROOM_BYTES)} at scale small; make room."
-        yield Finding("free space", State.NOTE, room, do)
+        yield Finding("free space", FindingState.NOTE, room, do)
     else:
-        yield Finding("free space", State.OK, room)
+        yield Finding("free space", FindingState.OK, room)
 
 
 def probe_findings(probe: TargetProbe) -> Iterator[Finding]:
@@ -271,13 +271,13 @@ def probe_findings(probe: TargetProbe) -> Iterator[Finding]:
     if probe.direct_error is None:
         align = probe.direct_align_bytes
         says = "works" if align is None else f"works, in multiples of {align} bytes"
-        yield Finding("O_DIRECT", State.OK, says)
+        yield Finding("O_DIRECT", FindingState.OK, says)
     else:
         do = "Give a path on another file system; without it the page cache is measured."
-        yield Finding("O_DIRECT", State.FAULT, probe.direct_error, do)
+        yield Finding("O_DIRECT", FindingState.FAULT, probe.direct_error, do)
     if probe.held_by is not None:
         do = "Wait for its end, or give another path."
-        yield Finding("other sessions", State.FAULT, f"held by {probe.held_by}", do)
+        yield Finding("other sessions", FindingState.FAULT, f"held by {probe.held_by}", do)
 
 
 LEFT: Final = "left by killed sessions"
@@ -296,13 +296,13 @@ def end_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
         )
         says = ", ".join(count(number, what) for number, what in counts if number)
         do = "'iolab clean' with the same options shows and removes it."
-        yield Finding(LEFT, State.NOTE, says, do)
+        yield Finding(LEFT, FindingState.NOTE, says, do)
     if hello.runs_end_by is not None:
-        yield Finding("processes", State.OK, f"end with the agent, by a {hello.runs_end_by}")
+        yield Finding("processes", FindingState.OK, f"end with the agent, by a {hello.runs_end_by}")
         return
     says = "what an engine forks may outlive an agent and its keeper that are killed at once"
     do = "Run it as root, outside a user namespace; else the next session there ends them first."
-    yield Finding("processes", State.NOTE, says, do)
+    yield Finding("processes", FindingState.NOTE, says, do)
 
 
 def counter_findings(seen: TargetFacts | None, sample: Mapping[str, Any]) -> Iterator[Finding]:
@@ -313,29 +313,29 @@ def counter_findings(seen: TargetFacts | None, sample: Mapping[str, Any]) -> Ite
         return
     if not seen.devices:
         do = "No device can vouch for the bytes; such results are at best indicative."
-        yield Finding("device", State.NOTE, "none found below the file system", do)
+        yield Finding("device", FindingState.NOTE, "none found below the file system", do)
         return
-    yield Finding("device", State.OK, ", ".join(seen.devices))
+    yield Finding("device", FindingState.OK, ", ".join(seen.devices))
     rows = sample.get("disks")
     counted = {str(row[0]) for row in rows if row} if isinstance(rows, list) else set()
     missing = [name for name in seen.devices if name not in counted]
     if len(missing) == len(seen.devices):
         do = "See that /proc/diskstats may be read here and lists the device."
-        yield Finding("counters", State.FAULT, f"no counters of {', '.join(missing)}", do)
+        yield Finding("counters", FindingState.FAULT, f"no counters of {', '.join(missing)}", do)
     else:
-        yield Finding("counters", State.OK, f"of {count(len(counted), 'block device')}")
+        yield Finding("counters", FindingState.OK, f"of {count(len(counted), 'block device')}")
 
 
 def fact_findings(facts: HostFacts) -> Iterator[Finding]:
     """What the machine would not tell; a report shows less then."""
     cpu, memory = facts.cpu, facts.memory
     says = f"{cpu.model}, {cpu.threads} threads, {format_bytes(memory.total_bytes)} of memory"
-    yield Finding("machine", State.OK, says)
+    yield Finding("machine", FindingState.OK, says)
     if cpu.limit is not None:
         says = f"a load here may use {cpu.limit:.3g} of {cpu.threads} cores"
         do = (
             "Lift the quota or the affinity of what iolab runs in, or take it for the client it is."
         )
-        yield Finding("processors", State.NOTE, says, do)
+        yield Finding("processors", FindingState.NOTE, says, do)
     for fault in facts.faults:
-        yield Finding("facts", State.NOTE, fault, "The report shows less without it.")
+        yield Finding("facts", FindingState.NOTE, fault, "The report shows less without it.")

@@ -12,7 +12,7 @@ from iolab.analysis.checks.idle import IDLE_BYTES_PER_S, IDLE_IOS_PER_S
 from iolab.cli.doctor import (
     OTHER_LOAD,
     Finding,
-    State,
+    FindingState,
     end_findings,
     engine_findings,
     probe_findings,
@@ -79,7 +79,7 @@ def fleet_findings(seen: Inspection) -> tuple[FleetFinding, ...]:
         members = tuple(host for host in hosts if host.spec.role is role)
         if members:
             found += _named_by_role(_compared(members, role), members, role)
-    order = (State.FAULT, State.NOTE, State.OK)
+    order = (FindingState.FAULT, FindingState.NOTE, FindingState.OK)
     return tuple(sorted(found, key=lambda item: order.index(item.finding.state)))
 
 
@@ -106,7 +106,7 @@ def fio_of(facts: HostFacts) -> str:
 
 def _unreached(failed: Mapping[str, IolabError]) -> Iterator[FleetFinding]:
     for name, error in failed.items():
-        yield FleetFinding((name,), Finding("reach", State.FAULT, error.happened, error.do))
+        yield FleetFinding((name,), Finding("reach", FindingState.FAULT, error.happened, error.do))
 
 
 def _own_faults(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
@@ -115,8 +115,8 @@ def _own_faults(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
     for host in hosts:
         for finding in _examined(host):
             # A file system over the network is what a fleet is for; hosts are compared below.
-            over_network = finding.what == "file system" and finding.state is State.NOTE
-            if finding.state is not State.OK and not over_network:
+            over_network = finding.what == "file system" and finding.state is FindingState.NOTE
+            if finding.state is not FindingState.OK and not over_network:
                 grouped.setdefault(finding, []).append(host.spec.name)
     for finding, names in grouped.items():
         yield FleetFinding(tuple(names), finding)
@@ -127,7 +127,7 @@ def _examined(host: Inspected) -> Iterator[Finding]:
         yield from engine_findings(host.facts)
         if host.path is None:
             do = "Give --path DIR, or a path in the inventory, to look at it too."
-            yield Finding("directory", State.NOTE, "no directory was named", do)
+            yield Finding("directory", FindingState.NOTE, "no directory was named", do)
     if host.path is not None:
         yield from target_findings(host.facts, host.path)
     yield from end_findings(host.hello, host.left)
@@ -146,15 +146,15 @@ def _clocks(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
             error = format_ns(max(host.offset.error_ns for host in same))
             says = f"{distance} ± {error} {way} this machine's"
             do = "Keep it by NTP or PTP, as with chrony: starts are corrected, times in logs not."
-            yield FleetFinding(_names(same), Finding("clock", State.NOTE, says, do))
+            yield FleetFinding(_names(same), Finding("clock", FindingState.NOTE, says, do))
     if vague:
         error = _range([host.offset.error_ns for host in vague], format_ns)
         says = f"known to ± {error} only; answers are slow"
         do = "Look for load on the host or on the way to it; starts will be as far apart."
-        yield FleetFinding(_names(vague), Finding("clock", State.NOTE, says, do))
+        yield FleetFinding(_names(vague), Finding("clock", FindingState.NOTE, says, do))
     if hosts and not off and not vague:
         says = f"all within {format_ns(CLOCK_OFF_NS)} of this machine's"
-        yield FleetFinding(_names(hosts), Finding("clock", State.OK, says))
+        yield FleetFinding(_names(hosts), Finding("clock", FindingState.OK, says))
 
 
 def _machines(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
@@ -164,7 +164,7 @@ def _machines(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
         if boot and len(same) > 1:
             says = f"{count(len(same), 'host')} are one machine: they share one running kernel"
             do = "Name each machine once; of containers, know that they share what is measured."
-            yield FleetFinding(_names(same), Finding("machine", State.NOTE, says, do))
+            yield FleetFinding(_names(same), Finding("machine", FindingState.NOTE, says, do))
 
 
 def _load(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
@@ -194,10 +194,10 @@ def _load(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
         busy.append((says, _names(host for _, host in moved)))
     do = "Find who it is, as with top or iotop, and stop it while you measure."
     for says, names in busy:
-        yield FleetFinding(names, Finding(OTHER_LOAD, State.NOTE, says, do))
+        yield FleetFinding(names, Finding(OTHER_LOAD, FindingState.NOTE, says, do))
     if hosts and not busy:
         yield FleetFinding(
-            _names(hosts), Finding(OTHER_LOAD, State.OK, f"none in {QUIET_WATCH_S:g} s")
+            _names(hosts), Finding(OTHER_LOAD, FindingState.OK, f"none in {QUIET_WATCH_S:g} s")
         )
 
 
@@ -232,7 +232,7 @@ def _compared(hosts: Sequence[Inspected], role: Role) -> Iterator[Finding]:
     do = f"Set it to {PERFORMANCE} on all, as with 'cpupower frequency-set -g {PERFORMANCE}'."
     finding = _same("governor", governors, do)
     slow = {name for name, _ in governors} - {PERFORMANCE, UNKNOWN}
-    yield replace(finding, state=State.NOTE, do=do) if slow else finding
+    yield replace(finding, state=FindingState.NOTE, do=do) if slow else finding
 
 
 def _processor(facts: HostFacts) -> str:
@@ -252,17 +252,19 @@ def _file_systems(hosts: Sequence[Inspected]) -> Iterator[Finding]:
         do = (
             "Name one directory for all where clients are to work on each other's files (metadata)."
         )
-        yield Finding("file system", State.NOTE, says, do)
+        yield Finding("file system", FindingState.NOTE, says, do)
     elif len(groups) == 1 and (one_machine or known[0][0].network):
-        yield Finding("file system", State.OK, f"the same everywhere: {next(iter(groups))}")
+        yield Finding("file system", FindingState.OK, f"the same everywhere: {next(iter(groups))}")
     elif any(seen.network for seen, _ in known):
         do = "Mount the same on all; a host without the mount measures its own disk."
-        yield Finding("file system", State.NOTE, f"not the same everywhere: {_who(groups)}", do)
+        yield Finding(
+            "file system", FindingState.NOTE, f"not the same everywhere: {_who(groups)}", do
+        )
     else:
         says = f"each host has its own, none is shared: {_who(groups)}"
         do = "If a shared one is meant, mount it; else totals add up these, and metadata workloads "
         do += "with a rank shift, as mdtest's, are refused."
-        yield Finding("file system", State.NOTE, says, do)
+        yield Finding("file system", FindingState.NOTE, says, do)
 
 
 def _source(seen: TargetFacts) -> str:
@@ -272,10 +274,10 @@ def _source(seen: TargetFacts) -> str:
 def _same(what: str, values: Iterable[tuple[str, Inspected]], do: str) -> Finding:
     groups = _groups(values)
     if set(groups) == {UNKNOWN}:
-        return Finding(what, State.NOTE, "unknown: no host tells it", UNTOLD_DO)
+        return Finding(what, FindingState.NOTE, "unknown: no host tells it", UNTOLD_DO)
     if len(groups) == 1:
-        return Finding(what, State.OK, f"{next(iter(groups))} on all")
-    return Finding(what, State.NOTE, f"differs: {_who(groups)}", do)
+        return Finding(what, FindingState.OK, f"{next(iter(groups))} on all")
+    return Finding(what, FindingState.NOTE, f"differs: {_who(groups)}", do)
 
 
 def _named_by_role(
@@ -309,7 +311,11 @@ HOSTS_SHOWN: Final = 4
 """Names in a cell; a finding about more hosts counts the rest."""
 
 NONE: Final = "–"
-STYLES: Final = {State.OK: "green", State.NOTE: "yellow", State.FAULT: "bold red"}
+STYLES: Final = {
+    FindingState.OK: "green",
+    FindingState.NOTE: "yellow",
+    FindingState.FAULT: "bold red",
+}
 
 
 def read_hosts(name: str) -> tuple[HostSpec, ...]:
@@ -362,7 +368,9 @@ def fleet_screen(specs: tuple[HostSpec, ...], seen: Inspection) -> tuple[Rendera
     rows: list[list[Text | str]] = []
     for spec in specs:
         host = seen.reached.get(spec.name)
-        rest = _cells(host) if host else [plain("no answer", STYLES[State.FAULT]), *[NONE] * 9]
+        rest = (
+            _cells(host) if host else [plain("no answer", STYLES[FindingState.FAULT]), *[NONE] * 9]
+        )
         rows.append([plain(spec.name), *rest])
     return table(headings, rows), "", _findings_table(fleet_findings(seen))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from iolab.store.reader import SessionReader
 
 
-class Format(StrEnum):
+class ExportFormat(StrEnum):
     """What other programs read."""
 
     CSV = "csv"
@@ -30,7 +30,7 @@ class Format(StrEnum):
     OPENMETRICS = "openmetrics"
 
 
-class Rows(StrEnum):
+class RowKind(StrEnum):
     """What a row of a table is."""
 
     RESULTS = "results"
@@ -43,7 +43,8 @@ def export(
     session: SessionDirectory,
     *,
     kind: Annotated[
-        Format, typer.Option("--format", "-f", help="The format to write.", show_default=False)
+        ExportFormat,
+        typer.Option("--format", "-f", help="The format to write.", show_default=False),
     ],
     points: Annotated[
         bool,
@@ -81,12 +82,12 @@ def export(
         refuse_output(out)
     rows = _chosen(kind, points=points, nodes=nodes, seconds=seconds)
     reader = open_session(session)
-    if kind is Format.PARQUET and out is None:
+    if kind is ExportFormat.PARQUET and out is None:
         raise UsageError("Parquet is no text for a terminal or a pipe.", "Name a file by --out.")
-    if kind in {Format.CSV, Format.PARQUET}:
+    if kind in {ExportFormat.CSV, ExportFormat.PARQUET}:
         found = _columns(reader, rows)
         number = len(next(iter(found.values()), ()))
-        if kind is Format.PARQUET and out is not None:
+        if kind is ExportFormat.PARQUET and out is not None:
             write_parquet({name: _column(name, values) for name, values in found.items()}, out)
         else:
             _print_or_write(columns_csv(found), out)
@@ -107,7 +108,7 @@ def _print_or_write(text: str, out: Path | None) -> None:
         replace_whole(out, text)
 
 
-def _chosen(kind: Format, *, points: bool, nodes: bool, seconds: bool) -> Rows:
+def _chosen(kind: ExportFormat, *, points: bool, nodes: bool, seconds: bool) -> RowKind:
     """The rows that the options ask for; UsageError where they do not go together."""
     from iolab.errors import UsageError
 
@@ -117,19 +118,19 @@ def _chosen(kind: Format, *, points: bool, nodes: bool, seconds: bool) -> Rows:
         raise UsageError(
             f"{' and '.join(options)} ask for different rows.", "Take one of them at a time."
         )
-    if options and kind not in {Format.CSV, Format.PARQUET}:
+    if options and kind not in {ExportFormat.CSV, ExportFormat.PARQUET}:
         raise UsageError(
             f"{options[0]} chooses the rows of CSV and Parquet, not of {kind.value}.",
             "Leave it out: json has points, runs and nodes, and markdown points and runs.",
         )
     if seconds:
-        return Rows.SECONDS
+        return RowKind.SECONDS
     if nodes:
-        return Rows.NODES
-    return Rows.POINTS if points else Rows.RESULTS
+        return RowKind.NODES
+    return RowKind.POINTS if points else RowKind.RESULTS
 
 
-def _columns(reader: SessionReader, rows: Rows) -> Mapping[str, Sequence[Value]]:
+def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[Value]]:
     """The table that was asked for."""
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import shown_of
@@ -138,11 +139,11 @@ def _columns(reader: SessionReader, rows: Rows) -> Mapping[str, Sequence[Value]]
 
     study, results = shown_of(reader)
     match rows:
-        case Rows.POINTS:
+        case RowKind.POINTS:
             return point_columns(summarise(results, study))
-        case Rows.NODES:
+        case RowKind.NODES:
             return node_columns(results)
-        case Rows.SECONDS:
+        case RowKind.SECONDS:
             return second_columns(
                 REPORTED,
                 results,
@@ -151,11 +152,11 @@ def _columns(reader: SessionReader, rows: Rows) -> Mapping[str, Sequence[Value]]
                     host.host for host in reader.manifest(digest, repeat).hosts
                 ],
             )
-        case Rows.RESULTS:
+        case RowKind.RESULTS:
             return result_columns(results)
 
 
-def _text(reader: SessionReader, kind: Format) -> str:
+def _text(reader: SessionReader, kind: ExportFormat) -> str:
     """The document for programs, or the table of an issue or a wiki."""
     import json
 
@@ -164,9 +165,9 @@ def _text(reader: SessionReader, kind: Format) -> str:
     from iolab.report.results import session_document, session_markdown
 
     study, results = shown_of(reader)
-    if kind is Format.MARKDOWN:
+    if kind is ExportFormat.MARKDOWN:
         return session_markdown(REPORTED, study, results)
-    if kind is Format.OPENMETRICS:
+    if kind is ExportFormat.OPENMETRICS:
         return _openmetrics(reader, study, results)
     document = session_document(REPORTED, study, results, damaged=reader.damaged())
     return json.dumps(document, indent=2) + "\n"

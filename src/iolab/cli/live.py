@@ -13,7 +13,7 @@ from rich.text import Text
 
 from iolab.cli.kinds import REPORTED
 from iolab.cli.output import console, say
-from iolab.cli.progress import Load, Progress
+from iolab.cli.progress import SecondOfLoad, SessionProgress
 from iolab.core.configuration import DEFAULT_CONFIGURATION
 from iolab.core.events import (
     Event,
@@ -45,7 +45,7 @@ WIDEST: Final = 120
 """A wider terminal does not make a better picture."""
 
 
-def panel(progress: Progress, options: ConsoleOptions) -> Group:
+def panel(progress: SessionProgress, options: ConsoleOptions) -> Group:
     """The lines of the panel, none wider than the terminal.
 
     Within a run their number does not depend on the phase, so the panel does not jump.
@@ -86,7 +86,7 @@ def _name(of: Point | Result, repeat: int) -> str:
     return f"{one_line(of.configuration)}: {name}"
 
 
-def _head(progress: Progress, width: int) -> Text:
+def _head(progress: SessionProgress, width: int) -> Text:
     text = Text(one_line(progress.study), style="bold")
     if progress.run is not None:
         more = f" to {progress.runs_most}" if progress.runs_most > progress.run_count else ""
@@ -101,7 +101,7 @@ def _head(progress: Progress, width: int) -> Text:
     return text
 
 
-def _phase(progress: Progress, width: int, *, ascii_only: bool) -> Text:
+def _phase(progress: SessionProgress, width: int, *, ascii_only: bool) -> Text:
     if progress.phase is None:
         return Text("getting ready", style=QUIET_STYLE)
     name = progress.phase.value
@@ -130,12 +130,12 @@ def _phase(progress: Progress, width: int, *, ascii_only: bool) -> Text:
     return text
 
 
-def _names_run(progress: Progress) -> bool:
+def _names_run(progress: SessionProgress) -> bool:
     """Whether the phase's detail is only the point that stands in the head already."""
     return progress.run is not None and progress.phase_detail == progress.run.point.label
 
 
-def _load(progress: Progress, width: int, *, ascii_only: bool) -> Iterator[Text]:
+def _load(progress: SessionProgress, width: int, *, ascii_only: bool) -> Iterator[Text]:
     loads = progress.loads
     room = width - _LABEL - _VALUE - 2
     newest = loads[-1] if loads else None
@@ -171,7 +171,7 @@ def _load(progress: Progress, width: int, *, ascii_only: bool) -> Iterator[Text]
     yield _cpu(progress)
 
 
-def _cpu(progress: Progress) -> Text:
+def _cpu(progress: SessionProgress) -> Text:
     text = Text(f"{'CPU busy':<{_LABEL}}", style=QUIET_STYLE)
     if not progress.cpu_busy:
         return text.append(f"{NOTHING:>{_VALUE}}", style="bold")
@@ -213,7 +213,7 @@ REFRESHES_PER_S = 4
 """Often enough for a moving clock, rarely enough to cost nothing beside a load."""
 
 
-class View(Protocol):
+class LiveView(Protocol):
     """Someone who watches a session."""
 
     def open(self) -> None:
@@ -254,7 +254,7 @@ class QuietView:
 class PanelView:
     """A panel that is redrawn in place on a terminal and gone when the session is over."""
 
-    def __init__(self, progress: Progress, clock: Clock = time.monotonic) -> None:
+    def __init__(self, progress: SessionProgress, clock: Clock = time.monotonic) -> None:
         self._progress = progress
         self._clock = clock
         self._live: Live | None = None
@@ -304,7 +304,7 @@ class PanelView:
 class LinesView:
     """One line a phase, a second and a result, for files and for terminals that are none."""
 
-    def __init__(self, progress: Progress, clock: Clock = time.monotonic) -> None:
+    def __init__(self, progress: SessionProgress, clock: Clock = time.monotonic) -> None:
         self._progress = progress
         self._clock = clock
         self._told: float = -1.0
@@ -374,7 +374,7 @@ class LinesView:
         return f"run {run.order}/{self._progress.run_count} {_name(run.point, run.repeat)}"
 
 
-def choose_view(progress: Progress, *, quiet: bool) -> View:
+def choose_view(progress: SessionProgress, *, quiet: bool) -> LiveView:
     """The view that fits standard error."""
     if quiet:
         return QuietView()
@@ -395,7 +395,7 @@ def _figures(result: Result) -> str:
     return ", ".join(figures)
 
 
-def _load_line(load: Load, progress: Progress) -> str:
+def _load_line(load: SecondOfLoad, progress: SessionProgress) -> str:
     latency = "–" if load.lat_ns_mean is None else format_ns(load.lat_ns_mean)
     rates = [f"{format_count(load.iops)} IOPS", format_rate_bytes(load.bw_bytes_per_s)]
     if progress.of_operations:

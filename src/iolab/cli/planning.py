@@ -9,7 +9,7 @@ from rich.text import Text
 
 from iolab.cli.study_kinds import STUDY_KINDS
 from iolab.core.configuration import Objective, limit_name
-from iolab.core.run import Budget, Plan, PlannedRun
+from iolab.core.run import Plan, PlanCost, PlannedRun
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.report.numbers import axis_label, count, listing
@@ -118,7 +118,7 @@ def plan_document(
     }
 
 
-def _time(budget: Budget) -> str:
+def _time(budget: PlanCost) -> str:
     """How long it takes, from the least to the most where runs end when they may."""
     most = format_duration_s(budget.seconds)
     if budget.least_seconds is None:

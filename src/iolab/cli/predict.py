@@ -12,7 +12,7 @@ from iolab.cli.options import AsJson, SessionDirectory, Workloads
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from iolab.analysis.bottleneck import Use, Watched
+    from iolab.analysis.bottleneck import ResourceUse, RunResources
     from iolab.analysis.points import PointSummary
     from iolab.analysis.prediction import Predicted
     from iolab.store.reader import SessionReader
@@ -85,7 +85,7 @@ def predict(
         result_screen(*_screen(axis, load, found))
 
 
-def _watched(reader: SessionReader, point: PointSummary) -> Watched | None:
+def _watched(reader: SessionReader, point: PointSummary) -> RunResources | None:
     """What the point's first run tells of its resources; None where it is damaged."""
     from iolab.analysis.bottleneck import view_of, watch
     from iolab.cli.kinds import analyses
@@ -169,5 +169,5 @@ def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[Render
     yield plain("From measured points alone; measure before you rely on it.", QUIET_STYLE)
 
 
-def _name(use: Use) -> str:
+def _name(use: ResourceUse) -> str:
     return " ".join(filter(None, (use.resource.value, use.name, "of", use.host)))

@@ -41,7 +41,7 @@ P99: Final = 99.0
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class SecondOfLoad:
     """All hosts' load in one second of a run: 1/s, bytes/s, mean and 99th percentile in ns."""
 
     elapsed_s: float
@@ -56,7 +56,7 @@ class Seconds:
 
     def __init__(self) -> None:
         self._told: dict[int, dict[str, IntervalSeen]] = {}
-        self._summed: dict[int, Load] = {}
+        self._summed: dict[int, SecondOfLoad] = {}
 
     def add(self, event: IntervalSeen) -> None:
         """Take one host's interval; a second one of the same host and second replaces it."""
@@ -66,7 +66,7 @@ class Seconds:
         if len(self._told) > SECONDS_KEPT:
             del self._told[min(self._told)]
 
-    def told_by(self, hosts: int) -> tuple[Load, ...]:
+    def told_by(self, hosts: int) -> tuple[SecondOfLoad, ...]:
         """The load of each second that so many hosts have told of, oldest first."""
         whole = sorted(second for second, told in self._told.items() if len(told) >= hosts)
         for second in whole:
@@ -94,7 +94,7 @@ NO_MAKERS: Final[Mapping[tuple[str, int, int], Makers]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SessionProgress:
     """A session as a person follows it; moments are seconds of a monotonic clock.
 
     `run_count` are all runs of the plan, `ended` how many of them have ended, in earlier starts of
@@ -136,7 +136,7 @@ class Progress:
     present: frozenset[str] = frozenset()
     overhead_s: float = RUN_OVERHEAD_S + IDLE_WATCH_S
 
-    def after(self, event: Event, now_s: float) -> Progress:
+    def after(self, event: Event, now_s: float) -> SessionProgress:
         """The state when `event` came at that moment."""
         moved = replace(self, now_s=now_s)
         match event:
@@ -188,11 +188,11 @@ class Progress:
             case _:
                 return moved
 
-    def with_result(self, result: Result) -> Progress:
+    def with_result(self, result: Result) -> SessionProgress:
         """The state when a run was judged."""
         return replace(self, results=(*self.results, result)[-RESULTS_KEPT:])
 
-    def at(self, now_s: float) -> Progress:
+    def at(self, now_s: float) -> SessionProgress:
         """The same a moment later."""
         return replace(self, now_s=now_s)
 
@@ -242,7 +242,7 @@ class Progress:
         return self.run is None or self.run.point.job.tells_latency
 
     @property
-    def loads(self) -> tuple[Load, ...]:
+    def loads(self) -> tuple[SecondOfLoad, ...]:
         """The seconds that every host has told of, oldest first."""
         return self.seconds.told_by(max(self.host_count, 1))
 
@@ -272,7 +272,7 @@ class Progress:
         return left * each + (preparing if self.phase is not None else 0.0)
 
 
-def _load(second: int, hosts: Mapping[str, IntervalSeen]) -> Load:
+def _load(second: int, hosts: Mapping[str, IntervalSeen]) -> SecondOfLoad:
     """The hosts together: rates add up, latency is weighted by the I/Os that had it."""
     iops = sum(seen.iops for seen in hosts.values())
     weighed = [
@@ -281,7 +281,7 @@ def _load(second: int, hosts: Mapping[str, IntervalSeen]) -> Load:
     weight = sum(rate for rate, _ in weighed)
     mean = sum(rate * latency for rate, latency in weighed) / weight if weight > 0 else None
     moved = sum(seen.bw_bytes_per_s for seen in hosts.values())
-    return Load(float(second), iops, moved, mean, _p99(hosts.values()))
+    return SecondOfLoad(float(second), iops, moved, mean, _p99(hosts.values()))
 
 
 def _p99(hosts: Iterable[IntervalSeen]) -> float | None:

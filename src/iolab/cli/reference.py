@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from iolab.published.audit.document import Published
+    from iolab.published.audit.document import PublishedSet
     from iolab.published.audit.relations import Agreement, Outcome
     from iolab.report.table import Table
 
@@ -63,12 +63,12 @@ def reference(
         result_screen(*_set(published))
 
 
-def _heading(published: Published) -> dict[str, Any]:
+def _heading(published: PublishedSet) -> dict[str, Any]:
     figures = sum(1 for _ in published.figures())
     return {"id": published.id, "source": published.source, "figures": figures}
 
 
-def _list(sets: list[Published]) -> Iterator[RenderableType]:
+def _list(sets: list[PublishedSet]) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from iolab.report.terminal import Heading, plain, table
@@ -81,7 +81,7 @@ def _list(sets: list[Published]) -> Iterator[RenderableType]:
     yield table(headings, rows)
 
 
-def _set(published: Published) -> Iterator[RenderableType]:
+def _set(published: PublishedSet) -> Iterator[RenderableType]:
     """The source, table after table of the file, then what our own functions make of it."""
     from iolab.published.report import computed_tables, sections
     from iolab.report.terminal import pairs, plain, title
@@ -148,7 +148,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
     return float(value) if isinstance(value, Decimal) else value
 
 
-class FailOn(StrEnum):
+class FailOnOutcome(StrEnum):
     """Which outcome the exit code tells."""
 
     CONTRADICTS = "contradicts"
@@ -183,7 +183,7 @@ def audit(
         bool, typer.Option("--details", help="Show what agrees, too, with its numbers.")
     ] = False,
     fail_on: Annotated[
-        FailOn | None,
+        FailOnOutcome | None,
         typer.Option(
             "--fail-on", help="Exit with 1 when any outcome is that bad.", show_default=False
         ),

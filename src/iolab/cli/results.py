@@ -22,7 +22,7 @@ from iolab.core.study import Study
 from iolab.guests.guest import settings_in
 from iolab.guests.tables import caveats_of
 from iolab.guests.terminal import node_details
-from iolab.report.answer import Told, how_sure, says
+from iolab.report.answer import AnswerSource, how_sure, says
 from iolab.report.best import tally
 from iolab.report.numbers import (
     count,
@@ -326,7 +326,7 @@ def answer_screen(
     study: Study, points: Sequence[PointSummary], results: Sequence[Result], directory: str
 ) -> Iterator[RenderableType]:
     """The end in three lines: the result, how sure it is, and the next command."""
-    found = REPORTED.best_figures(Told(study, tuple(points), tuple(results)))
+    found = REPORTED.best_figures(AnswerSource(study, tuple(points), tuple(results)))
     against = objections(results)
     yield ""
     rows: list[tuple[str, Text | str]] = [

@@ -29,7 +29,7 @@ from iolab.cli.show import FailOnOption
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from iolab.cli.session import Order
+    from iolab.cli.session import SessionRequest
     from iolab.core.host import HostFacts
     from iolab.core.run import Plan
     from iolab.core.study import Study
@@ -142,13 +142,13 @@ def no_usable_fio(search: str | None = None) -> str:
     return ""
 
 
-def new_session(study: Study, out: Path | None) -> tuple[Path, Order]:
+def new_session(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
     """A new session of the whole plan, and the directory that it is kept in: `out`, if named."""
     import sys
     from datetime import UTC, datetime
 
     from iolab.analysis.adaptive import agenda_maker
-    from iolab.cli.session import Order
+    from iolab.cli.session import SessionRequest
     from iolab.cli.study_kinds import STUDY_KINDS
     from iolab.session.session import NOTHING
     from iolab.store.writer import SessionWriter
@@ -158,7 +158,7 @@ def new_session(study: Study, out: Path | None) -> tuple[Path, Order]:
     directory = out or Path(f"iolab-{study.id}-{stamp}")
     made = make_plan(study, STUDY_KINDS)
     session_id = _session_id(study.id, stamp)
-    return directory, Order(
+    return directory, SessionRequest(
         study=study,
         plan=made,
         session_id=session_id,
@@ -193,7 +193,7 @@ def resume(
     """Continue a session that was stopped."""
     from iolab.analysis.adaptive import agenda_maker
     from iolab.cli.output import say
-    from iolab.cli.session import Order, Wishes, carry_out
+    from iolab.cli.session import SessionRequest, Wishes, carry_out
     from iolab.session.session import Earlier
     from iolab.store.reader import SessionReader
 
@@ -211,7 +211,7 @@ def resume(
         say(f"{len(stored)} runs are done; their results decide what is left.")
     elif not quiet:
         say(f"{len(plan.runs) - left} of {len(plan.runs)} runs are done, {left} are left.")
-    order = Order(
+    order = SessionRequest(
         study=study,
         plan=plan,
         session_id=reader.session.id,

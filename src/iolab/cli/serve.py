@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 if TYPE_CHECKING:
-    from iolab.serve.server import Bound
+    from iolab.serve.server import Listener
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -64,7 +64,7 @@ def serve(
     _answer(directory, bind(host, port), token)
 
 
-def _answer(directory: Path, bound: Bound, given: str | None) -> None:
+def _answer(directory: Path, bound: Listener, given: str | None) -> None:
     """Say where the pages are, and answer until a signal comes."""
     import time
 

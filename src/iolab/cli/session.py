@@ -19,13 +19,13 @@ from iolab.analysis.kinds import ANALYSIS_VERSION, judge
 from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.steady import FleetRule
 from iolab.cli.kinds import REPORTED, analyses
-from iolab.cli.live import View, choose_view
+from iolab.cli.live import LiveView, choose_view
 from iolab.cli.output import open_session, result_json, say
 from iolab.cli.output import result as result_line
-from iolab.cli.progress import Makers, Progress
+from iolab.cli.progress import Makers, SessionProgress
 from iolab.cli.report import write_report
 from iolab.cli.results import resume_line
-from iolab.cli.show import FailOn, print_session, verdict_code
+from iolab.cli.show import FailOnLevel, print_session, verdict_code
 from iolab.cli.study_kinds import STUDY_KINDS
 from iolab.cli.survey import SESSION_KINDS
 from iolab.core.events import (
@@ -54,7 +54,7 @@ from iolab.session.stopping_rule import LiveRule, RuleFor
 from iolab.session.times import COMMIT, JUDGE, Times, load_s
 from iolab.store.writer import SessionWriter
 from iolab.study.cost import overhead_s
-from iolab.study.foretold import Limit, foretell
+from iolab.study.foretold import VerdictLimit, foretell
 from iolab.study.targets import hosts_used, makers_of
 
 OpenWriter = Callable[[Mapping[str, HostFacts]], SessionWriter]
@@ -69,7 +69,7 @@ class SessionRecorder:
     """
 
     def __init__(
-        self, open_writer: OpenWriter, view: View, agenda: DecidingAgenda | None = None
+        self, open_writer: OpenWriter, view: LiveView, agenda: DecidingAgenda | None = None
     ) -> None:
         self._open_writer = open_writer
         self._view = view
@@ -146,7 +146,7 @@ class SessionRecorder:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SessionRequest:
     """What a session is to do.
 
     `earlier` is what it has of earlier sittings. `open_writer` is called with the facts of the
@@ -163,7 +163,7 @@ class Order:
     agenda: Callable[[], DecidingAgenda] | None = None
 
 
-async def conduct(order: Order, view: View) -> SessionStatus:
+async def conduct(order: SessionRequest, view: LiveView) -> SessionStatus:
     """Run a session to its end, however it comes; the session itself leaves every host clean.
 
     Interrupted when the user stopped it before anything was written.
@@ -228,10 +228,10 @@ class Wishes:
     quiet: bool
     as_json: bool
     report: bool
-    fail_on: FailOn | None
+    fail_on: FailOnLevel | None
 
 
-def carry_out(order: Order, wishes: Wishes) -> int:
+def carry_out(order: SessionRequest, wishes: Wishes) -> int:
     """Conduct the session, print what came of it, and say what to exit with.
 
     An error that ends the session is raised again after the results so far were shown.
@@ -255,7 +255,7 @@ def carry_out(order: Order, wishes: Wishes) -> int:
     return _conclude(status, wishes, foretold.smoke)
 
 
-def _conclude(status: SessionStatus, wishes: Wishes, smoke: Limit | None = None) -> int:
+def _conclude(status: SessionStatus, wishes: Wishes, smoke: VerdictLimit | None = None) -> int:
     """Print what came of it; of a smoke test whose runs all ended well one line, and no verdict."""
     reader = open_session(wishes.directory)
     study, results = shown_of(reader)
@@ -274,7 +274,9 @@ def _conclude(status: SessionStatus, wishes: Wishes, smoke: Limit | None = None)
     return exit_code(status, results, wishes.fail_on)
 
 
-def exit_code(status: SessionStatus, results: Sequence[Result], fail_on: FailOn | None) -> ExitCode:
+def exit_code(
+    status: SessionStatus, results: Sequence[Result], fail_on: FailOnLevel | None
+) -> ExitCode:
     """What a session that came to its end exits with; see docs/reference/cli.md."""
     if status is SessionStatus.INTERRUPTED:
         return ExitCode.INTERRUPTED
@@ -285,7 +287,7 @@ def exit_code(status: SessionStatus, results: Sequence[Result], fail_on: FailOn 
     return verdict_code(results, fail_on)
 
 
-def _is_left(order: Order) -> bool:
+def _is_left(order: SessionRequest) -> bool:
     """Whether there is anything to run."""
     if order.agenda is not None:
         return order.agenda().next() is not None
@@ -310,10 +312,10 @@ def _say(text: str, wishes: Wishes) -> None:
         say(text)
 
 
-def _progress(order: Order) -> Progress:
+def _progress(order: SessionRequest) -> SessionProgress:
     method = order.study.method
     hosts = {name for item in order.study.configurations for name in item.hosts}
-    return Progress(
+    return SessionProgress(
         study=order.study.id,
         run_count=len(order.plan.runs),
         ended=len(order.earlier.done),
@@ -329,7 +331,7 @@ def _progress(order: Order) -> Progress:
     )
 
 
-def _makers(order: Order) -> dict[tuple[str, int, int], Makers]:
+def _makers(order: SessionRequest) -> dict[tuple[str, int, int], Makers]:
     """Who makes the load of each point."""
     study = order.study
     places = {spec.name: spec.node for spec in study.hosts}
@@ -341,7 +343,7 @@ def _makers(order: Order) -> dict[tuple[str, int, int], Makers]:
     return found
 
 
-def _mean_load_s(order: Order) -> float:
+def _mean_load_s(order: SessionRequest) -> float:
     """Seconds of a run's load on average over the plan."""
     points = [run.point for run in order.plan.runs]
     foretold = [STUDY_KINDS.of(p.job.engine).load_seconds(order.study, p) for p in points]

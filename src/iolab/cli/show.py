@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from iolab.store.reader import SessionReader
 
 
-class FailOn(StrEnum):
+class FailOnLevel(StrEnum):
     """From which verdict on the exit code says so."""
 
     INDICATIVE = "indicative"
@@ -33,7 +33,7 @@ class FailOn(StrEnum):
 
 
 FailOnOption = Annotated[
-    FailOn | None,
+    FailOnLevel | None,
     typer.Option(
         "--fail-on",
         help="Exit with 1 when a result is no better than this verdict.",
@@ -152,7 +152,7 @@ def print_times(reader: SessionReader) -> None:
     result(f"{format_duration_s(whole)} in all, {whole - load:.2f} s beside the load.")
 
 
-def verdict_code(results: Sequence[Result], fail_on: FailOn | None) -> ExitCode:
+def verdict_code(results: Sequence[Result], fail_on: FailOnLevel | None) -> ExitCode:
     """1 when a result is at the level asked for or worse, else 0."""
     from iolab.core.metric import Level
     from iolab.errors import ExitCode

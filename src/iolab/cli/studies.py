@@ -25,8 +25,8 @@ from iolab.core.toml import read_regular
 from iolab.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from iolab.importers.job_files import Draft
-    from iolab.published.audit.document import Published
+    from iolab.importers.job_files import StudyDraft
+    from iolab.published.audit.document import PublishedSet
 
 _SUFFIX: Final = ".toml"
 _PACKAGE: Final = Path(iolab.__file__).parent
@@ -87,7 +87,7 @@ def find_published(name: str) -> StudySource:
     )
 
 
-def open_published(name: str) -> Published:
+def open_published(name: str) -> PublishedSet:
     """The published set of that id, or in that file, read; UsageError when it is none."""
     from iolab.published.audit.document import read_published
     from iolab.study.wording import shown
@@ -219,7 +219,7 @@ def init(
     say(f"Next: change it, then 'iolab check {file}' and 'iolab plan {file} --path DIR'.")
 
 
-def _draft(study_id: str, source: Path) -> Draft:
+def _draft(study_id: str, source: Path) -> StudyDraft:
     """The study of a job file; UsageError where it cannot be read or is none."""
     from iolab.importers.files import FILE_BYTES_MOST
     from iolab.importers.job_files import draft_of

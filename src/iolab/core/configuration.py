@@ -16,7 +16,7 @@ class Capacity:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ProcurementCost:
     """Procurement cost by part, in one currency."""
 
     currency: str
@@ -56,7 +56,7 @@ class Configuration:
     path: str
     nodes: int | None = None
     capacity: Capacity = Capacity()
-    cost: Cost | None = None
+    cost: ProcurementCost | None = None
     hardware: tuple[tuple[str, str], ...] = ()
     storage: tuple[str, ...] = ()
     redundancy: Redundancy | None = None
@@ -106,7 +106,7 @@ def limit_name(metric: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class LatencyLimit:
     """A latency that must not be exceeded: the metric's key and nanoseconds."""
 
     metric: str
@@ -124,7 +124,7 @@ class Aim:
     objective: Objective = Objective.GRID
     axis: AxisMode = AxisMode.LISTED
     headline: tuple[int, ...] = ()
-    limit: Limit | None = None
+    limit: LatencyLimit | None = None
 
     @property
     def searches(self) -> bool:

@@ -259,7 +259,7 @@ class TargetProbe:
 
 
 @dataclass(frozen=True, slots=True)
-class Objection:
+class DeviceObjection:
     """A reason why a device may not be written: a word, and half a sentence with the value."""
 
     code: str
@@ -282,7 +282,7 @@ class DeviceFacts:
     discards: bool
     devices: tuple[str, ...]
     memory_backed: bool
-    objections: tuple[Objection, ...]
+    objections: tuple[DeviceObjection, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ class HostResult:
     metrics: Mapping[str, Metric]
 
 
-class Layer(StrEnum):
+class LatencyLayer(StrEnum):
     """Where a latency was seen, from the generator down to the device."""
 
     ENGINE = "engine"
@@ -159,7 +159,7 @@ class Layer(StrEnum):
 class LayerLatency:
     """The mean latency that one layer saw in one direction, over so many I/Os."""
 
-    layer: Layer
+    layer: LatencyLayer
     direction: Direction
     mean_ns: float
     ios: int

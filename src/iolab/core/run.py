@@ -117,7 +117,7 @@ class PlannedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class PlanCost:
     """What a plan will cost at most: `reasons` say where the seconds go, each (what, seconds).
 
     `least_seconds` is the same where every run ends as early as it may; None where none can.
@@ -143,7 +143,7 @@ class Plan:
     digest: str
     data_sets: tuple[DataSet, ...]
     runs: tuple[PlannedRun, ...]
-    budget: Budget
+    budget: PlanCost
     destroys: tuple[str, ...]
     candidates: tuple[Point, ...] = ()
     runs_more: int = 0
@@ -449,7 +449,7 @@ class EngineOutput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RunManifest:
     """What is known of one run beside its tables, before any judgement.
 
     `hosts` made the load, `bystanders` were watched. `details` are what the kind of load
@@ -479,7 +479,7 @@ class Run:
 
     def facts(self) -> dict[str, Any]:
         """All of these by name, to make another description of the same run with."""
-        return {field.name: getattr(self, field.name) for field in fields(Run)}
+        return {field.name: getattr(self, field.name) for field in fields(RunManifest)}
 
     @property
     def host_names(self) -> tuple[str, ...]:
@@ -489,7 +489,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord(Run):
+class RunRecord(RunManifest):
     """All evidence of one run, before any judgement."""
 
     intervals: IntervalTable

@@ -15,7 +15,7 @@ BLOCKS_MIN: Final = 4
 """Blocks of which a series must consist: of fewer no transient could be told."""
 
 
-class LoadKind(StrEnum):
+class LoadPattern(StrEnum):
     """What sort of load a run makes, which decides how long it must be watched."""
 
     RAW_BLOCK = "raw-block"
@@ -154,12 +154,12 @@ were off by more than 2 %, from 300 s on hardly any (simulated), for a tenth mor
 QUICK: Final = replace(RAW_BLOCK, shortest_s=120, retained_s=60)
 """A quick scan: half the time, 0.03 points more bias."""
 
-PRESETS: Final[Mapping[LoadKind, RuleSettings]] = MappingProxyType(
+PRESETS: Final[Mapping[LoadPattern, RuleSettings]] = MappingProxyType(
     {
-        LoadKind.RAW_BLOCK: RAW_BLOCK,
-        LoadKind.LSM: LSM,
-        LoadKind.CYCLIC: CYCLIC,
-        LoadKind.QUICK: QUICK,
+        LoadPattern.RAW_BLOCK: RAW_BLOCK,
+        LoadPattern.LSM: LSM,
+        LoadPattern.CYCLIC: CYCLIC,
+        LoadPattern.QUICK: QUICK,
     }
 )
 """The settings of each kind of load."""

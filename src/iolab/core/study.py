@@ -24,7 +24,7 @@ class MethodKind(StrEnum):
     """A run goes on until it is steady and precise enough, a point until its repeats are."""
 
 
-class Order(StrEnum):
+class RunOrder(StrEnum):
     """In which order a session executes its runs."""
 
     AS_WRITTEN = "as-written"
@@ -80,7 +80,7 @@ class Method:
     runtime_s: float
     repeats: int
     settle_s: float
-    order: Order
+    order: RunOrder
     seed: int
     drop_caches: bool
     on_failure: OnFailure = OnFailure.SKIP_POINT

@@ -7,9 +7,9 @@ from typing import Final
 
 from iolab.analysis.check import (
     Check,
+    CheckAnswer,
     HostQuestion,
     Numbers,
-    Said,
     check,
     indicative,
     invalid,
@@ -34,7 +34,7 @@ from iolab.guests.nodes import (
     nodes_in,
 )
 from iolab.guests.results import (
-    Bound,
+    GuestLimit,
     bound_of,
     counted_guests,
     limited_guests,
@@ -56,7 +56,7 @@ _NO_GUESTS: Final = "No guest of a known node made load."
 
 
 @check("emulated-guest", "Guests on emulated processors", needs_load=False)
-def emulated_guest(view: RunView) -> Said:
+def emulated_guest(view: RunView) -> CheckAnswer:
     """Whether any client's processors were emulated: its result is then of the emulator, too."""
     ours = [one.name for one in guests_in(view.record) if one.run.accelerator is Accelerator.TCG]
     told = [
@@ -78,7 +78,7 @@ def emulated_guest(view: RunView) -> Said:
 
 
 @check("modelled-disk", "Modelled disks", needs_load=False)
-def modelled_disk(view: RunView) -> Said:
+def modelled_disk(view: RunView) -> CheckAnswer:
     """Whether there was any storage below the guests' disks."""
     fleet = fleet_in(view.record)
     if fleet is None or fleet.settings is None:
@@ -94,7 +94,7 @@ def modelled_disk(view: RunView) -> Said:
 
 
 @check("limited-disk", "Disks held at a limit")
-def limited_disk(view: RunView) -> Said:
+def limited_disk(view: RunView) -> CheckAnswer:
     """Whether the limit that the study puts on each guest's disk shaped the result."""
     settings = fleet.settings if (fleet := fleet_in(view.record)) else None
     limit = settings.iops_limit if settings else None
@@ -124,7 +124,7 @@ def limited_disk(view: RunView) -> Said:
 
 
 @check("guest-starved", "Guests without processors")
-def guest_starved(view: RunView) -> Said:
+def guest_starved(view: RunView) -> CheckAnswer:
     """Whether guests, and their nodes, had the processors that they asked for."""
     guests = guests_in(view.record)
     if not guests:
@@ -133,7 +133,7 @@ def guest_starved(view: RunView) -> Said:
     return worst(answers, most="wait_share")
 
 
-def _waited(view: RunView, guest: Guest) -> Said:
+def _waited(view: RunView, guest: Guest) -> CheckAnswer:
     use = use_of(view, guest)
     if use is None:
         return not_applicable(
@@ -152,7 +152,7 @@ def _waited(view: RunView, guest: Guest) -> Said:
     return valid(f"{said}.", **evidence)
 
 
-def _stolen_from_nodes(view: RunView) -> Iterator[Said]:
+def _stolen_from_nodes(view: RunView) -> Iterator[CheckAnswer]:
     """A node that is a guest itself passes on what its own hypervisor takes."""
     window = view.load.cut.common
     for node in nodes_in(view.record):
@@ -167,7 +167,7 @@ def _stolen_from_nodes(view: RunView) -> Iterator[Said]:
 
 
 @check("guest-bound", "Guests bound by their processors")
-def guest_bound(view: RunView) -> Said:
+def guest_bound(view: RunView) -> CheckAnswer:
     """Whether guests could have submitted more, and spent their latency below themselves."""
     guests = guests_in(view.record)
     if not guests:
@@ -175,7 +175,7 @@ def guest_bound(view: RunView) -> Said:
     return worst((_bound(guest, bound_of(view, guest)) for guest in guests), most="off")
 
 
-def _bound(guest: Guest, found: Bound) -> Said:
+def _bound(guest: Guest, found: GuestLimit) -> CheckAnswer:
     engine, below = found.engine_ns, found.hypervisor_ns
     times = engine / below if engine is not None and below else None
     evidence: Numbers = {
@@ -211,14 +211,14 @@ def _bound(guest: Guest, found: Bound) -> Said:
     return valid(f"The guest {guest.name} kept up{_kept(found)}.", **evidence)
 
 
-def _used(found: Bound) -> str:
+def _used(found: GuestLimit) -> str:
     """What its processors did meanwhile, for a sentence."""
     if found.use is None:
         return ""
     return f", its processors ran {percent(found.use.run)} and waited {percent(found.use.wait)}"
 
 
-def _kept(found: Bound) -> str:
+def _kept(found: GuestLimit) -> str:
     if found.rho is None:
         return ", under a pace"
     return f" with {percent(found.rho)} of the I/Os asked for in flight"
@@ -247,7 +247,7 @@ _WAYS: Final = (("read", 0), ("written", 1))
 
 
 @check("guest-bytes", "Bytes of guests and of their nodes")
-def guest_bytes(view: RunView) -> Said:
+def guest_bytes(view: RunView) -> CheckAnswer:
     """Whether what guests moved is what their hypervisor served and their nodes' devices moved."""
     account = guest_bytes_of(view)
     if account is None:
@@ -257,7 +257,7 @@ def guest_bytes(view: RunView) -> Said:
     return worst([*answers, *_moved(view, account, evidence)])
 
 
-def _served(guest: GuestBytes, evidence: Numbers) -> Iterator[Said]:
+def _served(guest: GuestBytes, evidence: Numbers) -> Iterator[CheckAnswer]:
     """One guest's own block device against what its hypervisor counted."""
     if guest.served is None:
         return
@@ -279,7 +279,7 @@ def _served(guest: GuestBytes, evidence: Numbers) -> Iterator[Said]:
             yield indicative(f"{said}: more than the load passed.", **numbers)
 
 
-def _moved(view: RunView, account: FleetBytes, evidence: Numbers) -> Iterator[Said]:
+def _moved(view: RunView, account: FleetBytes, evidence: Numbers) -> Iterator[CheckAnswer]:
     """What left all guests against what the devices of all nodes moved."""
     below = format_bytes(sum(account.below))
     if is_modelled(view.record):
@@ -305,7 +305,7 @@ def _against(
     expected: tuple[float, float],
     moved: tuple[int, int],
     evidence: Numbers,
-) -> Iterator[Said]:
+) -> Iterator[CheckAnswer]:
     spans = [span.seconds for span in view.load.cut.hosts if span is not None]
     slack = account.devices * (SLACK_BYTES + BACKGROUND_BYTES_PER_S * max(spans, default=0.0))
     for way, place in _WAYS:

@@ -71,14 +71,14 @@ class DirectionCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class DiskCounts:
+class GuestDiskCounts:
     """What a guest's data disk was served so far."""
 
     read: DirectionCounts
     write: DirectionCounts
 
 
-def read_blocks(guest: str, answer: object) -> DiskCounts:
+def read_blocks(guest: str, answer: object) -> GuestDiskCounts:
     """The data disk's counters out of the answer to COUNTERS. HostError when they are not there."""
     try:
         disks = [disk for disk in _DISKS.validate_python(answer) if disk.qdev == DISK_ID]
@@ -91,7 +91,9 @@ def read_blocks(guest: str, answer: object) -> DiskCounts:
     return disks[0].stats.counts(guest)
 
 
-def blocks_between(guest: str, before: DiskCounts, after: DiskCounts) -> tuple[BlockCounts, ...]:
+def blocks_between(
+    guest: str, before: GuestDiskCounts, after: GuestDiskCounts
+) -> tuple[BlockCounts, ...]:
     """What was served between two looks, reads first.
 
     HostError when a counter fell, as it does when the guest was started anew.
@@ -123,7 +125,7 @@ class _Stats(_Told):
     rd_latency_histogram: _Histogram | None = None
     wr_latency_histogram: _Histogram | None = None
 
-    def counts(self, guest: str) -> DiskCounts:
+    def counts(self, guest: str) -> GuestDiskCounts:
         read = DirectionCounts(
             self.rd_operations + self.failed_rd_operations,
             self.rd_bytes,
@@ -136,7 +138,7 @@ class _Stats(_Told):
             self.wr_total_time_ns,
             _bins(guest, self.wr_latency_histogram),
         )
-        return DiskCounts(read, write)
+        return GuestDiskCounts(read, write)
 
 
 class _Disk(_Told):

@@ -41,7 +41,7 @@ _NO_ROOM: Final = b"No space left on device"
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ProgramExit:
     """How a program ended: its exit code, and all that it printed."""
 
     code: int
@@ -58,7 +58,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Programs:
+class PathPrograms:
     """The programs on the environment's PATH, then in `beside`."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -81,7 +81,7 @@ class Programs:
 
     async def ran(
         self, name: str, *words: str, cwd: Path | None = None, limit_s: float = ANSWER_LIMIT_S
-    ) -> Ran:
+    ) -> ProgramExit:
         """Run a program to its end, whatever its code.
 
         EngineError when it is missing, does not start or takes longer than `limit_s`; OSError when
@@ -114,7 +114,7 @@ class Programs:
             await end_group(process)
         if process.returncode and _NO_ROOM in errors:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return Ran(process.returncode or 0, output, errors)
+        return ProgramExit(process.returncode or 0, output, errors)
 
     def _find(self, name: str) -> str | None:
         searched = (self.environment.get("PATH", os.defpath), self.beside)
@@ -172,7 +172,7 @@ class NotToBeHad(EngineError):
 class Apt:
     """The machine's apt, and `own`, a folder for lists of our own."""
 
-    programs: Programs
+    programs: PathPrograms
     own: Path
     system_lists: Path = SYSTEM_LISTS
 
@@ -235,7 +235,7 @@ class Apt:
         offer = offered(ran.output.decode("utf-8", "replace"))
         return offer and replace(offer, lists=lists)
 
-    async def _show(self, lists: Path | None, *names: str) -> Ran:
+    async def _show(self, lists: Path | None, *names: str) -> ProgramExit:
         words = (*_options(lists), "show", "--no-all-versions", *names)
         return await self.programs.ran("apt-cache", *words)
 
@@ -265,7 +265,7 @@ def offered(text: str) -> KernelOffer | None:
     return None
 
 
-async def own_package(programs: Programs, path: Path) -> KernelOffer:
+async def own_package(programs: PathPrograms, path: Path) -> KernelOffer:
     """What a package file of the user's is. EngineError when it is none."""
     if not await asyncio.to_thread(path.is_file):
         raise EngineError(f"There is no kernel package at {path}.", "Correct `kernel` in [vm].")
@@ -276,7 +276,7 @@ async def own_package(programs: Programs, path: Path) -> KernelOffer:
     return KernelOffer(fields["Package"], fields["Version"], file=path)
 
 
-async def unpacked(programs: Programs, packages: Sequence[Path], folder: Path) -> KernelTree:
+async def unpacked(programs: PathPrograms, packages: Sequence[Path], folder: Path) -> KernelTree:
     """Unpack packages into `folder`. EngineError when one is damaged or holds no kernel."""
     for package in packages:
         ran = await programs.ran("dpkg-deb", "-x", str(package), str(folder))
@@ -301,7 +301,7 @@ def _images(folder: Path, modules: Path) -> dict[str, Path]:
     return images | {path.parent.name: path for path in modules.glob("*/vmlinuz")}
 
 
-def _no_package(path: Path, ran: Ran) -> EngineError:
+def _no_package(path: Path, ran: ProgramExit) -> EngineError:
     return EngineError(
         f"{path.name} is no Debian package that can be unpacked ({ran.says}).",
         f"Fetch it again, or {NAME_YOURS}.",

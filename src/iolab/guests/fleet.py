@@ -15,7 +15,7 @@ from iolab.core.run import DataSet, PlannedRun, RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import FIO_ENGINE, Access, Job
 from iolab.errors import HostError
-from iolab.guests.blocks import COUNTERS, DiskCounts, blocks_between, guest_use, read_blocks
+from iolab.guests.blocks import COUNTERS, GuestDiskCounts, blocks_between, guest_use, read_blocks
 from iolab.guests.copies import Copies
 from iolab.guests.guest import (
     BlockCounts,
@@ -64,11 +64,11 @@ class _Counted:
 class _Look:
     """What was counted so far, None for what could not be had."""
 
-    disk: DiskCounts | None
+    disk: GuestDiskCounts | None
     use: UseAnswer | None
 
 
-class Counting:
+class GuestCounting:
     """The guests of one run; `watching` once."""
 
     def __init__(
@@ -119,7 +119,7 @@ class Counting:
         self._keep(one, disk, use)
         return _Look(disk, use)
 
-    async def _disk(self, one: _Counted, running: Running) -> DiskCounts | None:
+    async def _disk(self, one: _Counted, running: Running) -> GuestDiskCounts | None:
         if running.monitor is None:
             return None
         try:
@@ -139,7 +139,7 @@ class Counting:
             self._say(one, fault)
             return None
 
-    def _keep(self, one: _Counted, disk: DiskCounts | None, use: UseAnswer | None) -> None:
+    def _keep(self, one: _Counted, disk: GuestDiskCounts | None, use: UseAnswer | None) -> None:
         if use is None:
             # Its time is that of the node's clock, which only the node tells.
             return
@@ -216,7 +216,7 @@ class Guests:
         self._kits = kits
         self._nodes: dict[str, Hypervisor] = {}
         self._copies: Copies | None = None
-        self._counting: Counting | None = None
+        self._counting: GuestCounting | None = None
         self._reach: Reach | None = None
         self.below: Mapping[str, tuple[str, ...]] = {}
         """The block devices below the path of each node that has one."""
@@ -271,7 +271,7 @@ class Guests:
             for name, node in self._placed(run)
             if node in self._nodes and node in places
         ]
-        self._counting = Counting(self._crew, guests, counters, places)
+        self._counting = GuestCounting(self._crew, guests, counters, places)
         async with self._counting.watching():
             yield
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import ClassVar, Final
 
 from iolab.core.host import HostKind
-from iolab.core.run import Fleet, Run
+from iolab.core.run import Fleet, RunManifest
 from iolab.core.study import BootedGuests, Study
 from iolab.core.workload import Direction
 from iolab.study.targets import nodes_of
@@ -164,7 +164,7 @@ class GuestFleet(Fleet):
         return tuple(dict.fromkeys(guest.node for guest in self.guests))
 
 
-def fleet_in(run: Run) -> GuestFleet | None:
+def fleet_in(run: RunManifest) -> GuestFleet | None:
     """The guests that made a run's load; None where hosts are no guests."""
     return run.fleet if isinstance(run.fleet, GuestFleet) else None
 

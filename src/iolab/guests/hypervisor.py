@@ -19,7 +19,7 @@ from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
 from iolab.guests.kit import GuestKit, KitPaths, kit_paths
 from iolab.guests.machine import Machine, Replica, counter_khz, monitor_socket, qemu_argv
 from iolab.guests.problems import QEMU
-from iolab.guests.qemu import Monitor, Relay
+from iolab.guests.qemu import GuestMonitor, Relay
 from iolab.guests.study import Pin
 from iolab.hosts.connect import Link
 from iolab.hosts.host import Host
@@ -40,7 +40,7 @@ class Running:
 
     booted: Booted
     wire: Relay | None = None
-    monitor: Monitor | None = None
+    monitor: GuestMonitor | None = None
 
     async def leave(self) -> None:
         """Speak to its QEMU no more."""
@@ -167,7 +167,7 @@ class Hypervisor:
         try:
             wire = await Relay.to(self.host, self.folder, monitor_socket(guest), MONITOR_LIMIT_S)
             running.wire = wire
-            running.monitor = await Monitor.open(guest, wire.reader, wire, MONITOR_LIMIT_S)
+            running.monitor = await GuestMonitor.open(guest, wire.reader, wire, MONITOR_LIMIT_S)
             await running.monitor.command(
                 HISTOGRAMS, HISTOGRAM_ARGUMENTS, deadline_s=MONITOR_LIMIT_S
             )

@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from iolab.errors import EngineError
-from iolab.guests.debian import Programs
+from iolab.guests.debian import PathPrograms
 
 DIRECTORY: Final = 0o040755
 PROGRAM: Final = 0o100755
@@ -320,7 +320,7 @@ _ELF: Final = b"\x7fELF\2"
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class FioPrograms:
     """A fio and every library that it loads, by their paths on this machine."""
 
     fio: Path
@@ -336,7 +336,7 @@ class Tools:
         return found.hexdigest()
 
 
-async def tools_of(programs: Programs) -> Tools:
+async def tools_of(programs: PathPrograms) -> FioPrograms:
     """This machine's fio. EngineError when there is none, or none that a guest could run."""
     path = programs.path_of("fio").resolve()
     with path.open("rb") as content:
@@ -359,7 +359,9 @@ async def tools_of(programs: Programs) -> Tools:
             "Reinstall it (`apt-get install --reinstall fio`) and run again.",
         )
     libraries = [Path(name) for name in libraries_of(text)]
-    return Tools(path, version.output.decode("utf-8", "replace").strip(), _with_late(libraries))
+    return FioPrograms(
+        path, version.output.decode("utf-8", "replace").strip(), _with_late(libraries)
+    )
 
 
 def libraries_of(text: str) -> tuple[str, ...]:
@@ -368,7 +370,7 @@ def libraries_of(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(match[2] for match in found if match))
 
 
-async def write_tools(programs: Programs, tools: Tools, image: Path, aside: Path) -> None:
+async def write_tools(programs: PathPrograms, tools: FioPrograms, image: Path, aside: Path) -> None:
     """Write the disk as an ext4 image, laid out in `aside` first. OSError when it cannot be."""
     root = aside / "tools"
     size = await asyncio.to_thread(_lay_out, tools, root)
@@ -393,7 +395,7 @@ def _with_late(libraries: list[Path]) -> tuple[Path, ...]:
     return (*libraries, *late)
 
 
-def _lay_out(tools: Tools, root: Path) -> int:
+def _lay_out(tools: FioPrograms, root: Path) -> int:
     """Put everything where a guest looks for it; the bytes of whole blocks that it takes."""
     for folder in FOLDERS:
         (root / folder).mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ from iolab.guests.debian import (
     KernelOffer,
     KernelTree,
     NotToBeHad,
-    Programs,
+    PathPrograms,
     own_package,
     unpacked,
 )
@@ -32,8 +32,8 @@ from iolab.guests.image import (
     PROGRAM,
     PROGRAMS,
     CpioEntry,
+    FioPrograms,
     Packing,
-    Tools,
     in_order,
     is_module,
     newc,
@@ -99,7 +99,7 @@ class GuestShop:
     """Where and with what kits of guests are made; `agent` None for the packaged one."""
 
     cache: Path
-    programs: Programs
+    programs: PathPrograms
     apt: Apt
     agent: Path | None = None
     machine: str = MACHINE
@@ -109,7 +109,7 @@ def guest_shop(environment: Mapping[str, str] | None = None) -> GuestShop:
     """The one of this user and this machine."""
     asked = dict(os.environ if environment is None else environment)
     cache = cache_folder(asked)
-    programs = Programs(asked)
+    programs = PathPrograms(asked)
     return GuestShop(
         cache, programs, Apt(programs, cache.parent / "apt"), machine=platform.machine()
     )
@@ -164,7 +164,7 @@ async def _kit(shop: GuestShop, offer: KernelOffer, say: Say) -> GuestKit:
     return GuestKit(folder / KERNEL, folder / INITRD, folder / TOOLS, release, digest, folder)
 
 
-def _digest(shop: GuestShop, offer: KernelOffer, tools: Tools) -> str:
+def _digest(shop: GuestShop, offer: KernelOffer, tools: FioPrograms) -> str:
     """Of everything that a kit is made of."""
     agent = shop.agent or agent_binary(shop.machine)
     files = [agent] if offer.file is None else [agent, offer.file]
@@ -177,7 +177,7 @@ _MODULES_LIMIT: Final = 50
 """More than a guest can need; it takes eight."""
 
 
-async def _made(shop: GuestShop, offer: KernelOffer, tools: Tools, aside: Path) -> Path:
+async def _made(shop: GuestShop, offer: KernelOffer, tools: FioPrograms, aside: Path) -> Path:
     shop.programs.require("dpkg-deb", "mke2fs")
     kit = aside / "kit"
     kit.mkdir()
@@ -198,7 +198,9 @@ async def _made(shop: GuestShop, offer: KernelOffer, tools: Tools, aside: Path) 
     return kit
 
 
-async def _write_kernel(programs: Programs, tree: KernelTree, aside: Path, target: Path) -> None:
+async def _write_kernel(
+    programs: PathPrograms, tree: KernelTree, aside: Path, target: Path
+) -> None:
     """ValueError when the image is none that QEMU starts directly."""
     packed = payload(await asyncio.to_thread(tree.image.read_bytes))
     kernel = await _unpacked(programs, packed.packing, packed.content, aside / "payload")
@@ -207,7 +209,7 @@ async def _write_kernel(programs: Programs, tree: KernelTree, aside: Path, targe
     await asyncio.to_thread(target.write_bytes, kernel)
 
 
-async def _modules(programs: Programs, tree: KernelTree, aside: Path) -> Mapping[str, bytes]:
+async def _modules(programs: PathPrograms, tree: KernelTree, aside: Path) -> Mapping[str, bytes]:
     """The modules that guests need, unpacked, in the order in which they are loaded."""
     files = sorted(path for path in tree.modules.rglob("*.ko*") if is_module(path.name))
     listing = tree.modules / "modules.builtin"
@@ -226,7 +228,7 @@ async def _modules(programs: Programs, tree: KernelTree, aside: Path) -> Mapping
     raise ValueError(f"it has over {_MODULES_LIMIT} modules that depend on each other")
 
 
-async def _unpacked(programs: Programs, packing: Packing, content: bytes, aside: Path) -> bytes:
+async def _unpacked(programs: PathPrograms, packing: Packing, content: bytes, aside: Path) -> bytes:
     """ValueError when it is damaged; `aside` is a file to work with."""
     if packing not in PROGRAMS:
         return await asyncio.to_thread(unpacked_bytes, packing, content)

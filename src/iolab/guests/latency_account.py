@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from iolab.core.metric import Layer, Level
-from iolab.report.charts.chart import ABOVE, MIDDLE, Boxes, Figure, Mark, Plot, Words, label
+from iolab.core.metric import LatencyLayer, Level
+from iolab.report.charts.chart import ABOVE, MIDDLE, Boxes, Figure, Mark, Plot, TextMark, label
 from iolab.report.charts.palette import INK, MUTED, PAPER, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH
 from iolab.report.numbers import NOTHING, count, short, show_value
@@ -28,14 +28,14 @@ _CHARACTER: Final = 6.8
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LatencyPart:
     """A part of a latency, from `low_ns` to `high_ns` counted from the device up.
 
     It is between two layers, or within the `lower` one, the lowest that is known: `upper` is None.
     """
 
-    upper: Layer | None
-    lower: Layer
+    upper: LatencyLayer | None
+    lower: LatencyLayer
     low_ns: float
     high_ns: float
 
@@ -61,23 +61,23 @@ class Account:
     run: str
     direction: str
     whole_ns: float
-    parts: tuple[Part, ...]
-    seen: tuple[tuple[Layer, float], ...]
-    capped: tuple[Layer, ...]
+    parts: tuple[LatencyPart, ...]
+    seen: tuple[tuple[LatencyLayer, float], ...]
+    capped: tuple[LatencyLayer, ...]
     level: Level
 
 
-_NAMES: Final[dict[tuple[Layer | None, Layer], str]] = {
-    (None, Layer.DEVICE): "device",
-    (None, Layer.HYPERVISOR): "hypervisor",
-    (None, Layer.GUEST): "below guest",
-    (None, Layer.ENGINE): "not known",
-    (Layer.HYPERVISOR, Layer.DEVICE): "host, network",
-    (Layer.GUEST, Layer.DEVICE): "hypervisor, network",
-    (Layer.ENGINE, Layer.DEVICE): "guest, host",
-    (Layer.GUEST, Layer.HYPERVISOR): "virtual disk",
-    (Layer.ENGINE, Layer.HYPERVISOR): "guest, virtual disk",
-    (Layer.ENGINE, Layer.GUEST): "in the guest",
+_NAMES: Final[dict[tuple[LatencyLayer | None, LatencyLayer], str]] = {
+    (None, LatencyLayer.DEVICE): "device",
+    (None, LatencyLayer.HYPERVISOR): "hypervisor",
+    (None, LatencyLayer.GUEST): "below guest",
+    (None, LatencyLayer.ENGINE): "not known",
+    (LatencyLayer.HYPERVISOR, LatencyLayer.DEVICE): "host, network",
+    (LatencyLayer.GUEST, LatencyLayer.DEVICE): "hypervisor, network",
+    (LatencyLayer.ENGINE, LatencyLayer.DEVICE): "guest, host",
+    (LatencyLayer.GUEST, LatencyLayer.HYPERVISOR): "virtual disk",
+    (LatencyLayer.ENGINE, LatencyLayer.HYPERVISOR): "guest, virtual disk",
+    (LatencyLayer.ENGINE, LatencyLayer.GUEST): "in the guest",
 }
 
 _LONG: Final = {
@@ -109,22 +109,24 @@ _TOKENS: Final = {
 """Parts that never stand in one bar may share a colour."""
 
 
-def parts_of(seen: Sequence[tuple[Layer, float]]) -> tuple[tuple[Part, ...], tuple[Layer, ...]]:
+def parts_of(
+    seen: Sequence[tuple[LatencyLayer, float]],
+) -> tuple[tuple[LatencyPart, ...], tuple[LatencyLayer, ...]]:
     """The parts between layers given from the generator down, and the layers that were capped."""
-    edges: list[tuple[Layer, float]] = []
+    edges: list[tuple[LatencyLayer, float]] = []
     capped = []
     for layer, mean in seen:
         above = edges[-1][1] if edges else mean
         if mean > above:
             capped.append(layer)
         edges.append((layer, min(mean, above)))
-    found: list[Part] = []
-    below: tuple[Layer, float] | None = None
+    found: list[LatencyPart] = []
+    below: tuple[LatencyLayer, float] | None = None
     for layer, edge in reversed(edges):
         if below is None:
-            found.append(Part(None, layer, 0.0, edge))
+            found.append(LatencyPart(None, layer, 0.0, edge))
         else:
-            found.append(Part(layer, below[0], below[1], edge))
+            found.append(LatencyPart(layer, below[0], below[1], edge))
         below = (layer, edge)
     return tuple(found), tuple(capped)
 
@@ -197,7 +199,7 @@ def _piece(x: float, x2: float, y: float, y2: float, token: Token) -> Mark:
 def _text(
     text: str, x: float, y: float, token: Token, align: str = "start", down: float = ABOVE
 ) -> Mark:
-    return Words(token=token, places=[(x, y, short(text, 48))], align=align, dy=down)
+    return TextMark(token=token, places=[(x, y, short(text, 48))], align=align, dy=down)
 
 
 def _finding(drawn: Sequence[Sequence[Account]]) -> str:
@@ -225,7 +227,7 @@ _WHERE: Final = {
 }
 
 
-def _share(part: Part, one: Account) -> str:
+def _share(part: LatencyPart, one: Account) -> str:
     return show_value(part.took_ns / one.whole_ns, "share")
 
 
@@ -245,7 +247,7 @@ def _note(accounts: Sequence[Account], left_out: int) -> str:
 def layers_table(accounts: Sequence[Account]) -> Table:
     """What each layer saw, and the share of each part."""
     names = part_names(accounts)
-    seen = [layer for layer in Layer if any(layer in dict(one.seen) for one in accounts)]
+    seen = [layer for layer in LatencyLayer if any(layer in dict(one.seen) for one in accounts)]
     heads = (
         *columns(("Run", "Direction"), tuple(f"{_SEEN[layer]} saw" for layer in seen)),
         *columns((), tuple(f"{name[0].upper()}{name[1:]}" for name in names)),
@@ -265,8 +267,8 @@ def layers_table(accounts: Sequence[Account]) -> Table:
 
 
 _SEEN: Final = {
-    Layer.ENGINE: "Generator",
-    Layer.GUEST: "Guest",
-    Layer.HYPERVISOR: "Hypervisor",
-    Layer.DEVICE: "Devices",
+    LatencyLayer.ENGINE: "Generator",
+    LatencyLayer.GUEST: "Guest",
+    LatencyLayer.HYPERVISOR: "Hypervisor",
+    LatencyLayer.DEVICE: "Devices",
 }

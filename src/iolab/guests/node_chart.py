@@ -20,17 +20,17 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Outlier, Result
 from iolab.core.run import Bystander, RunRecord
 from iolab.core.samples import Floats
-from iolab.guests.nodes import Inside as NodeInside
+from iolab.guests.nodes import NodeCounters as NodeInside
 from iolab.guests.nodes import inside_of, kernel_of
-from iolab.hosts.rates import ALL_CORES, Series
+from iolab.hosts.rates import ALL_CORES, CounterSeries
 from iolab.report.charts.chart import (
     BOTTOM,
     LINE_GAP,
     End,
     Figure,
     Line,
+    MarkTip,
     Plot,
-    Told,
     last_known,
     shades,
     time_line,
@@ -38,7 +38,14 @@ from iolab.report.charts.chart import (
 from iolab.report.charts.palette import MUTED, SERIES, Token, series_token
 from iolab.report.charts.run_series import on_grid
 from iolab.report.charts.scale import panel_scale, seconds_axis
-from iolab.report.charts.series import Grid, Inside, Panel, PanelInside, Trace, trace_on_grid
+from iolab.report.charts.series import (
+    Grid,
+    NodeTimeline,
+    Panel,
+    PanelInside,
+    PanelTrace,
+    trace_on_grid,
+)
 from iolab.report.numbers import NOTHING, clean, count, show_value
 from iolab.report.table import Cell, Table, columns
 from iolab.units import format_duration_s
@@ -52,7 +59,7 @@ NAMED_MAX: Final = len(SERIES)
 _DASHES: Final = ((), (5, 3), (2, 2))
 
 
-class Quantity(Protocol):
+class NodeQuantity(Protocol):
     """One quantity of all devices of a kind, and what tells its outliers."""
 
     @property
@@ -72,7 +79,7 @@ class Quantity(Protocol):
         """Of ports: the share of the link that each used."""
 
 
-class Seen(Protocol):
+class NodeView(Protocol):
     """A node over a run."""
 
     @property
@@ -92,7 +99,7 @@ class Seen(Protocol):
         """Where it ends."""
 
     @property
-    def panels(self) -> Sequence[Quantity]:
+    def panels(self) -> Sequence[NodeQuantity]:
         """The quantities."""
 
     @property
@@ -100,7 +107,7 @@ class Seen(Protocol):
         """What stands out."""
 
 
-def inside_figure(subject: str, title: str, seen: Seen, caveat: str = "") -> Figure:
+def inside_figure(subject: str, title: str, seen: NodeView, caveat: str = "") -> Figure:
     """The panels stacked, the time under the last."""
     panels = list(seen.panels)
     plots: list[Plot] = []
@@ -125,7 +132,7 @@ def _height(panel: Panel) -> int:
     return max(PANEL_HEIGHT, math.ceil(LINE_GAP * named))
 
 
-def _panel(one: Quantity, seen: Seen, top: float, *, is_last: bool) -> Plot:
+def _panel(one: NodeQuantity, seen: NodeView, top: float, *, is_last: bool) -> Plot:
     traces = one.panel.traces
     known = [v for trace in traces for v in trace.values if v is not None]
     scale = panel_scale(one.panel, known, 3)
@@ -158,11 +165,11 @@ Look = tuple[Token, tuple[int, ...], bool]
 def _line(name: str, look: Look) -> Line:
     token, dash, is_named = look
     width, opacity = (1.4, 1.0) if is_named else (0.8, 0.5)
-    told = Told(name)
+    told = MarkTip(name)
     return Line(token=token, places=(), width=width, dash=dash, opacity=opacity, told=told)
 
 
-def _looks(one: Quantity, seen: Seen) -> dict[str, Look]:
+def _looks(one: NodeQuantity, seen: NodeView) -> dict[str, Look]:
     """Each device has a colour, the same in all panels; of many only those that matter have one."""
     traces = one.panel.traces
     if len(traces) <= NAMED_MAX:
@@ -181,7 +188,7 @@ def _looks(one: Quantity, seen: Seen) -> dict[str, Look]:
     }
 
 
-def _extremes(one: Quantity, seen: Seen) -> list[str]:
+def _extremes(one: NodeQuantity, seen: NodeView) -> list[str]:
     """The device with the most, and the one with the least."""
     means = {
         trace.name: mean
@@ -192,7 +199,7 @@ def _extremes(one: Quantity, seen: Seen) -> list[str]:
     return [*ordered[-1:], *ordered[:1]]
 
 
-def _outliers(one: Quantity, seen: Seen) -> list[Outlier]:
+def _outliers(one: NodeQuantity, seen: NodeView) -> list[Outlier]:
     return [o for o in seen.outliers if o.scope == one.scope and o.metric in one.metrics]
 
 
@@ -202,7 +209,7 @@ def _name(outlier: Outlier) -> str:
     return f"core {core} of NUMA {numa}" if outlier.scope == "cpu" and at else outlier.name
 
 
-def _links(one: Quantity) -> str:
+def _links(one: NodeQuantity) -> str:
     """The share of their links that the ports used: one figure, or the least and the most."""
     shares = [share for _, share in one.shares]
     if not shares:
@@ -215,7 +222,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.1 else show_value(share, "share")
 
 
-def _sentence(one: Quantity, seen: Seen) -> str:
+def _sentence(one: NodeQuantity, seen: NodeView) -> str:
     """The least and the most of the devices by their means, and what stands out."""
     panel = one.panel
     means = {trace.name: _typical(_within(trace, seen), one.panel.unit) for trace in panel.traces}
@@ -236,7 +243,7 @@ def _stands_out(names: Sequence[str]) -> str:
     return f"{' and '.join(names)} {'stands' if len(names) == 1 else 'stand'} out"
 
 
-def _note(seen: Seen) -> str:
+def _note(seen: NodeView) -> str:
     lines = max(len(one.panel.traces) for one in seen.panels)
     grey = (
         f" Of more than {NAMED_MAX} devices the least, the most and those that stand out have a "
@@ -250,7 +257,7 @@ def _note(seen: Seen) -> str:
     )
 
 
-def _within(trace: Trace, seen: Seen) -> list[float]:
+def _within(trace: PanelTrace, seen: NodeView) -> list[float]:
     """The trace's known values within the measured window."""
     return [
         v
@@ -266,7 +273,7 @@ def _typical(values: Sequence[float], unit: str) -> float | None:
     return median(values) if unit == "ns" else math.fsum(values) / len(values)
 
 
-def _table(title: str, seen: Seen) -> Table:
+def _table(title: str, seen: NodeView) -> Table:
     """Each device's mean, least and most in the measured window."""
     rows = []
     for one in seen.panels:
@@ -299,10 +306,10 @@ IDLE_SHARE: Final = 1e-3
 def node_inside(
     record: RunRecord,
     result: Result,
-    telemetry: Sequence[Series],
+    telemetry: Sequence[CounterSeries],
     facts: Mapping[str, HostFacts],
     window: Window | None,
-) -> Inside | None:
+) -> NodeTimeline | None:
     """The node with the most outliers, else the first that was watched; None where none was."""
     told = {one.name: one for one in result.nodes}
     known = [host for host in record.bystanders if host.error is None and host.host in told]
@@ -325,7 +332,7 @@ def node_inside(
     (mine,) = (one for one in known if one.host == name)
     kernel = kernel_of(name, facts)
     beside = [one for one in known if one is not mine and kernel_of(one.host, facts) == kernel]
-    return Inside(
+    return NodeTimeline(
         result=result,
         node=name,
         guests=len(told[name].guests),
@@ -347,7 +354,7 @@ def _leaves(node: Bystander, facts: Mapping[str, HostFacts]) -> set[str]:
 def _panels(
     seen: NodeInside, grid: Grid, step_ns: float, within: npt.NDArray[np.bool_]
 ) -> tuple[PanelInside, ...]:
-    def rows(found: Mapping[str, Series]) -> dict[str, Floats]:
+    def rows(found: Mapping[str, CounterSeries]) -> dict[str, Floats]:
         return {name: on_grid(one, grid, None, step_ns) for name, one in found.items()}
 
     sent = rows(seen.tx_bytes_per_s)
@@ -388,7 +395,7 @@ def _panels(
 
 def _panel_inside(title: str, unit: str, rows: Mapping[str, Floats]) -> Panel:
     known = {name: row for name, row in rows.items() if np.isfinite(row).any()}
-    traces: tuple[Trace, ...] = tuple(trace_on_grid(name, row) for name, row in known.items())
+    traces: tuple[PanelTrace, ...] = tuple(trace_on_grid(name, row) for name, row in known.items())
     return Panel(title, unit, traces)
 
 

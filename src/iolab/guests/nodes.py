@@ -19,7 +19,7 @@ from iolab.guests.guest import DiskKind, GuestRun, fleet_in
 from iolab.hosts.rates import ALL_CORES
 
 if TYPE_CHECKING:
-    from iolab.hosts.rates import Series
+    from iolab.hosts.rates import CounterSeries
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Guest:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GuestNode:
     """A node with its guests of one run; `watched` is None where it was not watched."""
 
     name: str
@@ -62,12 +62,12 @@ def guests_in(record: RunRecord) -> tuple[Guest, ...]:
     )
 
 
-def nodes_in(record: RunRecord) -> tuple[Node, ...]:
+def nodes_in(record: RunRecord) -> tuple[GuestNode, ...]:
     """The nodes that a run's guests live on, in the order of their first guest."""
     guests = guests_in(record)
     watched = {one.host: one for one in record.bystanders}
     return tuple(
-        Node(name, tuple(one for one in guests if one.run.node == name), watched.get(name))
+        GuestNode(name, tuple(one for one in guests if one.run.node == name), watched.get(name))
         for name in dict.fromkeys(guest.run.node for guest in guests)
     )
 
@@ -118,7 +118,7 @@ def factors_of(record: RunRecord) -> tuple[float, float] | None:
     return None if settings is None else (1.0, float(settings.replicas))
 
 
-def written_of(view: RunView, node: Node) -> Written:
+def written_of(view: RunView, node: GuestNode) -> Written:
     """What a node's guests wrote in the whole run, and what became of it on the node.
 
     Devices are those of this node alone: where it shares them with another nobody can tell.
@@ -137,7 +137,7 @@ def written_of(view: RunView, node: Node) -> Written:
     )
 
 
-def _written_by_devices(view: RunView, node: Node) -> int | None:
+def _written_by_devices(view: RunView, node: GuestNode) -> int | None:
     if node.watched is None or is_modelled(view.record):
         return None
     leaves = leaves_of(node.watched, view.facts.get(node.name))
@@ -146,7 +146,7 @@ def _written_by_devices(view: RunView, node: Node) -> int | None:
     return sum(delta.write_bytes for delta in leaves)
 
 
-def _are_shared(view: RunView, node: Node, devices: set[str]) -> bool:
+def _are_shared(view: RunView, node: GuestNode, devices: set[str]) -> bool:
     """Whether another node of the same kernel counts any of these devices, too."""
     mine = kernel_of(node.name, view.facts)
     return any(
@@ -262,7 +262,7 @@ BITS_PER_MBIT: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class NodeCounters:
     """What a node's own counters say of it, each thing by its name, in the order of names.
 
     `real_ns` of every series is the controller's time at the end of each step. Devices are the
@@ -272,17 +272,17 @@ class Inside:
     """
 
     node: str
-    iops: Mapping[str, Series]
-    write_lat_ns: Mapping[str, Series]
-    processors: Mapping[str, Series]
-    tx_bytes_per_s: Mapping[str, Series]
-    tx_frames_per_s: Mapping[str, Series]
-    tx_share: Mapping[str, Series]
+    iops: Mapping[str, CounterSeries]
+    write_lat_ns: Mapping[str, CounterSeries]
+    processors: Mapping[str, CounterSeries]
+    tx_bytes_per_s: Mapping[str, CounterSeries]
+    tx_frames_per_s: Mapping[str, CounterSeries]
+    tx_share: Mapping[str, CounterSeries]
 
 
 def inside_of(
-    record: RunRecord, telemetry: Sequence[Series], facts: HostFacts | None, node: str
-) -> Inside | None:
+    record: RunRecord, telemetry: Sequence[CounterSeries], facts: HostFacts | None, node: str
+) -> NodeCounters | None:
     """The node from inside; None where it was not watched.
 
     `telemetry` are the series derived from the record's counters, `facts` those of the node.
@@ -292,7 +292,7 @@ def inside_of(
         return None
     mine = [_moved(one, watched) for one in telemetry if one.host == node]
 
-    def named(scope: str, metric: str, takes: Callable[[str], bool]) -> dict[str, Series]:
+    def named(scope: str, metric: str, takes: Callable[[str], bool]) -> dict[str, CounterSeries]:
         found = [s for s in mine if (s.scope, s.metric) == (scope, metric) and takes(s.name)]
         return {one.name: one for one in sorted(found, key=lambda one: _order(one.name))}
 
@@ -301,7 +301,7 @@ def inside_of(
     writes = named("disk", "write_iops", disks.__contains__)
     numa = named("cpu", "busy_share", _is_numa)
     sent = named("nic", "tx_bytes_per_s", lambda name: name != LOOPBACK)
-    return Inside(
+    return NodeCounters(
         node=node,
         iops={name: _added(reads[name], writes[name]) for name in reads if name in writes},
         write_lat_ns=named("disk", "write_lat_ns", disks.__contains__),
@@ -319,17 +319,19 @@ def link_bytes_per_s(facts: HostFacts | None, port: str) -> float | None:
     return speed * BITS_PER_MBIT / BITS_PER_BYTE if speed and speed > 0 else None
 
 
-def _moved(series: Series, watched: Bystander) -> Series:
+def _moved(series: CounterSeries, watched: Bystander) -> CounterSeries:
     return replace(series, real_ns=controller_ns(series.real_ns, watched.clock_offset_ns))
 
 
-def _added(reads: Series, writes: Series) -> Series:
+def _added(reads: CounterSeries, writes: CounterSeries) -> CounterSeries:
     """Both directions of one device, which were counted in the same steps."""
     total: Floats = np.asarray(reads.value + writes.value)
     return replace(reads, metric="iops", value=total)
 
 
-def _shares(ports: Mapping[str, Series], facts: HostFacts | None) -> dict[str, Series]:
+def _shares(
+    ports: Mapping[str, CounterSeries], facts: HostFacts | None
+) -> dict[str, CounterSeries]:
     found = {}
     for name, series in ports.items():
         link = link_bytes_per_s(facts, name)

@@ -25,18 +25,18 @@ from iolab.guests.hosts import largest_per_node
 from iolab.guests.study import COPIES, NAME_BYTES, VmTable, guests_of, most_guests, node_path
 from iolab.study.checks import NODE_DO
 from iolab.study.cost import with_spare
-from iolab.study.document import Document, Faults, Path
+from iolab.study.document import Faults, Path, StudyDocument
 from iolab.study.file import ConfigurationTable, HostTable, WorkloadTable
 from iolab.study.guard import NOTHING_WRITTEN, refusal
 from iolab.study.names import HOSTS_MAX
 from iolab.study.tables import Item, Tables, guest_tables, members, node_names, start
-from iolab.study.target_tables import XFS, Table
+from iolab.study.target_tables import XFS, StudyTable
 from iolab.study.targets import Target, nodes_of, region_bytes, targets_of
 from iolab.study.wording import shown
 from iolab.units import format_bytes, parse_size
 
 
-def check_guests(document: Document, tables: Tables, faults: Faults) -> None:
+def check_guests(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Add every fault of `[vm]`, of guests and their nodes, and of the axis of a growing fleet."""
     vm = tables.find(VmTable)
     if vm is not None:
@@ -47,7 +47,7 @@ def check_guests(document: Document, tables: Tables, faults: Faults) -> None:
     _check_axis(document, tables, faults)
 
 
-def _check_vm(document: Document, table: VmTable, faults: Faults) -> None:
+def _check_vm(document: StudyDocument, table: VmTable, faults: Faults) -> None:
     """Keys of the table that do not go together."""
     modelled = table.disk_kind is DiskKind.MODELLED
     if modelled and table.latency is None:
@@ -63,7 +63,7 @@ def _check_vm(document: Document, table: VmTable, faults: Faults) -> None:
         faults.add(document.where(("vm", "replicas")), happened, "Leave replicas out.")
 
 
-def _check_own_clients(document: Document, tables: Tables, faults: Faults) -> None:
+def _check_own_clients(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Guests that exist already take the place of those of `[vm]`; other clients do not."""
     for item, host in tables.read("host", HostTable):
         written = item.written.get("role", Role.CLIENT)
@@ -77,7 +77,7 @@ def _check_own_clients(document: Document, tables: Tables, faults: Faults) -> No
         faults.add(document.where(item.path), happened, do)
 
 
-def _check_booted(document: Document, tables: Tables, vm: VmTable, faults: Faults) -> None:
+def _check_booted(document: StudyDocument, tables: Tables, vm: VmTable, faults: Faults) -> None:
     """What guests that are booted need, and what they cannot do."""
     nodes, per_node = node_names(tables), largest_per_node(tables)
     hosts = [host.written for host in tables.items["host"]]
@@ -105,7 +105,7 @@ def _check_booted(document: Document, tables: Tables, vm: VmTable, faults: Fault
             faults.add_once(origin, "filesize disk", happened, do)
 
 
-def _check_carried(document: Document, tables: Tables, vm: VmTable, faults: Faults) -> None:
+def _check_carried(document: StudyDocument, tables: Tables, vm: VmTable, faults: Faults) -> None:
     """What the agent of a node carries: so many programs and requests, and names so long."""
     nodes, per_node, most = node_names(tables), largest_per_node(tables), most_guests(vm.replicas)
     for item, workload in tables.read("workload", WorkloadTable):
@@ -129,7 +129,7 @@ def _check_carried(document: Document, tables: Tables, vm: VmTable, faults: Faul
             faults.add(document.where(item.path), f"{happened}{NAME_BYTES} characters.", do)
 
 
-def _check_replicas(document: Document, tables: Tables, vm: VmTable, faults: Faults) -> None:
+def _check_replicas(document: StudyDocument, tables: Tables, vm: VmTable, faults: Faults) -> None:
     """A volume on several nodes needs so many, and a way from each to each."""
     if vm.replicas == 1:
         return
@@ -148,7 +148,7 @@ def _check_replicas(document: Document, tables: Tables, vm: VmTable, faults: Fau
             faults.add(document.where(item.path), f"{happened}replicas = {vm.replicas}.", do)
 
 
-def _check_shared_nodes(document: Document, tables: Tables, faults: Faults) -> None:
+def _check_shared_nodes(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """A guest has one disk: configurations that share its node cannot each have their own."""
     own = {host.name for _, host in tables.read("host", HostTable) if host.path}
     first: dict[str, tuple[str, str | None]] = {}
@@ -163,7 +163,7 @@ def _check_shared_nodes(document: Document, tables: Tables, faults: Faults) -> N
             faults.add_once(document.where(item.path), "path", happened, do)
 
 
-def _impossible(document: Document, tables: Tables) -> Iterator[tuple[Path, str, str]]:
+def _impossible(document: StudyDocument, tables: Tables) -> Iterator[tuple[Path, str, str]]:
     """What is done on file systems, or to devices of one's own."""
     target = tables.target
     for key in ("rotate", "keep_files"):
@@ -182,14 +182,14 @@ def _impossible(document: Document, tables: Tables) -> Iterator[tuple[Path, str,
     if tables.precondition.purge is not Purge.NONE:
         happened = "purge of [precondition] does not go with [vm]: guests' disks are always new."
         yield ("precondition", "purge"), happened, "Leave purge out."
-    for item, table in tables.read("workload", Table):
+    for item, table in tables.read("workload", StudyTable):
         if not isinstance(table, WorkloadTable):
             happened = f"{start(document, item.path)} needs files, but the guests of [vm] have "
             do = "Leave it out, or measure it on guests that exist already."
             yield item.path, f"{happened}bare disks.", do
 
 
-def _check_axis(document: Document, tables: Tables, faults: Faults) -> None:
+def _check_axis(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """The axis needs guests: those that are booted, or enough of those that exist."""
     if tables.makes_hosts:
         return
@@ -214,7 +214,7 @@ def _check_axis(document: Document, tables: Tables, faults: Faults) -> None:
 
 
 def _check_enough(
-    document: Document, item: Item, most: int, names: tuple[str, ...], faults: Faults
+    document: StudyDocument, item: Item, most: int, names: tuple[str, ...], faults: Faults
 ) -> None:
     """Every node of these clients has so many guests."""
     tables = {host["name"]: host for host in document.tree["host"] if _is_named(host)}

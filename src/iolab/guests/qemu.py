@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 from iolab.errors import HostError
 from iolab.hosts.answers import ExitedAnswer, read_answer
 from iolab.hosts.channel import MAX_PAYLOAD_BYTES, Outgoing
-from iolab.hosts.host import Host, HostLost, Refusal, Stream, printable, printable_bytes
+from iolab.hosts.host import AgentRefusal, Host, HostLost, Stream, printable, printable_bytes
 
 READER_BYTES: Final = 1 << 20
 """What may wait for its reader before it counts as slow: twice this, as asyncio has it."""
@@ -172,7 +172,7 @@ class Relay:
         try:
             async for _ in sent:
                 pass
-        except Refusal as refused:
+        except AgentRefusal as refused:
             if refused.code != "busy" or self._closing:
                 self._give_up()
                 return
@@ -239,7 +239,7 @@ class MonitorRefusal(HostError):
     """A command that QEMU answered with an error; the monitor goes on."""
 
 
-class Monitor:
+class GuestMonitor:
     """One guest's monitor. Commands go one after the other; what nobody asked for is dropped.
 
     Once it is lost it stays lost, and says why.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from iolab.analysis.curves import Curve, findings
+from iolab.analysis.curves import LoadCurve, findings
 from iolab.analysis.metrics import PERCENTILES, ios_needed
 from iolab.analysis.points import Axis, PointSummary
 from iolab.analysis.window import Window
@@ -43,14 +43,14 @@ from iolab.guests.tables import (
     subtitle,
     written_table,
 )
-from iolab.hosts.rates import Series
+from iolab.hosts.rates import CounterSeries
 from iolab.report.best import Headline
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import DASHES, Look
-from iolab.report.charts.lines import MEAN, Line, Quantity, load_figure
+from iolab.report.charts.choose import DASHES, ConfigurationStyle
+from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, load_figure
 from iolab.report.charts.palette import series_token
-from iolab.report.charts.series import DetailKey, Inside
+from iolab.report.charts.series import DetailKey, NodeTimeline
 from iolab.report.kinds import Charts, Looks, NodeMetrics
 from iolab.report.numbers import axis_label, count, listing
 from iolab.report.page_parts import ChartGroup
@@ -94,10 +94,10 @@ class GuestsReport:
         self,
         record: RunRecord,
         result: Result,
-        telemetry: Sequence[Series],
+        telemetry: Sequence[CounterSeries],
         facts: Mapping[str, HostFacts],
         window: Window | None,
-    ) -> Inside | None:
+    ) -> NodeTimeline | None:
         """The node with the most outliers."""
         return node_inside(record, result, telemetry, facts, window)
 
@@ -163,7 +163,10 @@ _WRITTEN_NOTE: Final = (
 
 
 def fleet_charts(
-    group: FleetGroup, looks: Mapping[str, Look], curves: Sequence[Curve], caveat: str
+    group: FleetGroup,
+    looks: Mapping[str, ConfigurationStyle],
+    curves: Sequence[LoadCurve],
+    caveat: str,
 ) -> ChartGroup | None:
     """IOPS, mean latency and the tail against guests a node, a line a depth; the account."""
     if not any(shown_run(point) for point in group.points):
@@ -188,8 +191,8 @@ def _varied(group: FleetGroup) -> bool:
 
 
 def lines_of(
-    group: FleetGroup, looks: Mapping[str, Look], curves: Iterable[Curve] = ()
-) -> list[Line]:
+    group: FleetGroup, looks: Mapping[str, ConfigurationStyle], curves: Iterable[LoadCurve] = ()
+) -> list[ChartLine]:
     """A line for each configuration and depth; of one configuration each has its own colour."""
     own = {
         (curve.search.configuration, curve.search.fixed): curve
@@ -207,7 +210,7 @@ def lines_of(
         words += [] if depth is None else [str(depth) if several else f"iodepth {depth}"]
         fixed: Axis = tuple(pair for pair in points[0].key.axis if pair[0] != AXIS)
         lines.append(
-            Line(
+            ChartLine(
                 name=" ".join(words),
                 token=look.token if several else series_token(number),
                 dash=DASHES[number % len(DASHES)],
@@ -221,13 +224,13 @@ def lines_of(
 
 
 def _curves(
-    group: FleetGroup, looks: Mapping[str, Look], curves: Sequence[Curve]
+    group: FleetGroup, looks: Mapping[str, ConfigurationStyle], curves: Sequence[LoadCurve]
 ) -> Iterator[Figure]:
     lines = lines_of(group, looks, curves)
     name, note = drawn_tail(group.points)
     words = "median latency" if name == MEDIAN else f"tail latency ({_WORDS[name]})"
-    tail = Quantity(f"lat_ns_{name}", words, _WORDS[name])
-    figure = load_figure(group.title, AXIS, lines, Quantity("iops", "IOPS"), MEAN, tail)
+    tail = ChartQuantity(f"lat_ns_{name}", words, _WORDS[name])
+    figure = load_figure(group.title, AXIS, lines, ChartQuantity("iops", "IOPS"), MEAN, tail)
     several = len({point.key.configuration for point in group.points}) > 1
     notes = " ".join(part for part in (note, figure.note) if part)
     yield replace(figure, note=notes, by_configuration=several)
@@ -253,7 +256,9 @@ def _has(point: PointSummary, name: str) -> bool:
     return metric.value is not None or metric.low is not None
 
 
-def named_runs(group: FleetGroup, looks: Mapping[str, Look]) -> Iterator[tuple[str, Result]]:
+def named_runs(
+    group: FleetGroup, looks: Mapping[str, ConfigurationStyle]
+) -> Iterator[tuple[str, Result]]:
     """Of each line the runs with the fewest and the most guests, those with the most last."""
     ends = [ends_of(points) for points in depths_of(group.points).values()]
     several = len({point.key.configuration for point in group.points}) > 1
@@ -271,7 +276,7 @@ def run_of_guests(run: Result, others: Axis = ()) -> str:
     return ", ".join(part for part in (count(guests_in(run), "VM"), axis_label(axis)) if part)
 
 
-def inside_charts(inside: Inside | None, caveat: str, name: str) -> ChartGroup | None:
+def inside_charts(inside: NodeTimeline | None, caveat: str, name: str) -> ChartGroup | None:
     """One node over the time of one run; `name` is the run's."""
     if inside is None:
         return None
@@ -282,7 +287,7 @@ def inside_charts(inside: Inside | None, caveat: str, name: str) -> ChartGroup |
     return ChartGroup("One node from inside", (replace(figure, note=f"{note} {figure.note}"),))
 
 
-def _beside(inside: Inside) -> str:
+def _beside(inside: NodeTimeline) -> str:
     """What else the figures of a node hold that is one machine with others."""
     if not inside.neighbours:
         return ""

@@ -15,12 +15,20 @@ from iolab.analysis.storage_bytes import leaves_of
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NOTHING, RunView, Served, served
 from iolab.analysis.window import Window
-from iolab.core.metric import Layer, LayerLatency, Level, Metric, NodeResult, Outlier, Result
+from iolab.core.metric import LatencyLayer, LayerLatency, Level, Metric, NodeResult, Outlier, Result
 from iolab.core.samples import Direction, ways_of
 from iolab.core.study import Study
 from iolab.core.workload import Job
 from iolab.guests.guest import Accelerator
-from iolab.guests.nodes import Guest, Node, guests_in, is_modelled, nodes_in, vcpus_of, written_of
+from iolab.guests.nodes import (
+    Guest,
+    GuestNode,
+    guests_in,
+    is_modelled,
+    nodes_in,
+    vcpus_of,
+    written_of,
+)
 from iolab.hosts.rates import ALL_CORES
 from iolab.hosts.telemetry import GUESTS
 
@@ -45,7 +53,7 @@ _LATENCIES: Final = {"read_lat_ns": Direction.READ, "write_lat_ns": Direction.WR
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedMetric:
     """A metric that is looked at: `floor` is the least difference that is told, in its unit.
 
     With `low` also what does less than its like is told, as a slow disk among fast ones does.
@@ -58,21 +66,21 @@ class Watched:
 
 
 WATCHED: Final = (
-    Watched("disk", "read_iops", 50.0, low=True),
-    Watched("disk", "write_iops", 50.0, low=True),
-    Watched("disk", "read_lat_ns", 50_000.0, low=False),
-    Watched("disk", "write_lat_ns", 50_000.0, low=False),
-    Watched("cpu", "busy_share", 0.25, low=False),
-    Watched("nic", "rx_bytes_per_s", 1e6, low=False),
-    Watched("nic", "tx_bytes_per_s", 1e6, low=False),
-    Watched("nic", "rx_frames_per_s", 1000.0, low=False),
-    Watched("nic", "tx_frames_per_s", 1000.0, low=False),
+    WatchedMetric("disk", "read_iops", 50.0, low=True),
+    WatchedMetric("disk", "write_iops", 50.0, low=True),
+    WatchedMetric("disk", "read_lat_ns", 50_000.0, low=False),
+    WatchedMetric("disk", "write_lat_ns", 50_000.0, low=False),
+    WatchedMetric("cpu", "busy_share", 0.25, low=False),
+    WatchedMetric("nic", "rx_bytes_per_s", 1e6, low=False),
+    WatchedMetric("nic", "tx_bytes_per_s", 1e6, low=False),
+    WatchedMetric("nic", "rx_frames_per_s", 1000.0, low=False),
+    WatchedMetric("nic", "tx_frames_per_s", 1000.0, low=False),
 )
 """Floors are what an idle system does by itself: 50 I/Os and a thousand frames a second, 1 MB/s; a
 quarter of a core; 50 us, less than which drives of one kind differ in."""
 
 
-def outliers_of(view: RunView, node: Node) -> tuple[Outlier, ...]:
+def outliers_of(view: RunView, node: GuestNode) -> tuple[Outlier, ...]:
     """What stood out on a node in the window that all hosts share."""
     window = view.load.cut.common
     if window is None or node.watched is None:
@@ -84,7 +92,7 @@ def outliers_of(view: RunView, node: Node) -> tuple[Outlier, ...]:
     )
 
 
-def standing_out(watched: Watched, values: dict[str, float]) -> tuple[Outlier, ...]:
+def standing_out(watched: WatchedMetric, values: dict[str, float]) -> tuple[Outlier, ...]:
     """Those of the values, by name, that stand out; the furthest first."""
     if len(values) < LIKES_LEAST:
         return ()
@@ -102,7 +110,9 @@ def standing_out(watched: Watched, values: dict[str, float]) -> tuple[Outlier, .
     return tuple(found) if len(found) <= NAMED_MOST else ()
 
 
-def _values(view: RunView, node: Node, watched: Watched, window: Window) -> dict[str, float]:
+def _values(
+    view: RunView, node: GuestNode, watched: WatchedMetric, window: Window
+) -> dict[str, float]:
     """The means over the window of everything of one kind that the node has."""
     found: dict[str, float] = {}
     for name in _names(view, node, watched):
@@ -112,7 +122,9 @@ def _values(view: RunView, node: Node, watched: Watched, window: Window) -> dict
     return found
 
 
-def _mean(view: RunView, node: Node, watched: Watched, name: str, window: Window) -> float | None:
+def _mean(
+    view: RunView, node: GuestNode, watched: WatchedMetric, name: str, window: Window
+) -> float | None:
     """Over time; of latencies over I/Os, each of which weighs the same."""
     if watched.metric not in _LATENCIES:
         return view.mean_on(node.name, watched.scope, name, watched.metric, window)
@@ -120,7 +132,7 @@ def _mean(view: RunView, node: Node, watched: Watched, name: str, window: Window
     return None if seen is None else seen.mean_ns
 
 
-def _names(view: RunView, node: Node, watched: Watched) -> list[str]:
+def _names(view: RunView, node: GuestNode, watched: WatchedMetric) -> list[str]:
     told = [one.name for one in view.series_of(node.name, watched.scope, watched.metric)]
     if watched.scope == "disk" and node.watched is not None:
         leaves = leaves_of(node.watched, view.facts.get(node.name))
@@ -184,7 +196,7 @@ has none left."""
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class GuestCpuUse:
     """What each of a guest's processors had of the node's, as shares of the time."""
 
     run: float
@@ -192,7 +204,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class GuestLimit:
     """How far a guest was its own limit, and what tells; None for what is not known.
 
     `rho` is the share of the I/Os asked for that were in flight, of a closed loop; `edge` what the
@@ -205,7 +217,7 @@ class Bound:
     edge: float
     engine_ns: float | None
     hypervisor_ns: float | None
-    use: Use | None
+    use: GuestCpuUse | None
     busy: float | None = None
 
     @property
@@ -222,18 +234,18 @@ class Bound:
         return apart > LATENCY_FLOOR_NS and self.engine_ns > LATENCY_TIMES * self.hypervisor_ns
 
 
-def bound_of(view: RunView, guest: Guest) -> Bound:
+def bound_of(view: RunView, guest: Guest) -> GuestLimit:
     """What is known of one guest; its job is I/O on files."""
     job = view.record.run.point.io_on(guest.name)
     flight = concurrency(view.load, guest.host, job.depth_total) if is_closed_loop(job) else None
     known = int(view.load.ios[guest.host].sum()) >= IOS_LEAST
     kvm = guest.run.accelerator is Accelerator.KVM
-    found = Bound(
+    found = GuestLimit(
         level=Level.VALID,
         rho=flight.rho if flight else None,
         edge=flight.edge if flight else 0.0,
-        engine_ns=guest_latency(view, guest, Layer.ENGINE) if known else None,
-        hypervisor_ns=guest_latency(view, guest, Layer.HYPERVISOR) if known else None,
+        engine_ns=guest_latency(view, guest, LatencyLayer.ENGINE) if known else None,
+        hypervisor_ns=guest_latency(view, guest, LatencyLayer.HYPERVISOR) if known else None,
         use=use_of(view, guest),
         busy=view.mean_of(guest.host, "cpu", ALL_CORES, "busy_share") if kvm else None,
     )
@@ -256,7 +268,7 @@ def counted_guests(view: RunView) -> frozenset[str]:
     return frozenset(one.name for one in guests_in(view.record) if use_of(view, one) is not None)
 
 
-def use_of(view: RunView, guest: Guest) -> Use | None:
+def use_of(view: RunView, guest: Guest) -> GuestCpuUse | None:
     """What its processors had in the measured window, else in the whole run; None if unknown."""
     vcpus = vcpus_of(view, guest)
     if not vcpus:
@@ -265,15 +277,15 @@ def use_of(view: RunView, guest: Guest) -> Use | None:
     run = view.mean_on(node, GUESTS, guest.name, "vcpu_run_share", window)
     wait = view.mean_on(node, GUESTS, guest.name, "vcpu_wait_share", window)
     if run is not None and wait is not None:
-        return Use(run / vcpus, wait / vcpus)
+        return GuestCpuUse(run / vcpus, wait / vcpus)
     told = guest.run.use
     if told is None or told.wall_s <= 0:
         return None
     whole_s = told.wall_s * vcpus
-    return Use(told.vcpu_run_s / whole_s, told.vcpu_wait_s / whole_s)
+    return GuestCpuUse(told.vcpu_run_s / whole_s, told.vcpu_wait_s / whole_s)
 
 
-def _level(found: Bound) -> Level:
+def _level(found: GuestLimit) -> Level:
     if found.runs_empty:
         return Level.INVALID
     if not found.waits_inside:
@@ -281,7 +293,7 @@ def _level(found: Bound) -> Level:
     return Level.INVALID if _has_none_left(found) else Level.INDICATIVE
 
 
-def _has_none_left(found: Bound) -> bool:
+def _has_none_left(found: GuestLimit) -> bool:
     """Whether the guest's processors were in use, as its node and the guest itself count it.
 
     KVM polls for a while before a halted processor sleeps, and its node counts that as run: a guest
@@ -299,7 +311,7 @@ OPEN_NS: Final = 2**63 - 1
 """The end of a bin that has none."""
 
 
-def hypervisor_metrics(node: Node) -> dict[str, Metric]:
+def hypervisor_metrics(node: GuestNode) -> dict[str, Metric]:
     """Percentiles by direction of all guests of a node over the whole run, bins added exactly.
 
     Keys are those of a result; one without enough I/Os is left out, and all where the hypervisor of
@@ -347,7 +359,7 @@ def bounded(bins: Bins, percent: float) -> Metric:
     raise ValueError("no latency has no percentile")
 
 
-def layers_of(view: RunView, node: Node) -> tuple[LayerLatency, ...]:
+def layers_of(view: RunView, node: GuestNode) -> tuple[LayerLatency, ...]:
     """What every layer of a node saw in the window that all hosts share; nothing without one.
 
     It is told in the directions that the engines worked in, with their latencies as of a result. A
@@ -366,12 +378,12 @@ def layers_of(view: RunView, node: Node) -> tuple[LayerLatency, ...]:
     )
 
 
-def guest_latency(view: RunView, guest: Guest, layer: Layer) -> float | None:
+def guest_latency(view: RunView, guest: Guest, layer: LatencyLayer) -> float | None:
     """The mean latency of one guest's reads and writes at one layer; None where it is not known."""
     window = view.load.cut.common
     if window is None:
         return None
-    alone = Node(guest.run.node, (guest,), None)
+    alone = GuestNode(guest.run.node, (guest,), None)
     found = NOTHING
     for way in DIRECTIONS:
         seen = _SEEN[layer](view, alone, way, window)
@@ -381,14 +393,14 @@ def guest_latency(view: RunView, guest: Guest, layer: Layer) -> float | None:
     return found.mean_ns
 
 
-def _by_engine(view: RunView, node: Node, way: Direction, _window: Window) -> Served | None:
+def _by_engine(view: RunView, node: GuestNode, way: Direction, _window: Window) -> Served | None:
     load = view.load
     return Served(
         float(load.ios[node.hosts, way].sum()), float(load.lat_sum_ns[node.hosts, way].sum())
     )
 
 
-def _by_guests(view: RunView, node: Node, way: Direction, window: Window) -> Served | None:
+def _by_guests(view: RunView, node: GuestNode, way: Direction, window: Window) -> Served | None:
     """At the target's device in each guest."""
     total = NOTHING
     for guest in node.guests:
@@ -402,7 +414,7 @@ def _by_guests(view: RunView, node: Node, way: Direction, window: Window) -> Ser
     return total
 
 
-def _by_hypervisor(view: RunView, node: Node, way: Direction, window: Window) -> Served | None:
+def _by_hypervisor(view: RunView, node: GuestNode, way: Direction, window: Window) -> Served | None:
     """In the window by the node's samples; where there are none, in the whole run."""
     names = [guest.name for guest in node.guests]
     seen = served(view, (node.name, GUESTS), names, way, window)
@@ -412,23 +424,25 @@ def _by_hypervisor(view: RunView, node: Node, way: Direction, window: Window) ->
     return Served(float(sum(one.ios for one in counts)), float(sum(c.total_ns for c in counts)))
 
 
-def _by_devices(view: RunView, node: Node, way: Direction, window: Window) -> Served | None:
+def _by_devices(view: RunView, node: GuestNode, way: Direction, window: Window) -> Served | None:
     if node.watched is None or is_modelled(view.record):
         return None
     disks = [delta.device for delta in leaves_of(node.watched, view.facts.get(node.name))]
     return served(view, (node.name, "disk"), disks, way, window)
 
 
-_SEEN: Final[Mapping[Layer, Callable[[RunView, Node, Direction, Window], Served | None]]] = {
-    Layer.ENGINE: _by_engine,
-    Layer.GUEST: _by_guests,
-    Layer.HYPERVISOR: _by_hypervisor,
-    Layer.DEVICE: _by_devices,
+_SEEN: Final[
+    Mapping[LatencyLayer, Callable[[RunView, GuestNode, Direction, Window], Served | None]]
+] = {
+    LatencyLayer.ENGINE: _by_engine,
+    LatencyLayer.GUEST: _by_guests,
+    LatencyLayer.HYPERVISOR: _by_hypervisor,
+    LatencyLayer.DEVICE: _by_devices,
 }
 """How each layer is seen, from the top."""
 
 
-def _latency(layer: Layer, way: Direction, seen: Served | None) -> LayerLatency | None:
+def _latency(layer: LatencyLayer, way: Direction, seen: Served | None) -> LayerLatency | None:
     mean = None if seen is None else seen.mean_ns
     if seen is None or mean is None:
         return None

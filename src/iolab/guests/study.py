@@ -21,7 +21,7 @@ from iolab.guests.guest import (
     settings_in,
 )
 from iolab.study import values
-from iolab.study.target_tables import Table
+from iolab.study.target_tables import StudyTable
 from iolab.units import parse_size
 
 
@@ -143,7 +143,7 @@ Disk = Annotated[
 ]
 
 
-class VmTable(Table):
+class VmTable(StudyTable):
     """`[vm]`: the guests that a session boots on every hypervisor, all alike."""
 
     vcpus: Vcpus

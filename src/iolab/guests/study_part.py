@@ -21,12 +21,12 @@ from iolab.guests.hosts import fleet_lines, forced_loads, guest_hosts, guest_not
 from iolab.guests.problems import check_guests, node_targets
 from iolab.guests.study import VmTable, node_path, settings_of, stand_in
 from iolab.study.build import host_spec
-from iolab.study.document import Document, Faults
+from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import HostTable
-from iolab.study.foretold import Limit, digests
+from iolab.study.foretold import VerdictLimit, digests
 from iolab.study.kinds import HostCost, SeenFacts
 from iolab.study.tables import Tables
-from iolab.study.target_tables import Table
+from iolab.study.target_tables import StudyTable
 from iolab.study.targets import Target, nodes_of
 
 
@@ -34,11 +34,11 @@ class VmSection:
     """`[vm]`: the guests that a session boots."""
 
     name: Final = "vm"
-    table: type[Table] = VmTable
+    table: type[StudyTable] = VmTable
     makes_hosts: Final = True
     setting: Final = "guests"
 
-    def stand_in(self, written: object) -> Table:
+    def stand_in(self, written: object) -> StudyTable:
         """What a table that cannot be read counts as, so that its faults bring no others."""
         return stand_in(written)
 
@@ -54,7 +54,7 @@ class GuestStudy:
     section: Final = VmSection()
     examples: Mapping[str, str] = {"vcpus": "4", "memory": '"8g"', "disk": '"32g"'}
 
-    def check(self, document: Document, tables: Tables, faults: Faults) -> None:
+    def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """Add every fault of `[vm]`, of guests and their nodes, and of a growing fleet."""
         check_guests(document, tables, faults)
 
@@ -74,7 +74,7 @@ class GuestStudy:
         """How many I/Os a second each guest's disk is held to."""
         return settings.iops_limit if (settings := settings_in(study)) else None
 
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[Limit]:
+    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
         """Disks that are held to a rate, which is then what is measured."""
         held = self.iops_limit(study)
         if held is not None:
@@ -82,7 +82,7 @@ class GuestStudy:
                 f"guests' disks are held to {held} IOPS each: a rate that reaches it is the limit's"
             )
             do = "leave vm.iops out where guests are not emulated"
-            yield Limit(Level.INDICATIVE, why, do, digests(run.point for run in runs))
+            yield VerdictLimit(Level.INDICATIVE, why, do, digests(run.point for run in runs))
 
     def cost(self, study: Study, runs: int, rate: float) -> HostCost:
         """Their images, their boots, and what a node needs space for."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from iolab.analysis.points import PointKey, PointSummary
 from iolab.core.host import HostFacts, is_emulator
-from iolab.core.metric import Layer, LayerLatency, Level, Metric, NodeResult, Result, Written
+from iolab.core.metric import LatencyLayer, LayerLatency, Level, Metric, NodeResult, Result, Written
 from iolab.core.samples import Direction
 from iolab.core.study import Study
 from iolab.guests.guest import (
@@ -122,7 +122,7 @@ def fleet_layers(nodes: Iterable[NodeResult]) -> tuple[LayerLatency, ...]:
     """
     told = [node.layers for node in nodes if node.layers]
     found = []
-    for layer in Layer:
+    for layer in LatencyLayer:
         for direction in Direction:
             own = [
                 one
@@ -140,7 +140,10 @@ def fleet_layers(nodes: Iterable[NodeResult]) -> tuple[LayerLatency, ...]:
 def _having(told: list[tuple[LayerLatency, ...]], direction: Direction) -> int:
     """How many nodes have I/Os in a direction at all, as their generators saw it."""
     return sum(
-        any(one.layer is Layer.ENGINE and one.direction is direction and one.ios for one in layers)
+        any(
+            one.layer is LatencyLayer.ENGINE and one.direction is direction and one.ios
+            for one in layers
+        )
         for layers in told
     )
 
@@ -150,7 +153,7 @@ def accounts_of(run: Result, name: str) -> Iterator[Account]:
     layers = fleet_layers(run.nodes)
     for direction in (Direction.READ, Direction.WRITE):
         seen = tuple((one.layer, one.mean_ns) for one in layers if one.direction is direction)
-        if not seen or seen[0][0] is not Layer.ENGINE:
+        if not seen or seen[0][0] is not LatencyLayer.ENGINE:
             continue
         parts, capped = parts_of(seen)
         yield Account(

@@ -24,7 +24,7 @@ from iolab.core.host import HostKind
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import FileAnswer, read_answer
 from iolab.hosts.engine import Command
-from iolab.hosts.host import Host, Refusal, printable
+from iolab.hosts.host import AgentRefusal, Host, printable
 from iolab.hosts.processes import told
 from iolab.hosts.remote_process import drive
 
@@ -264,7 +264,7 @@ async def seen_by(host: Host, token: Path) -> bool:
         answer = await host.ask(
             "get", deadline_s=PUT_LIMIT_S, path=str(token), max_bytes=TOKEN_LIMIT_BYTES
         )
-    except Refusal:
+    except AgentRefusal:
         return False
     found = read_answer(host.name, FileAnswer, answer)
     return found.sha256 == hashlib.sha256(content).hexdigest()

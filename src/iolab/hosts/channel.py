@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, Self
 
 import orjson
 
-from iolab.hosts.host import HostLost, Message, Refusal, printable, printable_bytes
+from iolab.hosts.host import AgentRefusal, HostLost, Message, printable, printable_bytes
 
 MAX_HEADER_BYTES: Final = 4 << 20
 """The wire's limit: facts of a host with a thousand disks are under 1 MiB."""
@@ -353,7 +353,7 @@ class Request:
         if message.is_ == "error":
             says = printable(str(message.header.get("says", "it gave no reason")))
             code = printable(str(message.header.get("code", "unknown")), 40)
-            raise Refusal(self._host, self._verb, code, says)
+            raise AgentRefusal(self._host, self._verb, code, says)
         return message
 
     async def aclose(self) -> None:

@@ -24,7 +24,7 @@ from iolab.hosts.programs import Prefix
 from iolab.hosts.push import ProgramLanding, push
 from iolab.study.inventory import (
     CONTEXT_CHARACTERS,
-    Selection,
+    PodSelection,
     listing_words,
     read_allocation,
     step_environment,
@@ -290,7 +290,7 @@ _KUBECTL_HELP: Final = "Try the same with 'kubectl get pods' by hand."
 
 
 async def look_up_pods(
-    selection: Selection, limit_s: float = LOOK_UP_LIMIT_S
+    selection: PodSelection, limit_s: float = LOOK_UP_LIMIT_S
 ) -> tuple[str | None, str]:
     """The name of kubectl's context (None inside a cluster, where there is none), and its pods.
 

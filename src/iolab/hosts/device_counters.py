@@ -36,14 +36,14 @@ _NOTHING: Final = DiskCounts(*[0] * 10)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DeviceSnapshot:
     """The devices of a host at one moment of its monotonic clock."""
 
     mono_ns: int
     disks: dict[str, DiskCounts]
 
 
-def look_of(sample: Message) -> Look:
+def look_of(sample: Message) -> DeviceSnapshot:
     """The part of a `sample` message that deltas need; ValueError when it is not one."""
     header = sample.header
     rows = header.get("disks")
@@ -54,10 +54,10 @@ def look_of(sample: Message) -> Look:
         name: replace(counts, **merges.get(name, {}))
         for name, counts in (_disk(row) for row in rows)
     }
-    return Look(_count(header.get("mono_ns")), disks)
+    return DeviceSnapshot(_count(header.get("mono_ns")), disks)
 
 
-async def snapshot(host: Host) -> Look:
+async def snapshot(host: Host) -> DeviceSnapshot:
     """The host's devices now. Raises HostError."""
     sample = await host.ask("snapshot", deadline_s=SNAPSHOT_LIMIT_S)
     try:
@@ -66,7 +66,9 @@ async def snapshot(host: Host) -> Look:
         raise host.give_up(f"sent a sample that makes no sense: {fault}") from None
 
 
-def deltas(before: Look, after: Look, devices: Iterable[str]) -> tuple[DeviceDelta, ...]:
+def deltas(
+    before: DeviceSnapshot, after: DeviceSnapshot, devices: Iterable[str]
+) -> tuple[DeviceDelta, ...]:
     """What each device moved in between.
 
     A device that was left out of the first look had done nothing since boot; one that is not in the
@@ -97,7 +99,9 @@ def deltas(before: Look, after: Look, devices: Iterable[str]) -> tuple[DeviceDel
     return tuple(found)
 
 
-def idle_proof(before: Look, after: Look, devices: Iterable[str]) -> IdleProof | None:
+def idle_proof(
+    before: DeviceSnapshot, after: DeviceSnapshot, devices: Iterable[str]
+) -> IdleProof | None:
     """The busiest device's rates in between; None when no device is known.
 
     The busiest, not the sum: devices of one stack all count the same I/O.

@@ -53,7 +53,7 @@ class Hello:
     """What ends the processes of runs when all of the agent is killed at once: `pid-namespace`."""
 
 
-class Refusal(HostError):
+class AgentRefusal(HostError):
     """A request that the agent answered with an error; `code` is the errno's name or a word."""
 
     def __init__(self, host: str, verb: str, code: str, says: str) -> None:

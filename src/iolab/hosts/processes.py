@@ -14,7 +14,7 @@ from typing import Final
 from iolab.errors import EngineError
 from iolab.hosts.answers import FileAnswer, read_answer
 from iolab.hosts.engine import Command
-from iolab.hosts.host import Host, Message, Refusal, printable
+from iolab.hosts.host import AgentRefusal, Host, Message, printable
 from iolab.hosts.remote_process import Ending, drive
 
 LIMIT_S: Final = 60.0
@@ -72,7 +72,7 @@ async def driven(
     """`drive` for a program that may be missing: that is an EngineError, `install` what to do."""
     try:
         return await drive(host, command, halt, on_output, on_stderr=on_stderr)
-    except Refusal as refused:
+    except AgentRefusal as refused:
         if refused.code not in _NOT_STARTED:
             raise
         name, why = program_of(command), printable(refused.says).rstrip(".")
@@ -122,7 +122,7 @@ async def fetched(host: Host, path: str, max_bytes: int) -> bytes | None:
                 content += last.payload
     except TimeoutError:
         raise host.give_up(f"did not hand over {path} within {FETCH_LIMIT_S:g} s") from None
-    except Refusal as refused:
+    except AgentRefusal as refused:
         if refused.code == "ENOENT":
             return None
         raise

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from iolab.errors import HostError
 from iolab.hosts.process import STDERR_TAIL_BYTES
 from iolab.hosts.processes import end_group
-from iolab.hosts.push import OUTPUT_LIMIT_BYTES, PLAIN_WORD, STEP_LIMIT_S, Ran
+from iolab.hosts.push import OUTPUT_LIMIT_BYTES, PLAIN_WORD, STEP_LIMIT_S, RemoteExit
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Prefix:
         given: bytes | None = None,
         limit_s: float = STEP_LIMIT_S,
         keep_output: bool = True,
-    ) -> Ran:
+    ) -> RemoteExit:
         """Exit code, output and standard error of a program on the host, within a deadline."""
         process = await _spawn(self, words, given, keep_output=keep_output)
         try:
@@ -51,7 +51,7 @@ class Prefix:
             raise HostError(happened, do) from None
         finally:
             await end_group(process)
-        return Ran(code, output.decode("utf-8", "replace"), stderr)
+        return RemoteExit(code, output.decode("utf-8", "replace"), stderr)
 
 
 async def _spawn(

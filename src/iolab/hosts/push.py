@@ -43,7 +43,7 @@ PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_./=:@%+-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RemoteExit:
     """How a program on the host ended: its exit code (None if unknown) and what it said."""
 
     code: int | None
@@ -64,7 +64,7 @@ class Runner(Protocol):
         given: bytes | None = None,
         limit_s: float = STEP_LIMIT_S,
         keep_output: bool = True,
-    ) -> Ran:
+    ) -> RemoteExit:
         """Run one program of plain words, `given` on its standard input. Raises HostError."""
 
 

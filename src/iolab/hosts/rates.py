@@ -38,7 +38,7 @@ _DISK: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class CounterSeries:
     """One derived metric of one device on one host over time.
 
     `real_ns` is the end of each step (the host's own clock), `span_ns` its length, `value` the rate
@@ -73,13 +73,13 @@ Wanted = Mapping[str, str | None]
 
 def derive(
     counters: CounterTable, host_names: Sequence[str], wanted: Wanted | None = None
-) -> tuple[Series, ...]:
+) -> tuple[CounterSeries, ...]:
     """Every series that the counters support, ordered by host, scope, name and metric.
 
     `host_names` are what the table's host column indexes. A series without a sample is left out.
     `wanted` leaves out what is not asked for: all of a thousand hosts' series are 200,000.
     """
-    found: list[Series] = []
+    found: list[CounterSeries] = []
     for block in blocks(counters, wanted):
         only = wanted[block.scope] if wanted else None
         derived = _of_one(block.scope, only)
@@ -93,12 +93,12 @@ def derive(
     return tuple(found)
 
 
-def _series(host: str, scope: str, part: _Derived) -> Iterator[Series]:
+def _series(host: str, scope: str, part: _Derived) -> Iterator[CounterSeries]:
     for index, name in enumerate(part.names):
         sound = part.sound[index]
         if sound.any():
             at, span, value = part.real_ns[sound], part.span_ns[sound], part.value[index][sound]
-            yield Series(host, scope, name, part.metric, at, value, span)
+            yield CounterSeries(host, scope, name, part.metric, at, value, span)
 
 
 def _disk(block: Block) -> Iterator[_Derived]:

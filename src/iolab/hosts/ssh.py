@@ -17,7 +17,7 @@ import asyncssh
 from iolab.errors import HostError
 from iolab.hosts.host import printable
 from iolab.hosts.process import LAST_WORDS_S, STDERR_TAIL_BYTES, ending
-from iolab.hosts.push import OUTPUT_LIMIT_BYTES, PLAIN_WORD, STEP_LIMIT_S, Ran
+from iolab.hosts.push import OUTPUT_LIMIT_BYTES, PLAIN_WORD, STEP_LIMIT_S, RemoteExit
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ class SshRunner:
         given: bytes | None = None,
         limit_s: float = STEP_LIMIT_S,
         keep_output: bool = True,
-    ) -> Ran:
+    ) -> RemoteExit:
         """Exit code, output and standard error of a program, within a deadline."""
         link = await self.start(*words, limit_s=limit_s)
         kept = bytearray()
@@ -279,7 +279,7 @@ class SshRunner:
             raise self._unable(words[0], printable(str(fault))) from None
         finally:
             link.abort()
-        return Ran(link.code, kept.decode("utf-8", "replace"), link.stderr)
+        return RemoteExit(link.code, kept.decode("utf-8", "replace"), link.stderr)
 
     def _unable(self, program: str, why: str) -> HostError:
         happened = f"'{program}' cannot be run on host '{printable(self._host)}' ({why})."

@@ -36,7 +36,7 @@ from iolab.loads.keyvalue.store_checks import reads_from_memory
 from iolab.loads.metadata.checks import reported_rates
 
 if TYPE_CHECKING:
-    from iolab.hosts.rates import Series
+    from iolab.hosts.rates import CounterSeries
 
 SERIES_SPAN_NS: Final = 2_000_000_000
 """Only intervals of seconds tell whether a run was steady: longer ones are means of many."""
@@ -90,7 +90,7 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
         self,
         record: RunRecord,
         facts: Facts,
-        telemetry: tuple[Series, ...],
+        telemetry: tuple[CounterSeries, ...],
         host_kinds: tuple[HostAnswers, ...],
     ) -> ImportedView:
         """With what the file tells, and of its seconds whether they were steady."""

@@ -12,7 +12,14 @@ from typing import Final
 
 from iolab.errors import EngineError
 from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, clean, parsed
-from iolab.importers.model import Client, Figures, Found, ImportedHost, ImportedRun, Second
+from iolab.importers.model import (
+    Figures,
+    FoundRun,
+    ImportedClient,
+    ImportedHost,
+    ImportedRun,
+    ImportedSecond,
+)
 from iolab.loads.fileio.engines import diskspd
 
 MIB: Final = 1 << 20
@@ -49,7 +56,7 @@ class ElbenchoImporter:
         """By its header."""
         return file.head.startswith(b"ISO date,") and b"time ms [last]" in file.head
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
         """Phases in which anything was read, written, made or removed."""
         stem = re.escape(file.path.stem)
         for one in folder.beside(file, re.compile(rf"{stem}\.(?:out|live\.csv)")):
@@ -68,7 +75,7 @@ class ElbenchoImporter:
         return found
 
 
-def _elbencho(file: ForeignFile, place: int, row: Mapping[str, str | None]) -> Found | None:
+def _elbencho(file: ForeignFile, place: int, row: Mapping[str, str | None]) -> FoundRun | None:
     def cell(name: str) -> float | None:
         return parsed(row.get(name) or "")
 
@@ -105,11 +112,13 @@ def _elbencho(file: ForeignFile, place: int, row: Mapping[str, str | None]) -> F
         notes=("figures are of the time until the last thread was done",),
     )
     label = clean(row.get("label") or "") or "elbencho"
-    return Found(
+    return FoundRun(
         name=f"{label} {operation.lower()}",
         details=details,
         clients=(
-            Client("all threads", ImportedHost(f"{file.name}:{place}", figures), runtime_s=seconds),
+            ImportedClient(
+                "all threads", ImportedHost(f"{file.name}:{place}", figures), runtime_s=seconds
+            ),
         ),
         settings=tuple((name, clean(row.get(name) or "")) for name in kept if row.get(name)),
         axis=tuple(
@@ -177,12 +186,12 @@ class VdbenchImporter:
         """By its header."""
         return re.search(rb"^\s*tod\b.*\bInterval\b.*\breqrate\b", file.head, re.M) is not None
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
         """The averages, with the intervals that they are of."""
         del folder
         columns: list[str] = []
         intervals: list[tuple[float, dict[str, str]]] = []
-        found: list[Found] = []
+        found: list[FoundRun] = []
         for place, line in enumerate(file.lines, start=1):
             words = line.split()
             if words[:1] == ["tod"]:
@@ -218,7 +227,7 @@ def _vdbench(
     place: int,
     row: Mapping[str, str],
     intervals: Sequence[tuple[float, Mapping[str, str]]],
-) -> Found:
+) -> FoundRun:
     gaps = sorted(b - a for (a, _), (b, _) in pairwise(intervals) if b > a)
     step = float(round(gaps[len(gaps) // 2])) if gaps else 1.0
     seconds = len(intervals) * step or None
@@ -236,11 +245,11 @@ def _vdbench(
         paced=asked is not None and asked < _MAX_RATE,
         notes=("the mean of its intervals but for those that vdbench leaves out",),
     )
-    return Found(
+    return FoundRun(
         name=clean(row["Run"]),
         details=details,
         clients=(
-            Client(
+            ImportedClient(
                 "all slaves",
                 ImportedHost(f"{file.name}:{place}", figures),
                 seconds=tuple(_vdbench_seconds(intervals, ways, step)),
@@ -281,7 +290,7 @@ def _way_figures(way: str, row: Mapping[str, str], read: float, seconds: float |
 
 def _vdbench_seconds(
     intervals: Sequence[tuple[float, Mapping[str, str]]], ways: Sequence[str], step: float
-) -> Iterator[Second]:
+) -> Iterator[ImportedSecond]:
     for number, (_, row) in enumerate(intervals, start=1):
         rate = parsed(row.get("rate", "")) or 0.0
         read = (parsed(row.get("read%", "")) or 0.0) / PERCENT
@@ -290,7 +299,7 @@ def _vdbench_seconds(
         for way in ways:
             count = round(rate * step * (read if way == "read" else 1 - read))
             end, span = round(number * step * NS_PER_S), round(step * NS_PER_S)
-            yield Second(way, end, span, count, round(count * size), waited * count)
+            yield ImportedSecond(way, end, span, count, round(count * size), waited * count)
 
 
 class DiskspdImporter:
@@ -302,7 +311,7 @@ class DiskspdImporter:
         """By its first element."""
         return b"<Results>" in file.head and b"<Tool>" in file.head
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
         """The spans. ForeignFault where there is no whole document."""
         del folder
         try:
@@ -318,8 +327,8 @@ class DiskspdImporter:
 
 
 def _span(
-    file: ForeignFile, result: diskspd.DiskspdResult, number: int, span: diskspd.Span
-) -> Found:
+    file: ForeignFile, result: diskspd.DiskspdResult, number: int, span: diskspd.MeasuredSpan
+) -> FoundRun:
     asked = result.asked[number - 1] if number <= len(result.asked) else None
     target = asked.targets[0] if asked and asked.targets else None
     figures = tuple(
@@ -356,17 +365,17 @@ def _span(
         errors=tuple(clean(one.happened) for one in result.faults),
         step_ns=NS_PER_US,
     )
-    return Found(
+    return FoundRun(
         name=f"{file.path.stem} span {number}" if len(result.spans) > 1 else file.path.stem,
         details=details,
-        clients=(Client(clean(result.computer) or "client", host, runtime_s=span.seconds),),
+        clients=(ImportedClient(clean(result.computer) or "client", host, runtime_s=span.seconds),),
         settings=tuple((name, clean(str(value))) for name, value in settings.items() if value),
         in_flight=flight,
         headline=_headline(block),
     )
 
 
-def _span_figures(way: str, span: diskspd.Span) -> Figures:
+def _span_figures(way: str, span: diskspd.MeasuredSpan) -> Figures:
     read = way == "read"
     count = sum(one.read_ios if read else one.write_ios for one in span.work)
     moved = sum(one.read_bytes if read else one.write_bytes for one in span.work)

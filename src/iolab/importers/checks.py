@@ -9,8 +9,8 @@ from typing import Final
 
 from iolab.analysis.check import (
     Check,
+    CheckAnswer,
     Numbers,
-    Said,
     check,
     indicative,
     invalid,
@@ -48,11 +48,11 @@ RUNTIME_SHARE: Final = 0.95
 RESOLUTION: Final = 1 / 64
 """What fio's bins tell apart; a percentile may be printed as much above the maximum."""
 
-Judge = Callable[[ImportedView], Said]
+Judge = Callable[[ImportedView], CheckAnswer]
 
 
 @check("imported", "Measured by another tool", needs_load=False)
-def imported(view: ImportedView) -> Said:
+def imported(view: ImportedView) -> CheckAnswer:
     """That nobody watched the run: what it is worth at best."""
     told = view.told
     name = f"{told.tool} {told.version}".strip()
@@ -66,7 +66,7 @@ def imported(view: ImportedView) -> Said:
 
 
 @check("phases-added", "Phases added up", needs_load=False)
-def phases_added(view: ImportedView) -> Said:
+def phases_added(view: ImportedView) -> CheckAnswer:
     """Whether a sum is of phases that ran at the same time."""
     told = view.told
     if not told.claimed and told.phases == 1:
@@ -82,12 +82,12 @@ def phases_added(view: ImportedView) -> Said:
     )
 
 
-def failures(view: ImportedView) -> Said:
+def failures(view: ImportedView) -> CheckAnswer:
     """Whether operations failed that the tool's summary counts, or leaves out."""
     return worst((_failures(view, index) for index in range(len(view.clients))), most="failed")
 
 
-def _failures(view: ImportedView, index: int) -> Said:
+def _failures(view: ImportedView, index: int) -> CheckAnswer:
     client, where = view.clients[index], view.on(view.hosts[index])
     failed = sum(one.failed for one in client.figures)
     done = sum(one.count or 0 for one in client.figures)
@@ -102,12 +102,12 @@ def _failures(view: ImportedView, index: int) -> Said:
     return valid(f"The file tells of no failed operation{where}.", **evidence)
 
 
-def tool_errors(view: ImportedView) -> Said:
+def tool_errors(view: ImportedView) -> CheckAnswer:
     """Whether the tool told of an error, or measured less time than it was asked."""
     return worst(_tool_errors(view))
 
 
-def _tool_errors(view: ImportedView) -> Iterator[Said]:
+def _tool_errors(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
         if client.errors:
             yield invalid(
@@ -120,7 +120,7 @@ def _tool_errors(view: ImportedView) -> Iterator[Said]:
     yield valid("The file tells of no error.")
 
 
-def common_window(view: ImportedView) -> Said:
+def common_window(view: ImportedView) -> CheckAnswer:
     """Whether all clients ran at the same time."""
     if len(view.clients) == 1:
         return not_applicable("One client.")
@@ -135,7 +135,7 @@ def common_window(view: ImportedView) -> Said:
     return valid(f"{said}.", overlap=overlap)
 
 
-def skew(view: ImportedView) -> Said:
+def skew(view: ImportedView) -> CheckAnswer:
     """Whether all clients began at the same time."""
     if len(view.clients) == 1:
         return not_applicable("One client.")
@@ -150,7 +150,7 @@ def skew(view: ImportedView) -> Said:
     return verdict(f"{said}.", start_skew_s=skew_s)
 
 
-def uneven(view: ImportedView) -> Said:
+def uneven(view: ImportedView) -> CheckAnswer:
     """Whether the clients did about the same."""
     import numpy as np
 
@@ -168,12 +168,12 @@ def _rate(figures: Sequence[Figures]) -> float:
     return sum(one.rate_per_s or one.bw_bytes_per_s or 0.0 for one in figures)
 
 
-def sums_agree(view: ImportedView) -> Said:
+def sums_agree(view: ImportedView) -> CheckAnswer:
     """Whether what the tool says of all clients is what they did, and bins hold every operation."""
     return worst(_sums_agree(view), most="off")
 
 
-def _sums_agree(view: ImportedView) -> Iterator[Said]:
+def _sums_agree(view: ImportedView) -> Iterator[CheckAnswer]:
     for one in view.told.claimed if view.told.phases == 1 else ():
         parts = [
             figures
@@ -214,7 +214,7 @@ def _rates(
     return told, [part.rate_per_s for part in (parts or every)]
 
 
-def _agree(what: str, claimed: float, found: float) -> Said:
+def _agree(what: str, claimed: float, found: float) -> CheckAnswer:
     off = abs(claimed - found) / max(abs(claimed), abs(found), 1)
     evidence: Numbers = {"what": what, "told": claimed, "counted": found, "off": off}
     if off > ROUNDING / 2:
@@ -225,12 +225,12 @@ def _agree(what: str, claimed: float, found: float) -> Said:
     return valid(f"{format_count(claimed)} {what} are told twice alike.", **evidence)
 
 
-def rates_follow(view: ImportedView) -> Said:
+def rates_follow(view: ImportedView) -> CheckAnswer:
     """Whether each rate is its count, or its bytes, over its time."""
     return worst(_rates_follow(view), most="off")
 
 
-def _rates_follow(view: ImportedView) -> Iterator[Said]:
+def _rates_follow(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
         for one in client.figures:
             for what, rate, amount, shown in (
@@ -260,12 +260,12 @@ def _rates_follow(view: ImportedView) -> Iterator[Said]:
     yield not_applicable("Not known: the file does not tell counts and times of its rates.")
 
 
-def in_flight(view: ImportedView) -> Said:
+def in_flight(view: ImportedView) -> CheckAnswer:
     """Whether rate times latency gives what can have been in flight."""
     return worst((_in_flight(view, index) for index in range(len(view.clients))), most="off")
 
 
-def _in_flight(view: ImportedView, index: int) -> Said:
+def _in_flight(view: ImportedView, index: int) -> CheckAnswer:
     asked, host = job_in(view.record).in_flight, view.hosts[index]
     figures = [one for one in view.clients[index].figures if one.rate_per_s and one.count != 0]
     if asked is None:
@@ -296,7 +296,7 @@ def _in_flight(view: ImportedView, index: int) -> Said:
     return valid(f"{said}.", **evidence)
 
 
-def long_enough(view: ImportedView) -> Said:
+def long_enough(view: ImportedView) -> CheckAnswer:
     """Whether the run is long enough to stand for more than itself, and longer than its ramp."""
     seconds, told = seconds_of(view), view.told
     if seconds is None:
@@ -317,7 +317,7 @@ def long_enough(view: ImportedView) -> Said:
     return valid(f"{said}.", **evidence)
 
 
-def supported(view: ImportedView) -> Said:
+def supported(view: ImportedView) -> CheckAnswer:
     """Whether enough operations were measured for each percentile; the others are not shown."""
     every = [one for client in view.clients for one in client.figures if one.count]
     told = {at for one in every for at, _ in one.percentiles}
@@ -334,12 +334,12 @@ def supported(view: ImportedView) -> Said:
 
 
 @check("percentiles-contradicted", "Percentiles that cannot be")
-def percentiles_contradicted(view: ImportedView) -> Said:
+def percentiles_contradicted(view: ImportedView) -> CheckAnswer:
     """Whether percentiles ascend, none is beyond the extremes, and bins give the same."""
     return worst(_percentile_answers(view))
 
 
-def _percentile_answers(view: ImportedView) -> Iterator[Said]:
+def _percentile_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     looked = False
     for index, (host, client) in enumerate(zip(view.hosts, view.clients, strict=True)):
         for one in client.figures:
@@ -372,7 +372,7 @@ def _merged(view: ImportedView, operation: str) -> Histogram | None:
 
 def _contradictions(
     one: Figures, name: str, bins: Histogram | None, resolution: float, step_ns: float
-) -> Iterator[Said]:
+) -> Iterator[CheckAnswer]:
     for at, value in one.percentiles:
         evidence: Numbers = {"operation": name, "percent": at, "told_ns": value}
         said = f"p{at:g} of {name} is told as {format_ns(value)}"
@@ -415,7 +415,7 @@ def _contradictions(
         )
 
 
-def buffered(view: ImportedView) -> Said:
+def buffered(view: ImportedView) -> CheckAnswer:
     """Whether I/O went to the storage, or through a page cache."""
     if view.told.buffered is None:
         return not_applicable("Not known: the file does not tell whether I/O was buffered.")
@@ -426,7 +426,7 @@ def buffered(view: ImportedView) -> Said:
     return valid("The job's options say O_DIRECT.", direct=True)
 
 
-def from_memory(view: ImportedView) -> Said:
+def from_memory(view: ImportedView) -> CheckAnswer:
     """Whether what was read fits into the memory that the file tells of."""
     told = view.told
     if told.data_bytes is None or told.memory_bytes is None:

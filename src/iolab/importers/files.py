@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from iolab.core.toml import read_regular
 from iolab.errors import Fault
-from iolab.importers.model import Found
+from iolab.importers.model import FoundRun
 
 FILE_BYTES_MOST: Final = 64 << 20
 """json+ of a hundred jobs has 20 MB; a log of every I/O that is larger is averaged first."""
@@ -110,7 +110,7 @@ class Importer(Protocol):
     def recognises(self, file: ForeignFile) -> bool:
         """Whether a file is of this format, by its head."""
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
         """The runs that it tells of, with what lies beside it. ForeignFault with a sentence."""
 
 
@@ -146,7 +146,7 @@ class Imported:
     `left_out` are faults of files that were not named but lay in a folder.
     """
 
-    runs: tuple[tuple[ForeignFile, Found], ...]
+    runs: tuple[tuple[ForeignFile, FoundRun], ...]
     unknown: tuple[ForeignFile, ...]
     faults: tuple[Fault, ...]
     left_out: tuple[Fault, ...] = ()
@@ -156,7 +156,7 @@ def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
     """Every file by the format that knows it."""
     files, faults = collect(paths)
     folder = Folder(files)
-    runs: list[tuple[ForeignFile, Found]] = []
+    runs: list[tuple[ForeignFile, FoundRun]] = []
     known: list[ForeignFile] = []
     left_out: list[Fault] = []
     for importer, file in _recognised(files, importers, known, faults):
@@ -206,7 +206,7 @@ def _recognised(
 _MEMORY: Final = re.compile(r"^MemTotal:\s+(\d+) kB", re.MULTILINE)
 
 
-def _with_memory(file: ForeignFile, found: Found, folder: Folder) -> Found:
+def _with_memory(file: ForeignFile, found: FoundRun, folder: Folder) -> FoundRun:
     """The run with the memory that a copy of `/proc/meminfo` beside its file tells."""
     if found.details.memory_bytes is not None:
         return found

@@ -26,7 +26,14 @@ from iolab.importers.files import (
     texts_of,
     whole,
 )
-from iolab.importers.model import Client, Figures, Found, ImportedHost, ImportedRun, Second
+from iolab.importers.model import (
+    Figures,
+    FoundRun,
+    ImportedClient,
+    ImportedHost,
+    ImportedRun,
+    ImportedSecond,
+)
 from iolab.units import parse_size
 
 DOCUMENTS_MOST: Final = 100_000
@@ -63,9 +70,9 @@ class FioImporter:
         """Whether there is a report of fio's in it."""
         return b'"fio version"' in file.head and b"{" in file.head
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
         """Each group of each report that is no interval of a later one."""
-        found: list[Found] = []
+        found: list[FoundRun] = []
         for reports in _runs(_documents(file.text)):
             found += _Report(file, folder, reports).found()
         if not found:
@@ -133,7 +140,7 @@ class _Report:
     folder: Folder
     reports: Sequence[Block]
 
-    def found(self) -> list[Found]:
+    def found(self) -> list[FoundRun]:
         """A run for each job and group, and one for a sum over several of them."""
         last = self.reports[-1]
         groups: dict[tuple[str, int], dict[str, list[Block]]] = {}
@@ -156,18 +163,20 @@ class _Report:
         phases = len({group for _, group in groups})
         return [*found, self._sum(sums[0], claimed, phases, found[0])]
 
-    def _sum(self, entry: Block, claimed: tuple[Figures, ...], phases: int, like: Found) -> Found:
+    def _sum(
+        self, entry: Block, claimed: tuple[Figures, ...], phases: int, like: FoundRun
+    ) -> FoundRun:
         """What fio says of all jobs and groups of all clients together."""
         details = replace(like.details, claimed=claimed, phases=phases)
         host = ImportedHost(f"{self.file.name}: {ALL_CLIENTS}", claimed)
-        client = Client(ALL_CLIENTS, host, runtime_s=_runtime_s([entry]))
+        client = ImportedClient(ALL_CLIENTS, host, runtime_s=_runtime_s([entry]))
         return replace(
             like, name=ALL_CLIENTS, details=details, clients=(client,), axis=(), in_flight=None
         )
 
     def _run(
         self, job: str, group: int, clients: Mapping[str, list[Block]], *, alone: bool
-    ) -> Found:
+    ) -> FoundRun:
         first = next(iter(clients.values()))[0]
         last = self.reports[-1]
         options = texts_of(
@@ -196,7 +205,7 @@ class _Report:
             grouped=grouped,
             notes=(f"latencies are {_kind(first)}",),
         )
-        return Found(
+        return FoundRun(
             name=clean(job) or self.file.name,
             details=details,
             clients=told,
@@ -210,7 +219,7 @@ class _Report:
 
     def _client(
         self, name: str, job: str, group: int, entries: Sequence[Block], options: Mapping[str, str]
-    ) -> Client:
+    ) -> ImportedClient:
         """Entries that ran side by side on one client."""
         ways = _used(entries)
         host = ImportedHost(
@@ -225,7 +234,7 @@ class _Report:
         )
         starts = [whole(entry.get("job_start")) or 0 for entry in entries]
         ramp_ms = round((_seconds(options.get("ramp_time")) or 0.0) * 1000)
-        return Client(
+        return ImportedClient(
             name=name or "client",
             details=host,
             bins={way: bins for way in ways if (bins := _bins(way, entries))},
@@ -234,7 +243,9 @@ class _Report:
             runtime_s=_runtime_s(entries),
         )
 
-    def _seconds(self, job: str, group: int, client: str, ways: Sequence[str]) -> Iterator[Second]:
+    def _seconds(
+        self, job: str, group: int, client: str, ways: Sequence[str]
+    ) -> Iterator[ImportedSecond]:
         """What was done between one report and the next."""
         rows = [
             (_moment(report), [e for e in _entries(report) if _place(e) == (job, group, client)])
@@ -258,7 +269,7 @@ class _Report:
                     ),
                 )
                 if at > ended and now[0] > before[0]:
-                    yield Second(
+                    yield ImportedSecond(
                         way,
                         at - begin,
                         at - ended,
@@ -269,8 +280,8 @@ class _Report:
                 before, ended = now, max(at, ended)
 
     def _with_logs(
-        self, client: Client, job: str, options: Mapping[str, str], *, alone: bool
-    ) -> Client:
+        self, client: ImportedClient, job: str, options: Mapping[str, str], *, alone: bool
+    ) -> ImportedClient:
         """The client with what logs beside the report tell, where they are surely its own."""
         if client.seconds:
             return client

@@ -10,7 +10,7 @@ from typing import Final
 
 from iolab.core.histogram import BIN_COUNT
 from iolab.importers.files import Folder, ForeignFault, ForeignFile
-from iolab.importers.model import Bins, Second
+from iolab.importers.model import Bins, ImportedSecond
 
 NS_PER_MS: Final = 1_000_000
 
@@ -31,7 +31,7 @@ _KINDS: Final = {
 class Logs:
     """What the logs of one job tell."""
 
-    seconds: tuple[Second, ...] = ()
+    seconds: tuple[ImportedSecond, ...] = ()
     bins: Mapping[str, Bins] = field(default_factory=dict)
 
 
@@ -51,7 +51,7 @@ def read(
     moved, _ = _summed(found["bw"])
     waits, _ = _summed(found["lat"], mean=True)
     seconds = tuple(
-        Second(
+        ImportedSecond(
             way,
             end * NS_PER_MS,
             spans[way, end] * NS_PER_MS,

@@ -41,7 +41,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class StudyDraft:
     """A study's text, and what in the file it does not say."""
 
     text: str
@@ -63,7 +63,7 @@ class _Job:
         self.notes.append(Note(self.name, clean(option, SENTENCE), reason))
 
 
-def draft_of(study_id: str, file_name: str, text: str) -> Draft:
+def draft_of(study_id: str, file_name: str, text: str) -> StudyDraft:
     """The study of a file. UsageError where it is none of those that are known."""
     if '"fio version"' in text:
         jobs = list(_fio_report(text))
@@ -446,7 +446,7 @@ def _take_list(job: _Job, key: str, option: str, text: str) -> None:
     job.keys[key] = [one.lower() if key == "bs" else int(one) for one in known]
 
 
-def _drafted(study_id: str, file_name: str, jobs: Sequence[_Job]) -> Draft:
+def _drafted(study_id: str, file_name: str, jobs: Sequence[_Job]) -> StudyDraft:
     notes = [note for job in jobs for note in job.notes]
     able = [job for job in jobs if job.keys]
     if not able:
@@ -481,7 +481,7 @@ def _drafted(study_id: str, file_name: str, jobs: Sequence[_Job]) -> Draft:
         if job.fio:
             told = ", ".join(f"{name} = {_text(value)}" for name, value in job.fio.items())
             lines.append(f"fio = {{ {told} }}")
-    return Draft("\n".join(lines) + "\n", tuple(notes))
+    return StudyDraft("\n".join(lines) + "\n", tuple(notes))
 
 
 def _free(name: str, ids: set[str]) -> str:

@@ -10,7 +10,15 @@ import numpy as np
 
 from iolab.core.histogram import bin_of_ns
 from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, clean, parsed
-from iolab.importers.model import Bins, Client, Figures, Found, ImportedHost, ImportedRun, Second
+from iolab.importers.model import (
+    Bins,
+    Figures,
+    FoundRun,
+    ImportedClient,
+    ImportedHost,
+    ImportedRun,
+    ImportedSecond,
+)
 from iolab.loads.keyvalue import db_bench_output, ycsb_output
 from iolab.loads.keyvalue.hdr_log import YCSB_NAMES, HdrLog, read_hdr_log
 
@@ -38,7 +46,7 @@ class DbBenchImporter:
         """By the line of a result."""
         return b"DB path: [" in file.content or _RESULT.search(file.content) is not None
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
         """The results, with the report of the same name beside them."""
         stem = re.escape(file.path.stem)
         beside = folder.beside(file, re.compile(rf"{stem}\.err"))
@@ -52,7 +60,7 @@ class DbBenchImporter:
             for one in folder.beside(file, re.compile(rf"{stem}.*\.csv"))
             if one.head.startswith(_REPORT)
         ]
-        seconds: tuple[Second, ...] = ()
+        seconds: tuple[ImportedSecond, ...] = ()
         if len(output.results) == 1 and reports:
             seconds = tuple(_report_seconds(folder.use(reports[0])))
         histograms = _histograms(file)
@@ -65,10 +73,10 @@ class DbBenchImporter:
 def _bench(
     file: ForeignFile,
     output: db_bench_output.DbBenchOutput,
-    result: db_bench_output.Result,
+    result: db_bench_output.BenchmarkOutput,
     histograms: Mapping[str, Figures],
-    seconds: tuple[Second, ...],
-) -> Found:
+    seconds: tuple[ImportedSecond, ...],
+) -> FoundRun:
     line = ("ops/sec", f"{result.ops_per_s}"), ("micros/op", f"{result.mean_us}")
     first = next(iter(histograms.values()), Figures(f"key_{ALL}"))
     operation = first.operation if len(histograms) == 1 else f"key_{ALL}"
@@ -105,11 +113,11 @@ def _bench(
         errors=tuple(clean(one, SENTENCE) for one in (*output.said, *output.faults)),
         step_ns=NS_PER_US,
     )
-    return Found(
+    return FoundRun(
         name=clean(result.benchmark),
         details=details,
         clients=(
-            Client(
+            ImportedClient(
                 "db_bench",
                 host,
                 seconds=tuple(_named(operation, one) for one in seconds),
@@ -126,11 +134,11 @@ def _bench(
     )
 
 
-def _named(operation: str, one: Second) -> Second:
-    return Second(operation, one.end_ns, one.span_ns, one.count, one.bytes)
+def _named(operation: str, one: ImportedSecond) -> ImportedSecond:
+    return ImportedSecond(operation, one.end_ns, one.span_ns, one.count, one.bytes)
 
 
-def _report_seconds(file: ForeignFile) -> Iterator[Second]:
+def _report_seconds(file: ForeignFile) -> Iterator[ImportedSecond]:
     """The rate in each interval of the report file."""
     before = 0.0
     for line in file.lines[1:]:
@@ -140,7 +148,9 @@ def _report_seconds(file: ForeignFile) -> Iterator[Second]:
         at, rate = (cell or 0.0 for cell in cells)
         if at > before:
             span = at - before
-            yield Second(ALL, round(at * NS_PER_S), round(span * NS_PER_S), round(rate * span), 0)
+            yield ImportedSecond(
+                ALL, round(at * NS_PER_S), round(span * NS_PER_S), round(rate * span), 0
+            )
             before = at
 
 
@@ -185,7 +195,7 @@ class YcsbImporter:
         """By the summary."""
         return b"[OVERALL], RunTime(ms)," in file.content
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
         """The summary, with standard error and latency logs of the same name beside it."""
         stem = re.escape(file.path.stem)
         heard = folder.beside(file, re.compile(rf"{stem}\.err"))
@@ -224,7 +234,7 @@ class YcsbImporter:
             errors=tuple(clean(one, SENTENCE) for one in output.said),
             step_ns=NS_PER_US,
         )
-        client = Client(
+        client = ImportedClient(
             "ycsb",
             host,
             bins={name: _bins(log) for name, log in logs.items()},
@@ -233,7 +243,7 @@ class YcsbImporter:
         )
         settings = re.findall(r"-p (\S+)=(\S+)", command)
         return [
-            Found(
+            FoundRun(
                 name=file.path.stem,
                 details=details,
                 clients=(client,),
@@ -310,7 +320,7 @@ def _bins(log: HdrLog) -> Bins:
     return found
 
 
-def _log_seconds(logs: Mapping[str, HdrLog]) -> Iterator[Second]:
+def _log_seconds(logs: Mapping[str, HdrLog]) -> Iterator[ImportedSecond]:
     """The intervals of all logs, which share one clock."""
     starts = [one.start_real_ns for log in logs.values() for one in log.intervals]
     for operation, log in logs.items():
@@ -318,4 +328,4 @@ def _log_seconds(logs: Mapping[str, HdrLog]) -> Iterator[Second]:
             waited = float(np.dot(one.values_ns.astype(np.float64), one.counts))
             end = one.end_real_ns - min(starts)
             if one.span_ns > 0:
-                yield Second(operation, end, one.span_ns, one.total, 0, waited)
+                yield ImportedSecond(operation, end, one.span_ns, one.total, 0, waited)

@@ -151,7 +151,7 @@ Bins = Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Second:
+class ImportedSecond:
     """What one operation completed in one interval: its end since the client's start, in ns."""
 
     operation: str
@@ -163,7 +163,7 @@ class Second:
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ImportedClient:
     """One client of a run as its file tells of it.
 
     `bins` are those of the whole run by operation. `start_ns` is when its first operation began, by
@@ -173,13 +173,13 @@ class Client:
     name: str
     details: ImportedHost
     bins: Mapping[str, Bins] = field(default_factory=dict)
-    seconds: tuple[Second, ...] = ()
+    seconds: tuple[ImportedSecond, ...] = ()
     start_ns: int | None = None
     runtime_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRun:
     """One run that a file tells of, before it is part of a session.
 
     `name` is the job's own, `kind` what of it makes another workload (its access pattern), `axis`
@@ -189,7 +189,7 @@ class Found:
 
     name: str
     details: ImportedRun
-    clients: tuple[Client, ...]
+    clients: tuple[ImportedClient, ...]
     settings: tuple[tuple[str, str], ...] = ()
     axis: tuple[tuple[str, int | str], ...] = ()
     in_flight: int | None = None

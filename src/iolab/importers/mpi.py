@@ -13,7 +13,7 @@ from typing import Final
 
 from iolab.errors import IolabError
 from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, clean, parsed
-from iolab.importers.model import Client, Figures, Found, ImportedHost, ImportedRun
+from iolab.importers.model import Figures, FoundRun, ImportedClient, ImportedHost, ImportedRun
 from iolab.loads.metadata import mdtest_output
 from iolab.units import parse_size
 
@@ -37,7 +37,7 @@ class IorImporter:
         """By its first line."""
         return b": MPI Coordinated Test of Parallel I/O" in file.head
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
         """The rows of every test in the file."""
         del folder
         starts = [match.start() for match in _IOR.finditer(file.text)]
@@ -52,7 +52,7 @@ class IorImporter:
         return found
 
 
-def _ior_runs(file: ForeignFile, text: str) -> Iterator[Found]:
+def _ior_runs(file: ForeignFile, text: str) -> Iterator[FoundRun]:
     lines = text.splitlines()
     options: dict[str, str] = {}
     errors: list[str] = []
@@ -83,7 +83,7 @@ def _ior_run(
     errors: tuple[str, ...],
     moved: Sequence[str],
     source: str,
-) -> Found:
+) -> FoundRun:
     rate = parsed(row["bw(MiB/s)"])
     size = _size(options.get("aggregate filesize", ""))
     stonewalled = "stonewallingTime" in options
@@ -110,10 +110,10 @@ def _ior_run(
     )
     host = ImportedHost(source, (figures,), errors=errors)
     settings = tuple((name, options[name]) for name in _SHOWN_OPTIONS if name in options)
-    return Found(
+    return FoundRun(
         name=f"ior {row['access']}",
         details=details,
-        clients=(Client("all tasks", host),),
+        clients=(ImportedClient("all tasks", host),),
         settings=(*settings, ("command", command)) if command else settings,
         axis=tuple((name, options[name]) for name in ("tasks", "xfersize") if name in options),
         in_flight=None if tasks is None else int(tasks),
@@ -145,7 +145,7 @@ class MdtestImporter:
         """By the line that tells how many tasks were launched."""
         return _LAUNCHED.search(file.head) is not None
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
         """The rows of the summary. ForeignFault where there is none."""
         del folder
         output = mdtest_output.parse(file.content)
@@ -163,9 +163,9 @@ class MdtestImporter:
         self,
         file: ForeignFile,
         output: mdtest_output.MdtestOutput,
-        row: mdtest_output.Row,
+        row: mdtest_output.SummaryRow,
         errors: Sequence[str],
-    ) -> Found:
+    ) -> FoundRun:
         once = output.iterations == 1
         seconds = _seconds_of(file, row) if once else None
         counted = "stonewall" not in file.text and row.operation.key.startswith("file_")
@@ -193,10 +193,10 @@ class MdtestImporter:
             errors=tuple(clean(one, SENTENCE) for one in errors),
         )
         line = next((one for one in file.lines if one.startswith("Command line used:")), "")
-        return Found(
+        return FoundRun(
             name=row.operation.word,
             details=details,
-            clients=(Client("all tasks", host, runtime_s=seconds),),
+            clients=(ImportedClient("all tasks", host, runtime_s=seconds),),
             settings=(("command", clean(line.partition(":")[2].strip())),) if line else (),
             axis=(("tasks", output.ranks),) if output.ranks is not None else (),
             headline="ops_per_s",
@@ -204,7 +204,7 @@ class MdtestImporter:
         )
 
 
-def _seconds_of(file: ForeignFile, row: mdtest_output.Row) -> float | None:
+def _seconds_of(file: ForeignFile, row: mdtest_output.SummaryRow) -> float | None:
     """The time of a phase, which versions from 3.3 print in a second table."""
     inside = False
     wanted = {"create": "creation", "remove": "removal"}
@@ -232,7 +232,7 @@ class Io500Importer:
         """By lines of results."""
         return b"[RESULT]" in file.head and b"[SCORE" in file.content
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[Found]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
         """Each line; files of the same folder belong to it."""
         beside = {one.path.name: one for one in folder.beside(file, re.compile(r".*"))}
         found = []
@@ -248,7 +248,9 @@ class Io500Importer:
         return found
 
 
-def _phase(file: ForeignFile, place: int, match: re.Match[str], own: ForeignFile | None) -> Found:
+def _phase(
+    file: ForeignFile, place: int, match: re.Match[str], own: ForeignFile | None
+) -> FoundRun:
     name, printed, unit, seconds, rest = match.groups()
     number, io = parsed(printed) or 0.0, unit == "GiB/s"
     operation = "read" if name.endswith("read") else "write"
@@ -266,10 +268,10 @@ def _phase(file: ForeignFile, place: int, match: re.Match[str], own: ForeignFile
     details = ImportedRun(tool="io500", version=_version(file), files=(file.name,))
     invalid = ("IO500 calls this result invalid",) if "INVALID" in rest else ()
     host = ImportedHost(f"{file.name}:{place}", (told,), errors=invalid)
-    found = Found(
+    found = FoundRun(
         name=name,
         details=details,
-        clients=(Client("all tasks", host, runtime_s=parsed(seconds)),),
+        clients=(ImportedClient("all tasks", host, runtime_s=parsed(seconds)),),
         headline="bandwidth" if io else "ops_per_s",
     )
     return found if own is None else _with_own(found, told, own)
@@ -280,7 +282,7 @@ def _version(file: ForeignFile) -> str:
     return clean(found[1]) if found else ""
 
 
-def _with_own(found: Found, told: Figures, own: ForeignFile) -> Found:
+def _with_own(found: FoundRun, told: Figures, own: ForeignFile) -> FoundRun:
     """The phase with what IOR or mdtest printed, and the summary's figure as a claim."""
     importer = IorImporter() if "ior" in own.path.name else MdtestImporter()
     if not importer.recognises(own):

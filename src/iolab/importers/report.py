@@ -12,7 +12,7 @@ from iolab.importers.measure import PERCENTILES, histograms
 from iolab.importers.model import ImportedHost, ImportedJob, job_in
 from iolab.report.brief import Brief
 from iolab.report.charts.run_series import curve_of, load_panels
-from iolab.report.charts.series import Curve, Grid, Panel
+from iolab.report.charts.series import Grid, LatencyCurve, Panel
 from iolab.report.kinds import Anchors, Latencies, LoadReport
 from iolab.report.numbers import NOTHING
 from iolab.report.one_figure import OneFigureReport
@@ -51,7 +51,7 @@ class ImportedReport(OneFigureReport):
             if merged is not None:
                 curves.append(curve_of(operation, merged))
                 whole = merged if whole is None else whole.merged(merged)
-        every = Curve(name, 0, (), ()) if whole is None else curve_of(name, whole)
+        every = LatencyCurve(name, 0, (), ()) if whole is None else curve_of(name, whole)
         return Latencies(every, tuple(curves), None)
 
     def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:

@@ -20,20 +20,20 @@ from iolab.core.events import SessionStatus
 from iolab.core.host import HostKind, HostSpec
 from iolab.core.metric import Result
 from iolab.core.run import (
-    Budget,
     EngineOutput,
     HostRun,
     Plan,
+    PlanCost,
     PlannedRun,
     Point,
     RunRecord,
     RunStatus,
 )
 from iolab.core.samples import BinTable, IntervalTable, no_counters
-from iolab.core.study import Method, MethodKind, Order, Study, TargetSettings, TelemetrySettings
+from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.workload import Axis, Indicator, Workload
 from iolab.importers.files import ForeignFile, clean, host_name
-from iolab.importers.model import Client, Found, ImportedJob
+from iolab.importers.model import FoundRun, ImportedClient, ImportedJob
 from iolab.store.writer import SessionWriter
 from iolab.study.schedule import digest_of
 
@@ -49,12 +49,12 @@ class Placed:
     """A run with its place in the plan, and the file that tells of it."""
 
     planned: PlannedRun
-    found: Found
+    found: FoundRun
     file: ForeignFile
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class ImportedSession:
     """All that a session of imported runs is made of."""
 
     study: Study
@@ -63,10 +63,10 @@ class Session:
 
 
 def arrange(
-    runs: Sequence[tuple[ForeignFile, Found]], *, configuration: str, title: str
-) -> Session:
+    runs: Sequence[tuple[ForeignFile, FoundRun]], *, configuration: str, title: str
+) -> ImportedSession:
     """The runs as points of workloads: one a job's name, its axes what differs between its runs."""
-    groups: dict[tuple[str, str, str], list[tuple[ForeignFile, Found]]] = {}
+    groups: dict[tuple[str, str, str], list[tuple[ForeignFile, FoundRun]]] = {}
     for file, found in runs:
         groups.setdefault((found.details.tool, found.name, found.kind), []).append((file, found))
     kinds = Counter((tool, name) for tool, name, _ in groups)
@@ -103,11 +103,11 @@ def arrange(
     study = _study(configuration, title, tuple(hosts), tuple(workloads), placed)
     planned = tuple(one.planned for one in placed)
     digest = digest_of([one.point.digest for one in planned])
-    budget = Budget(0.0, (), 0, 0, 0)
-    return Session(study, Plan(STUDY_ID, digest, (), planned, budget, ()), tuple(placed))
+    budget = PlanCost(0.0, (), 0, 0, 0)
+    return ImportedSession(study, Plan(STUDY_ID, digest, (), planned, budget, ()), tuple(placed))
 
 
-def _job(tool: str, group: Sequence[Found]) -> ImportedJob:
+def _job(tool: str, group: Sequence[FoundRun]) -> ImportedJob:
     operations = dict.fromkeys(one for found in group for one in found.operations)
     first = group[0]
     return ImportedJob(
@@ -115,12 +115,12 @@ def _job(tool: str, group: Sequence[Found]) -> ImportedJob:
     )
 
 
-def _candidates(found: Found) -> dict[str, int | str]:
+def _candidates(found: FoundRun) -> dict[str, int | str]:
     """What may tell runs of one name apart."""
     return {**dict(found.axis), "clients": len(found.clients)}
 
 
-def _varied(group: Iterable[Found]) -> dict[str, tuple[int | str, ...]]:
+def _varied(group: Iterable[FoundRun]) -> dict[str, tuple[int | str, ...]]:
     """What does, each with its values in order."""
     rows = [_candidates(found) for found in group]
     names = dict.fromkeys(name for row in rows for name in row)
@@ -161,7 +161,7 @@ def _study(
         hosts=tuple(HostSpec(name, HostKind.COMMAND) for name in hosts),
         workloads=workloads,
         method=Method(
-            MethodKind.FIXED, 0.0, seconds, 1, 0.0, Order.AS_WRITTEN, 0, drop_caches=False
+            MethodKind.FIXED, 0.0, seconds, 1, 0.0, RunOrder.AS_WRITTEN, 0, drop_caches=False
         ),
         telemetry=TelemetrySettings(1000),
         target=TargetSettings(keep_files=True, allow_memory=True),
@@ -171,11 +171,11 @@ def _study(
     )
 
 
-def _tool(found: Found) -> str:
+def _tool(found: FoundRun) -> str:
     return f"{found.details.tool} {found.details.version}".strip()
 
 
-def _names(clients: Sequence[Client]) -> tuple[str, ...]:
+def _names(clients: Sequence[ImportedClient]) -> tuple[str, ...]:
     """The clients' names, each once."""
     names: dict[str, None] = {}
     for client in clients:
@@ -229,14 +229,14 @@ def record_of(placed: Placed, *, keep_file: bool) -> RunRecord:
     )
 
 
-def _runtime_ns(client: Client) -> int:
+def _runtime_ns(client: ImportedClient) -> int:
     seconds = client.runtime_s
     if seconds is None:
         seconds = max((one.seconds or 0.0 for one in client.details.figures), default=0.0)
     return round(seconds * NS_PER_S)
 
 
-def _host_run(name: str, client: Client, found: Found) -> HostRun:
+def _host_run(name: str, client: ImportedClient, found: FoundRun) -> HostRun:
     start = client.start_ns
     return HostRun(
         host=name,
@@ -262,7 +262,9 @@ def _host_run(name: str, client: Client, found: Found) -> HostRun:
     )
 
 
-def _intervals(job: ImportedJob, clients: Sequence[Client], begins: Sequence[int]) -> IntervalTable:
+def _intervals(
+    job: ImportedJob, clients: Sequence[ImportedClient], begins: Sequence[int]
+) -> IntervalTable:
     """The intervals that the file tells; of a client without any its whole run as one."""
     rows: list[tuple[int, int, int, int, int, int, int, float]] = []
     for index, client in enumerate(clients):
@@ -305,7 +307,7 @@ def _intervals(job: ImportedJob, clients: Sequence[Client], begins: Sequence[int
     return IntervalTable(host, seq, ended, spans, way, ios, moved, waited)
 
 
-def _bins(job: ImportedJob, clients: Sequence[Client]) -> BinTable:
+def _bins(job: ImportedJob, clients: Sequence[ImportedClient]) -> BinTable:
     """The bins of each client's whole run, in its first interval."""
     rows = [
         (index, 0, job.number(operation), place, count)
@@ -319,7 +321,7 @@ def _bins(job: ImportedJob, clients: Sequence[Client]) -> BinTable:
 
 
 def write(
-    session: Session,
+    session: ImportedSession,
     directory: Path,
     command: Sequence[str],
     judge: Callable[[RunRecord], Result],

@@ -28,9 +28,9 @@ from iolab.core.configuration import Capacity, Configuration
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import OPS_PER_S
 from iolab.core.study import Study
-from iolab.published.audit.document import MODULES, Published, label, positive, span
-from iolab.published.audit.printed_figure import Span, exact, product
-from iolab.published.sets import Owner, Printed, printed_figures
+from iolab.published.audit.document import MODULES, PublishedSet, label, positive, span
+from iolab.published.audit.printed_figure import FigureRange, exact, product
+from iolab.published.sets import Owner, PublishedFigure, printed_figures
 
 CLIENTS_MOST: Final = 100_000
 """Clients of a published configuration; a number above is none that can be."""
@@ -80,7 +80,7 @@ class Given:
     subject: str
     what: str
     said: str
-    stated: Span
+    stated: FigureRange
     computed: Metric | None
     unit: str
 
@@ -90,17 +90,17 @@ class Given:
         return self.computed is not None and self.stated.meets(self.bounds)
 
     @property
-    def bounds(self) -> Span:
+    def bounds(self) -> FigureRange:
         """From the least to the most that the computed figure may be. ValueError for none."""
         if self.computed is None or self.computed.value is None:
             raise ValueError(f"{self.what} of {self.subject} was not computed")
         one = self.computed
         low, high = one.low, one.high
         value = self.computed.value
-        return Span(value if low is None else low, value if high is None else high)
+        return FigureRange(value if low is None else low, value if high is None else high)
 
 
-def configurations_of(published: Published) -> tuple[Configuration, ...]:
+def configurations_of(published: PublishedSet) -> tuple[Configuration, ...]:
     """What figures were measured on, as a study would name it; hosts stand for its clients."""
     owners = {one.owner.name: one for one in printed_figures(published)}
     tables = {str(table.get("id", "")): table for table in published.tables("configuration")}
@@ -121,7 +121,7 @@ def configurations_of(published: Published) -> tuple[Configuration, ...]:
     )
 
 
-def maxima_of(published: Published) -> tuple[Maximum, ...]:
+def maxima_of(published: PublishedSet) -> tuple[Maximum, ...]:
     """The printed bests of each workload; other figures, as percentiles, are none."""
     return tuple(
         Maximum(
@@ -138,7 +138,7 @@ def maxima_of(published: Published) -> tuple[Maximum, ...]:
     )
 
 
-def raw_terabytes(published: Published, table: Mapping[str, Any]) -> Span | None:
+def raw_terabytes(published: PublishedSet, table: Mapping[str, Any]) -> FigureRange | None:
     """Raw capacity by nodes, drives and the size of one, which is exact; None where not told."""
     parts = [positive(table.get(name)) for name in ("nodes", "ssds_per_node", "ssd_tb")]
     known = [exact(part.middle) for part in parts if part is not None]
@@ -153,12 +153,12 @@ def raw_terabytes(published: Published, table: Mapping[str, Any]) -> Span | None
     return product([exact(nodes.middle), exact(int(drive[1])), exact(float(drive[3]))])
 
 
-def given_back(published: Published) -> tuple[Given, ...]:
+def given_back(published: PublishedSet) -> tuple[Given, ...]:
     """Every printed figure that follows from bests and sizes, as our own functions compute it."""
     return (*given_capacities(published), *given_quotients(published), *given_gains(published))
 
 
-def given_capacities(published: Published) -> Iterator[Given]:
+def given_capacities(published: PublishedSet) -> Iterator[Given]:
     """Raw capacity, where the drives were told as well."""
     tables = [
         (label(table), table.get("raw_tb"), table) for table in published.tables("configuration")
@@ -171,7 +171,7 @@ def given_capacities(published: Published) -> Iterator[Given]:
             yield Given(subject, "raw capacity", str(value), stated, computed, TERABYTES)
 
 
-def given_quotients(published: Published) -> Iterator[Given]:
+def given_quotients(published: PublishedSet) -> Iterator[Given]:
     """Figures for each TB and node: of reading or writing workloads the best."""
     owners, maxima = configurations_of(published), maxima_of(published)
     made = (*quotients(owners, maxima), *capacities(owners, tuple(Over)))
@@ -207,7 +207,7 @@ def _in(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
     return Metric(value, unit, low, high)
 
 
-def given_gains(published: Published) -> Iterator[Given]:
+def given_gains(published: PublishedSet) -> Iterator[Given]:
     """Claimed factors and percentages of one product over the other, of rates and of latencies."""
     for one in published.tables("result"):
         for key, gain in _GAINS.items():
@@ -234,11 +234,11 @@ def _metric(value: object, gain: _Gain) -> Metric | None:
     return None if found is None else Metric(found.middle, unit, found.low, found.high)
 
 
-def _workload(one: Printed) -> str:
+def _workload(one: PublishedFigure) -> str:
     return " ".join([one.workload, *(str(value) for name, value in one.axis if name in _APART)])
 
 
-def _place(published: Published, one: Printed) -> Axis:
+def _place(published: PublishedSet, one: PublishedFigure) -> Axis:
     """The depth, threads or guests at which a best was reached, as far as that was printed."""
     own = tuple(pair for pair in one.axis if pair[0] not in _APART)
     for table in published.tables("configuration"):
@@ -253,12 +253,12 @@ def _place(published: Published, one: Printed) -> Axis:
     return own
 
 
-def _clients(one: Printed) -> int:
+def _clients(one: PublishedFigure) -> int:
     count = one.owner.clients or 0
     return count if count <= CLIENTS_MOST else 0
 
 
-def _terabytes(size: Span | None) -> float | None:
+def _terabytes(size: FigureRange | None) -> float | None:
     return None if size is None else size.middle
 
 
@@ -273,11 +273,11 @@ class Basis(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class FigureRatio:
     """A figure here and there for one basis, and how many times theirs ours is."""
 
     here: Metric
-    there: Span
+    there: FigureRange
     ratio: Metric
 
 
@@ -289,15 +289,15 @@ class Beside:
     """
 
     configuration: Configuration
-    printed: Printed
+    printed: PublishedFigure
     axis: Axis
     level: Level
-    shares: Mapping[Basis, Share]
+    shares: Mapping[Basis, FigureRatio]
     run: Result | None
 
 
 def beside(
-    study: Study, points: Iterable[PointSummary], figures: Iterable[Printed]
+    study: Study, points: Iterable[PointSummary], figures: Iterable[PublishedFigure]
 ) -> tuple[Beside, ...]:
     """Each published figure that a configuration has a value for, in the set's order."""
     found: dict[tuple[str, str], list[PointSummary]] = {}
@@ -312,13 +312,16 @@ def beside(
     return tuple(pair for pair in pairs if pair is not None)
 
 
-def owners(figures: Iterable[Printed]) -> tuple[str, ...]:
+def owners(figures: Iterable[PublishedFigure]) -> tuple[str, ...]:
     """The names of what figures were measured on, each once."""
     return tuple(dict.fromkeys(figure.owner.name for figure in figures))
 
 
 def _pair(
-    study: Study, configuration: Configuration, figure: Printed, points: Sequence[PointSummary]
+    study: Study,
+    configuration: Configuration,
+    figure: PublishedFigure,
+    points: Sequence[PointSummary],
 ) -> Beside | None:
     """The best point here, among those at the printed place where there are any."""
     known = [one for one in points if _value(one, figure.metric) is not None]
@@ -363,7 +366,7 @@ def _sizes(
     }
 
 
-def _their_sizes(owner: Owner) -> Iterator[tuple[Basis, Span]]:
+def _their_sizes(owner: Owner) -> Iterator[tuple[Basis, FigureRange]]:
     yield Basis.WHOLE, exact(1.0)
     for basis, count in ((Basis.HOST, owner.clients), (Basis.NODE, owner.nodes)):
         if count:
@@ -373,9 +376,11 @@ def _their_sizes(owner: Owner) -> Iterator[tuple[Basis, Span]]:
             yield basis, size
 
 
-def _share(here: Metric, there: Span, here_size: float, there_size: Span) -> Share:
+def _share(
+    here: Metric, there: FigureRange, here_size: float, there_size: FigureRange
+) -> FigureRatio:
     ours, theirs = divided(here, here_size), there / there_size
-    return Share(
+    return FigureRatio(
         here=ours,
         there=theirs,
         ratio=Metric(

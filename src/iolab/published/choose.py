@@ -12,7 +12,7 @@ from typing import Any, Final
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LATENCIES, Configuration, limit_name
 from iolab.core.metric import Level, Metric
-from iolab.published.audit.document import Published, span
+from iolab.published.audit.document import PublishedSet, span
 from iolab.study.file import parse_limit
 from iolab.units import format_count, format_ns, format_rate_bytes
 
@@ -95,7 +95,7 @@ def named(need: LatencyNeed) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class OfferedPoint:
     """One workload at one place of its axes: rates by unit, latencies by metric.
 
     A published figure has the bounds of its rounding, and the level None: nobody judged it.
@@ -118,7 +118,7 @@ class Offer:
     usable_tb: float | None
     cost: float | None
     currency: str
-    seen: tuple[Seen, ...]
+    seen: tuple[OfferedPoint, ...]
 
     @property
     def workloads(self) -> tuple[str, ...]:
@@ -140,7 +140,7 @@ def measured_offer(
         cost=cost.total if cost else None,
         currency=cost.currency if cost else "",
         seen=tuple(
-            Seen(one.key.workload, one.key.axis, _rates(one), _latencies(one), one.level)
+            OfferedPoint(one.key.workload, one.key.axis, _rates(one), _latencies(one), one.level)
             for one in mine
         ),
     )
@@ -159,7 +159,7 @@ def _latencies(point: PointSummary) -> dict[str, Metric]:
     return {key: one for key, one in point.metrics.items() if "lat_ns_" in key}
 
 
-def published_offers(published: Published) -> tuple[Offer, ...]:
+def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
     """The configurations of a published set with what was printed of each."""
     return tuple(
         Offer(
@@ -175,7 +175,7 @@ def published_offers(published: Published) -> tuple[Offer, ...]:
     )
 
 
-def _printed(table: Mapping[str, Any]) -> Iterator[Seen]:
+def _printed(table: Mapping[str, Any]) -> Iterator[OfferedPoint]:
     """Peaks by workload, each at the depth where it was reached, if that was printed."""
     depths = table.get("peak_at_iodepth", {})
     kinds = (("peak_iops", PER_SECOND, 1.0), ("peak_gb_s", BYTES_PER_SECOND, 1e9))
@@ -187,7 +187,7 @@ def _printed(table: Mapping[str, Any]) -> Iterator[Seen]:
             metric = Metric(float(value) * factor, unit, figure.low * factor, figure.high * factor)
             depth = depths.get(workload) if isinstance(depths, dict) else None
             axis = (("iodepth", depth),) if isinstance(depth, int) else ()
-            yield Seen(workload, axis, {unit: metric})
+            yield OfferedPoint(workload, axis, {unit: metric})
 
 
 def _items(value: object) -> Iterable[tuple[str, Any]]:
@@ -207,7 +207,7 @@ NODES_MOST: Final = 100_000
 """Nodes that are advised; a need that takes more is not met."""
 
 
-class Answer(StrEnum):
+class RequirementStatus(StrEnum):
     """Whether a requirement is met, worst last."""
 
     YES = "yes"
@@ -221,11 +221,11 @@ class Answer(StrEnum):
     @property
     def rank(self) -> int:
         """0 for yes; the worst of several decides."""
-        return list(Answer).index(self)
+        return list(RequirementStatus).index(self)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Requirement:
     """One requirement of an offer.
 
     `as_is` is the answer with the nodes that the offer was seen with, `margin` what it then has
@@ -235,8 +235,8 @@ class Part:
 
     name: str
     says: str
-    as_is: Answer
-    answer: Answer
+    as_is: RequirementStatus
+    answer: RequirementStatus
     margin: float | None = None
     nodes: int | None = None
     axis: tuple[tuple[str, int | str], ...] = ()
@@ -250,24 +250,24 @@ class Fit:
     """
 
     offer: Offer
-    parts: tuple[Part, ...]
+    parts: tuple[Requirement, ...]
     nodes: int | None
     cost: float | None
 
     @property
-    def as_is(self) -> Answer:
+    def as_is(self) -> RequirementStatus:
         """The worst of all parts with the nodes that it was seen with."""
         return _worst(part.as_is for part in self.parts)
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> RequirementStatus:
         """The worst of all parts with as many nodes as they take."""
         return _worst(part.answer for part in self.parts)
 
 
 def fit(needs: Needs, offer: Offer, scaling: float) -> Fit:
     """Hold an offer against what is needed; `scaling` above 0 and up to 1."""
-    parts: list[Part] = []
+    parts: list[Requirement] = []
     if needs.usable_tb is not None:
         parts.append(_capacity(needs.usable_tb, offer))
     parts += [_rate(need, needs.limits_of(need.workload), offer, scaling) for need in needs.rates]
@@ -304,18 +304,20 @@ def currencies_of(fits: Iterable[Fit]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.offer.currency for one in fits if one.cost is not None))
 
 
-def _capacity(needed_tb: float, offer: Offer) -> Part:
+def _capacity(needed_tb: float, offer: Offer) -> Requirement:
     name = f"usable >= {needed_tb:g} TB"
     if offer.usable_tb is None:
         return _unknown(name, "its usable capacity is not known")
     margin = offer.usable_tb / needed_tb
-    as_is = Answer.YES if margin >= 1 else Answer.NO
+    as_is = RequirementStatus.YES if margin >= 1 else RequirementStatus.NO
     nodes = _nodes_for(needed_tb, offer.usable_tb, offer.nodes, 1.0)
     says = f"{offer.usable_tb:g} TB usable"
-    return Part(name, says, as_is, Answer.YES if nodes else as_is, margin, nodes)
+    return Requirement(name, says, as_is, RequirementStatus.YES if nodes else as_is, margin, nodes)
 
 
-def _rate(need: RateNeed, limits: Sequence[LatencyNeed], offer: Offer, scaling: float) -> Part:
+def _rate(
+    need: RateNeed, limits: Sequence[LatencyNeed], offer: Offer, scaling: float
+) -> Requirement:
     """A rate where its latencies are kept; of several places the one that gives most for sure."""
     name = f"{need.workload} >= {_rate_text(need.least, need.unit)}"
     if limits:
@@ -323,66 +325,76 @@ def _rate(need: RateNeed, limits: Sequence[LatencyNeed], offer: Offer, scaling: 
     here = [one for one in offer.seen if one.workload == need.workload and need.unit in one.rates]
     if not here:
         return _unknown(name, "it has no such figure of this workload")
-    kept = [one for one in here if all(_keeps(one, limit) is Answer.YES for limit in limits)]
+    kept = [
+        one for one in here if all(_keeps(one, limit) is RequirementStatus.YES for limit in limits)
+    ]
     if not kept:
-        if any(_keeps(one, limit) is Answer.UNKNOWN for one in here for limit in limits):
+        if any(_keeps(one, limit) is RequirementStatus.UNKNOWN for one in here for limit in limits):
             return _unknown(name, "its latencies are not known")
-        return Part(name, "no place keeps the latency", Answer.NO, Answer.NO)
+        return Requirement(
+            name, "no place keeps the latency", RequirementStatus.NO, RequirementStatus.NO
+        )
     best = max(kept, key=lambda one: _sure(one.rates[need.unit]))
     metric = best.rates[need.unit]
     had = metric.value or 0.0
     sure = _sure(metric)
     certain = _worst(_certainty(best, one) for one in (metric, *_limited(best, limits)))
-    as_is = certain if sure >= need.least else Answer.LIKELY if had >= need.least else Answer.NO
+    as_is = (
+        certain
+        if sure >= need.least
+        else RequirementStatus.LIKELY
+        if had >= need.least
+        else RequirementStatus.NO
+    )
     nodes = _nodes_for(need.least, sure, offer.nodes, scaling)
     says = f"{_rate_text(had, need.unit)}, at least {_rate_text(sure, need.unit)}"
     answer = certain if nodes else as_is
-    return Part(name, says, as_is, answer, had / need.least, nodes, best.axis)
+    return Requirement(name, says, as_is, answer, had / need.least, nodes, best.axis)
 
 
-def _latency(need: LatencyNeed, offer: Offer) -> Part:
+def _latency(need: LatencyNeed, offer: Offer) -> Requirement:
     """A latency alone: kept at any place of the workload."""
     name = f"{need.workload} {named(need)} <= {format_ns(need.most_ns)}"
     here = [one for one in offer.seen if one.workload == need.workload]
-    known = [one for one in here if _keeps(one, need) is not Answer.UNKNOWN]
+    known = [one for one in here if _keeps(one, need) is not RequirementStatus.UNKNOWN]
     if not known:
         return _unknown(name, "it has no such latency of this workload")
     best = min(known, key=lambda one: _most(one.latencies[need.metric]))
     most = _most(best.latencies[need.metric])
     keeps = most <= need.most_ns
-    answer = _certainty(best, best.latencies[need.metric]) if keeps else Answer.NO
+    answer = _certainty(best, best.latencies[need.metric]) if keeps else RequirementStatus.NO
     says = f"at most {format_ns(most)}" if most < math.inf else "more than can be told"
     margin = need.most_ns / most if 0 < most < math.inf else None
-    return Part(name, says, answer, answer, margin, axis=best.axis)
+    return Requirement(name, says, answer, answer, margin, axis=best.axis)
 
 
-def _money(budget: Budget, offer: Offer, cost: float | None, nodes: int | None) -> Part:
+def _money(budget: Budget, offer: Offer, cost: float | None, nodes: int | None) -> Requirement:
     name = f"cost <= {budget.amount:,.0f} {budget.currency}".strip()
     if cost is None or offer.cost is None:
         return _unknown(name, "its cost is not known")
     if budget.currency and budget.currency != offer.currency:
         return _unknown(name, f"its cost is in {offer.currency}")
-    as_is = Answer.YES if offer.cost <= budget.amount else Answer.NO
-    answer = Answer.YES if cost <= budget.amount else Answer.NO
+    as_is = RequirementStatus.YES if offer.cost <= budget.amount else RequirementStatus.NO
+    answer = RequirementStatus.YES if cost <= budget.amount else RequirementStatus.NO
     says = f"{cost:,.0f} {offer.currency} with {'its' if nodes is None else 'as many'} nodes"
     says += "" if nodes is None else " as it takes"
     margin = budget.amount / offer.cost if offer.cost > 0 else None
-    return Part(name, says, as_is, answer, margin)
+    return Requirement(name, says, as_is, answer, margin)
 
 
-def _unknown(name: str, says: str) -> Part:
-    return Part(name, says, Answer.UNKNOWN, Answer.UNKNOWN)
+def _unknown(name: str, says: str) -> Requirement:
+    return Requirement(name, says, RequirementStatus.UNKNOWN, RequirementStatus.UNKNOWN)
 
 
-def _keeps(seen: Seen, limit: LatencyNeed) -> Answer:
+def _keeps(seen: OfferedPoint, limit: LatencyNeed) -> RequirementStatus:
     """Whether a place keeps a latency, at the high end of its interval."""
     metric = seen.latencies.get(limit.metric)
     if metric is None or (metric.value is None and metric.low is None):
-        return Answer.UNKNOWN
-    return Answer.YES if _most(metric) <= limit.most_ns else Answer.NO
+        return RequirementStatus.UNKNOWN
+    return RequirementStatus.YES if _most(metric) <= limit.most_ns else RequirementStatus.NO
 
 
-def _limited(seen: Seen, limits: Sequence[LatencyNeed]) -> Iterator[Metric]:
+def _limited(seen: OfferedPoint, limits: Sequence[LatencyNeed]) -> Iterator[Metric]:
     """The latencies of a place that are limited."""
     return (seen.latencies[one.metric] for one in limits)
 
@@ -399,10 +411,12 @@ def _most(metric: Metric) -> float:
     return metric.high if metric.high is not None else metric.value
 
 
-def _certainty(seen: Seen, metric: Metric) -> Answer:
+def _certainty(seen: OfferedPoint, metric: Metric) -> RequirementStatus:
     """Sure is a valid result with an interval of chance; rounding alone tells of none."""
     chance = metric.low is not None and metric.n is not None
-    return Answer.YES if seen.level is Level.VALID and chance else Answer.LIKELY
+    return (
+        RequirementStatus.YES if seen.level is Level.VALID and chance else RequirementStatus.LIKELY
+    )
 
 
 def _nodes_for(needed: float, had: float, nodes: int | None, scaling: float) -> int | None:
@@ -417,9 +431,9 @@ def _nodes_for(needed: float, had: float, nodes: int | None, scaling: float) -> 
     return found if found <= NODES_MOST else None
 
 
-def _nodes(parts: Sequence[Part], offer: Offer) -> int | None:
+def _nodes(parts: Sequence[Requirement], offer: Offer) -> int | None:
     """Enough for every part; None where the offer's are not known or one can never be met."""
-    if not offer.nodes or any(part.answer is Answer.NO for part in parts):
+    if not offer.nodes or any(part.answer is RequirementStatus.NO for part in parts):
         return None
     return max((part.nodes for part in parts if part.nodes), default=offer.nodes)
 
@@ -435,5 +449,5 @@ def _rate_text(value: float, unit: str) -> str:
     return format_rate_bytes(value) if unit == "bytes/s" else f"{format_count(value)}/s"
 
 
-def _worst(answers: Iterable[Answer]) -> Answer:
-    return max(answers, key=lambda one: one.rank, default=Answer.YES)
+def _worst(answers: Iterable[RequirementStatus]) -> RequirementStatus:
+    return max(answers, key=lambda one: one.rank, default=RequirementStatus.YES)

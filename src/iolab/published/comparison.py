@@ -15,15 +15,15 @@ from iolab.core.metric import Level
 from iolab.core.workload import Job
 from iolab.published.against import Basis, Beside, beside, owners
 from iolab.published.audit.document import words
-from iolab.published.audit.printed_figure import Span
-from iolab.published.sets import Against, Owner, Printed, method_words
+from iolab.published.audit.printed_figure import FigureRange
+from iolab.published.sets import Against, Owner, PublishedFigure, method_words
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import Look
-from iolab.report.charts.ratios import Dot, beside_figure
+from iolab.report.charts.choose import ConfigurationStyle
+from iolab.report.charts.ratios import RatioRow, beside_figure
 from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import NOTHING, axis_label, listing, show, show_interval, show_value
-from iolab.report.page_parts import ChartGroup, Section
+from iolab.report.page_parts import ChartGroup, ReportSection
 from iolab.report.phrases import metric_words
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.units import format_bytes, format_duration_s
@@ -154,9 +154,9 @@ def against(
     told: Against,
     brief: Brief,
     points: Sequence[PointSummary],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, ConfigurationStyle],
     anchors: Mapping[DetailKey, str],
-) -> Section:
+) -> ReportSection:
     """The results beside that set."""
     figures = told.figures
     pairs = beside(brief.study, points, figures)
@@ -171,10 +171,10 @@ def against(
     beneath = ChartGroup("What differs", (), _differences(brief, told, owned), note)
     groups = (ChartGroup("", charts), beneath) if charts else (beneath,)
     title = f"Against {told.published.id}"
-    return Section("against", title, LEDE, groups, in_appendix=False)
+    return ReportSection("against", title, LEDE, groups, in_appendix=False)
 
 
-def _missing(figures: Sequence[Printed], pairs: Sequence[Beside]) -> str:
+def _missing(figures: Sequence[PublishedFigure], pairs: Sequence[Beside]) -> str:
     """What was published and not measured here, so that nobody takes silence for agreement."""
     seen = {(one.printed.owner, one.printed.workload, one.printed.metric) for one in pairs}
     lost = [one for one in figures if (one.owner, one.workload, one.metric) not in seen]
@@ -189,14 +189,14 @@ def _missing(figures: Sequence[Printed], pairs: Sequence[Beside]) -> str:
 def _figure(
     owner: str,
     pairs: Sequence[Beside],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, ConfigurationStyle],
     anchors: Mapping[DetailKey, str],
 ) -> Figure:
     """What was published of one product, cluster or client, drawn and as a table."""
     several = len(looks) > 1
     basis = next(b for b in _DRAWN if any(b in one.shares for one in pairs))
     dots = [
-        Dot(
+        RatioRow(
             _dot_name(one, looks if several else {}),
             looks[one.configuration.id].token,
             one.shares.get(basis, one.shares[Basis.WHOLE]).ratio,
@@ -237,7 +237,7 @@ def _finding(owner: str, pairs: Sequence[Beside], basis: Basis, words: str) -> s
     return f"For {words}, {' and '.join(parts)} what is published of {owner}; {trust} here."
 
 
-def _dot_name(one: Beside, looks: Mapping[str, Look]) -> str:
+def _dot_name(one: Beside, looks: Mapping[str, ConfigurationStyle]) -> str:
     name = f"{one.printed.workload}, {metric_words(one.printed.metric)}"
     look = looks.get(one.configuration.id)
     return f"{name}: {look.title}" if look else name
@@ -246,7 +246,7 @@ def _dot_name(one: Beside, looks: Mapping[str, Look]) -> str:
 def _table(
     owner: str,
     pairs: Sequence[Beside],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, ConfigurationStyle],
     anchors: Mapping[DetailKey, str],
 ) -> Table:
     """Both figures and the ratio, whole and for each basis that both sides have."""
@@ -288,7 +288,7 @@ def _share(one: Beside, basis: Basis) -> tuple[str, str, str]:
     return show(share.here), _span(share.there, one.printed.unit), _times(one, basis)
 
 
-def _span(span: Span, unit: str) -> str:
+def _span(span: FigureRange, unit: str) -> str:
     return show_value(span.middle, unit)
 
 

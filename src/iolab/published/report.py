@@ -13,12 +13,12 @@ from typing import Any, Final
 from iolab.analysis.value import Quotient, factor, quotients, scaled
 from iolab.core.metric import Metric
 from iolab.published.against import Given, configurations_of, given_back, maxima_of
-from iolab.published.audit.document import Published, flat, words
+from iolab.published.audit.document import PublishedSet, flat, words
 from iolab.published.audit.relations import shown
 from iolab.report.numbers import NOTHING
 from iolab.report.page_parts import PublishedTables
 from iolab.report.table import Cell, Column, Table, columns, row
-from iolab.report.value import Peak, clients_table, maxima_table, normalised_table
+from iolab.report.value import PeakFigure, clients_table, maxima_table, normalised_table
 
 ROWS_MAX: Final = 64
 """Published tables are short; more rows would bury what was measured."""
@@ -62,7 +62,7 @@ _HEADINGS: Final = {
 """Names of published figures, for people."""
 
 
-def published_tables(published: Published) -> PublishedTables:
+def published_tables(published: PublishedSet) -> PublishedTables:
     """What is shown of a published set beside the results of its study."""
     rows = [dict(flat(one)) for one in published.tables("result")]
     names = _ordered(dict.fromkeys(name for one in rows for name in one))
@@ -140,7 +140,7 @@ class ReferenceSection:
     table: Table | None = None
 
 
-def sections(published: Published) -> Iterator[ReferenceSection]:
+def sections(published: PublishedSet) -> Iterator[ReferenceSection]:
     """The tables of the file in their order, with all that they hold."""
     for name, value in published.tree.items():
         title = _TITLES.get(name, name.replace("_", " ").capitalize())
@@ -187,14 +187,16 @@ def _numeric(text: str | None) -> bool:
 _NOT_PRINTED: Final = "its other figure was not printed"
 
 
-def computed_tables(published: Published) -> Iterator[Table]:
+def computed_tables(published: PublishedSet) -> Iterator[Table]:
     """The tables that a report makes of a session, of the printed maxima; then figures as printed.
 
     Intervals are what rounding leaves open.
     """
     owners, maxima = configurations_of(published), maxima_of(published)
     workloads = list(dict.fromkeys(one.workload for one in maxima))
-    peaks = [Peak(one) for one in sorted(maxima, key=lambda one: workloads.index(one.workload))]
+    peaks = [
+        PeakFigure(one) for one in sorted(maxima, key=lambda one: workloads.index(one.workload))
+    ]
     if peaks:
         yield maxima_table(owners, peaks, {})
     for table in (
@@ -228,7 +230,7 @@ def given_table(found: tuple[Given, ...]) -> Table | None:
     return Table("Printed figures, computed again", heads, rows)
 
 
-def computed_document(published: Published) -> dict[str, Any]:
+def computed_document(published: PublishedSet) -> dict[str, Any]:
     """The same for programs: values in metrics' units, with the bounds that rounding leaves."""
     owners, maxima = configurations_of(published), maxima_of(published)
     return {

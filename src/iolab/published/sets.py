@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from iolab.analysis.points import Axis
 from iolab.core.metric_spec import OPS_PER_S, whole_rate_key
-from iolab.published.audit.document import Published, flat, positive
-from iolab.published.audit.printed_figure import Span, exact
+from iolab.published.audit.document import PublishedSet, flat, positive
+from iolab.published.audit.printed_figure import FigureRange, exact
 
 GIB: Final = float(1 << 30)
 GB: Final = 1e9
@@ -35,13 +35,13 @@ class Owner:
     name: str
     clients: int | None = None
     nodes: int | None = None
-    raw_tb: Span | None = None
-    usable_tb: Span | None = None
+    raw_tb: FigureRange | None = None
+    usable_tb: FigureRange | None = None
     words: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class PublishedFigure:
     """A published figure: `metric` is the key that results have it under, `value` in its unit.
 
     `axis` is the place for which it was printed, empty for the best of all.
@@ -51,7 +51,7 @@ class Printed:
     workload: str
     metric: str
     unit: str
-    value: Span
+    value: FigureRange
     axis: Axis = field(default=())
 
 
@@ -59,11 +59,11 @@ class Printed:
 class Against:
     """A published set that results are set beside; with `only`, its figures of that owner alone."""
 
-    published: Published
+    published: PublishedSet
     only: str = ""
 
     @property
-    def figures(self) -> tuple[Printed, ...]:
+    def figures(self) -> tuple[PublishedFigure, ...]:
         """The figures that are compared."""
         found = printed_figures(self.published)
         return tuple(one for one in found if not self.only or one.owner.name == self.only)
@@ -132,7 +132,7 @@ _WORDS: Final = ("ssd", "ssds_per_node", "cpu", "dram", "nic", "node", "server",
 """What is told of hardware."""
 
 
-def printed_figures(published: Published) -> tuple[Printed, ...]:
+def printed_figures(published: PublishedSet) -> tuple[PublishedFigure, ...]:
     """Every figure that a study of the same name may have measured, in the order of the set."""
     return (
         *_examples(published),
@@ -142,13 +142,13 @@ def printed_figures(published: Published) -> tuple[Printed, ...]:
     )
 
 
-def method_words(published: Published) -> tuple[tuple[str, str], ...]:
+def method_words(published: PublishedSet) -> tuple[tuple[str, str], ...]:
     """What was printed of the method, by name: texts, numbers and lists of these."""
     found = [(name, _text(value)) for name, value in flat(published.table("method"))]
     return tuple((name, text) for name, text in found if text)
 
 
-def _examples(published: Published) -> Iterator[Printed]:
+def _examples(published: PublishedSet) -> Iterator[PublishedFigure]:
     for table in published.tables("example"):
         owner = Owner(str(table.get("id", "")), clients=_count(table.get("hosts")))
         for key, kind in _EXAMPLE.items():
@@ -166,7 +166,7 @@ def _statistics(key: str, value: object) -> Iterator[tuple[str, object]]:
         yield "mean", value
 
 
-def _metadata(published: Published) -> Iterator[Printed]:
+def _metadata(published: PublishedSet) -> Iterator[PublishedFigure]:
     table = published.table("metadata")
     owner = Owner("mdtest", clients=_count(table.get("clients")))
     for name, value in _items(table.get("example_ops_s")):
@@ -175,7 +175,7 @@ def _metadata(published: Published) -> Iterator[Printed]:
             yield from _figure(owner, kind, kind.workload, value)
 
 
-def _configurations(published: Published) -> Iterator[Printed]:
+def _configurations(published: PublishedSet) -> Iterator[PublishedFigure]:
     clients = _count(published.table("method").get("clients"))
     for table in published.tables("configuration"):
         owner = Owner(
@@ -191,7 +191,7 @@ def _configurations(published: Published) -> Iterator[Printed]:
                 yield from _figure(owner, kind, workload, value)
 
 
-def _results(published: Published) -> Iterator[Printed]:
+def _results(published: PublishedSet) -> Iterator[PublishedFigure]:
     method, hardware = published.table("method"), published.table("hardware")
     nodes = _count(method.get("nodes"))
     raw = positive(hardware.get("cluster_raw_tb"))
@@ -213,12 +213,12 @@ def _results(published: Published) -> Iterator[Printed]:
 
 def _figure(
     owner: Owner, kind: _Kind, workload: str, value: object, *, axis: Axis = (), suffix: str = ""
-) -> Iterator[Printed]:
+) -> Iterator[PublishedFigure]:
     """The figure, where it is one above zero."""
     found = None if isinstance(value, list) else positive(value)
     if found is not None and workload:
         scaled = found * exact(kind.factor)
-        yield Printed(owner, workload, f"{kind.metric}{suffix}", kind.unit, scaled, axis)
+        yield PublishedFigure(owner, workload, f"{kind.metric}{suffix}", kind.unit, scaled, axis)
 
 
 def _told(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

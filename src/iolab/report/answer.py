@@ -18,13 +18,13 @@ from iolab.core.configuration import DEFAULT_CONFIGURATION
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
-from iolab.report.best import Tally
+from iolab.report.best import VerdictCounts
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.series import DetailKey
 from iolab.report.header import summary_of
 from iolab.report.numbers import NOTHING, TOO_FEW, count, show
-from iolab.report.page_parts import BestFigure, Section
+from iolab.report.page_parts import BestFigure, ReportSection
 from iolab.report.phrases import Objection, joined, names_among_several, percent, whose_run
 from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cell
 
@@ -102,7 +102,7 @@ class _Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AnswerSource:
     """What best figures are taken from: all that a `Brief` has, and a screen has too."""
 
     study: Study
@@ -113,10 +113,10 @@ class Told:
 def answer(
     brief: Brief,
     found: Sequence[BestFigure],
-    counted: Tally,
+    counted: VerdictCounts,
     caveats: Sequence[Objection],
     anchors: Mapping[DetailKey, str],
-    bests: Section | None,
+    bests: ReportSection | None,
 ) -> Answer:
     """The first page of a brief whose best figures are `found`; `bests` has charts of them."""
     rows = _rows(found)
@@ -137,7 +137,7 @@ def answer(
 
 
 def says(
-    study: Study, found: Sequence[BestFigure], counted: Tally, caveats: Sequence[Objection]
+    study: Study, found: Sequence[BestFigure], counted: VerdictCounts, caveats: Sequence[Objection]
 ) -> str:
     """The answer in one sentence."""
     rows = _rows(found)
@@ -395,7 +395,7 @@ def _few(metric: Metric) -> str:
     return f"n={metric.n}" if metric.n is not None else NOTHING
 
 
-def _chart(found: Sequence[BestFigure], bests: Section | None) -> Figure | None:
+def _chart(found: Sequence[BestFigure], bests: ReportSection | None) -> Figure | None:
     """Of the charts of best figures, one for each unit, that of the most that are sound."""
     if bests is None or not bests.groups or not any(one.is_sound for one in found):
         return None

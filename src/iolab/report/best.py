@@ -173,7 +173,7 @@ def reason_of(result: Result) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class VerdictCounts:
     """How many runs there are of each verdict, and how many did not end well."""
 
     runs: int
@@ -184,11 +184,11 @@ class Tally:
     interrupted: int
 
 
-def tally(results: Sequence[Result]) -> Tally:
+def tally(results: Sequence[Result]) -> VerdictCounts:
     """The runs counted by verdict and by status."""
     levels = [result.verdict.level for result in results]
     states = [result.status.value for result in results]
-    return Tally(
+    return VerdictCounts(
         runs=len(results),
         valid=levels.count(Level.VALID),
         indicative=levels.count(Level.INDICATIVE),

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from iolab.analysis.bottleneck import Cause, Resource, Use, Watched
+from iolab.analysis.bottleneck import Cause, Resource, ResourceUse, RunResources
 from iolab.analysis.findings import Limited, bests, limited
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LOCAL_HOST
 from iolab.core.host import Role
 from iolab.core.study import Study
 from iolab.report.brief import Brief
-from iolab.report.charts.choose import Look
+from iolab.report.charts.choose import ConfigurationStyle
 from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import NOTHING, axis_word, show_value
-from iolab.report.page_parts import ChartGroup, Section
+from iolab.report.page_parts import ChartGroup, ReportSection
 from iolab.report.phrases import LEVELS, Names, joined, part, place, step_words
 from iolab.report.table import Cell, Table, columns, verdict_cell
 from iolab.units import format_count
@@ -45,7 +45,7 @@ def limit_words(one: Limited, names: Names) -> str:
     return f"{one.workload}: {who}{at} {text}{_doubt(one)}{_also(one)}.{LEVELS[one.level]}"
 
 
-def use_words(use: Use) -> str:
+def use_words(use: ResourceUse) -> str:
     """A resource with its host: `the device nvme0n1 of client-1`."""
     whose = owner(use)
     of = f" of {whose}" if whose else ""
@@ -59,13 +59,13 @@ def use_words(use: Use) -> str:
     return named[use.resource]
 
 
-def owner(use: Use) -> str:
+def owner(use: ResourceUse) -> str:
     """A resource's host, empty for the machine that iolab ran on."""
     local = use.role is Role.CLIENT and use.host == LOCAL_HOST
     return "" if local else f"{_ROLES[use.role]}{use.host}"
 
 
-def seen_words(seen: Watched) -> str:
+def seen_words(seen: RunResources) -> str:
     """The busiest resources in brackets: ` (device sda 40 % busy, busiest core 60 %)`."""
     parts = [*_seen(seen)]
     return f" ({', '.join(parts)})" if parts else ""
@@ -81,7 +81,7 @@ _TOLD: Final = (
 """Resources in the order told, with what is said of each."""
 
 
-def _seen(seen: Watched) -> Iterator[str]:
+def _seen(seen: RunResources) -> Iterator[str]:
     for resource, text in _TOLD:
         use = seen.most(resource)
         if use is not None and use.share is not None and use.share >= QUIET:
@@ -247,7 +247,7 @@ _CAUSES: Final[Mapping[Cause, Callable[[Limited], str]]] = {
 """What is said of each."""
 
 
-def _share(use: Use | None) -> str:
+def _share(use: ResourceUse | None) -> str:
     return part(use.share) if use is not None and use.share is not None else ""
 
 
@@ -326,9 +326,9 @@ _WORDS: Final[Mapping[Cause, str]] = {
 def limits(
     brief: Brief,
     points: Sequence[PointSummary],
-    looks: Mapping[str, Look],  # noqa: ARG001 - as every maker of sections has it
+    looks: Mapping[str, ConfigurationStyle],  # noqa: ARG001 - as every maker of sections has it
     anchors: Mapping[DetailKey, str],
-) -> Section | None:
+) -> ReportSection | None:
     """The section; None where no run of a best point was watched."""
     study = brief.study
     found = tuple(limited(study, points, tuple(bests(study, points)), brief.watched))
@@ -337,7 +337,7 @@ def limits(
     shares = (limits_table(study, found, anchors), _NOTE)
     names = (places_table(study, found), _NAMES_NOTE)
     group = ChartGroup("", (), next_table(study, found, points), "", (shares, names))
-    return Section(ANCHOR, "Bottlenecks", _LEDE, (group,), in_appendix=False)
+    return ReportSection(ANCHOR, "Bottlenecks", _LEDE, (group,), in_appendix=False)
 
 
 def next_table(study: Study, found: Sequence[Limited], points: Sequence[PointSummary]) -> Table:

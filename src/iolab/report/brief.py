@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from iolab.analysis.bottleneck import Watched, view_of, watch
+from iolab.analysis.bottleneck import RunResources, view_of, watch
 from iolab.analysis.differences import Difference
 from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.resume_marks import shown_of
@@ -28,11 +28,11 @@ from iolab.hosts.rates import derive
 from iolab.report.best import Headline
 from iolab.report.charts.choose import curve_name
 from iolab.report.charts.run_series import heat_of, timeline_of
-from iolab.report.charts.series import DetailKey, Inside, RunDetail
+from iolab.report.charts.series import DetailKey, NodeTimeline, RunDetail
 from iolab.report.kinds import Anchors, HostsReport, Kinds, LoadReport, Looks
-from iolab.report.page_parts import PublishedTables, Section
-from iolab.report.words import NO_WORDS, Words
-from iolab.store.documents import HostsStart, Manifest, Session
+from iolab.report.page_parts import PublishedTables, ReportSection
+from iolab.report.words import NO_WORDS, UserText
+from iolab.store.documents import HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
 
 
@@ -46,7 +46,7 @@ class Member:
     """
 
     label: str
-    session: Session
+    session: SessionDocument
     study: Study
     plan: Plan
     results: tuple[Result, ...]
@@ -56,7 +56,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class RunSource:
     """Where a run of the report is stored: the session's label, and the point's digest there."""
 
     label: str
@@ -82,7 +82,7 @@ class Sessions:
     """Several sessions in one report; `traces` lead from its runs to where they are stored."""
 
     members: tuple[Member, ...] = ()
-    traces: Mapping[DetailKey, Trace] = field(default_factory=dict)
+    traces: Mapping[DetailKey, RunSource] = field(default_factory=dict)
     apart: tuple[Apart, ...] = ()
 
     @property
@@ -95,9 +95,9 @@ class Sessions:
         for one in self.apart:
             yield from ((one.label, found) for found in one.differences if found.forbids)
 
-    def trace(self, key: DetailKey) -> Trace:
+    def trace(self, key: DetailKey) -> RunSource:
         """Where a run is stored; of a single session without a label."""
-        return self.traces.get(key, Trace("", *key))
+        return self.traces.get(key, RunSource("", *key))
 
 
 ALONE: Final = Sessions()
@@ -115,7 +115,7 @@ MAX_DISTRIBUTIONS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class RunSelection:
     """Runs in the order of their importance; those with a timeline are also drawn as curves.
 
     Those with a heat map, all of I/O on files, have a timeline too.
@@ -126,7 +126,7 @@ class Selection:
     distributions: tuple[DetailKey, ...]
 
 
-def select(kinds: Kinds, results: Sequence[Result], found: Iterable[Headline]) -> Selection:
+def select(kinds: Kinds, results: Sequence[Result], found: Iterable[Headline]) -> RunSelection:
     """The runs that get charts, at most the limits of this module."""
     best = [
         (headline.best.shown.digest, headline.best.shown.repeat)
@@ -144,7 +144,7 @@ def select(kinds: Kinds, results: Sequence[Result], found: Iterable[Headline]) -
     keys = tuple(order)
     io = {(r.digest, r.repeat) for r in measured if kinds.of(r).has_one_figure}
     heat_maps = tuple(key for key in keys[:MAX_TIMELINES] if key in io)[:MAX_HEAT_MAPS]
-    return Selection(heat_maps, keys[:MAX_TIMELINES], keys[:MAX_DISTRIBUTIONS])
+    return RunSelection(heat_maps, keys[:MAX_TIMELINES], keys[:MAX_DISTRIBUTIONS])
 
 
 LIMITED_RUNS_MAX: Final = 48
@@ -155,7 +155,7 @@ class SessionSource(Protocol):
     """A stored session as a report reads it; `iolab.store.reader.SessionReader` is one."""
 
     @property
-    def session(self) -> Session:
+    def session(self) -> SessionDocument:
         """What the session is and how it stands."""
 
     @property
@@ -201,7 +201,7 @@ class SectionMaker(Protocol):
 
     def __call__(
         self, brief: Brief, points: Sequence[PointSummary], looks: Looks, anchors: Anchors, /
-    ) -> Section | None:
+    ) -> ReportSection | None:
         """The section of those points, configurations' looks and runs' anchors."""
 
 
@@ -216,7 +216,7 @@ class Brief:
     """
 
     kinds: Kinds
-    session: Session
+    session: SessionDocument
     study: Study
     plan: Plan
     facts: Mapping[str, HostFacts]
@@ -226,17 +226,17 @@ class Brief:
     manifests: Mapping[DetailKey, Manifest]
     damaged: tuple[Damage, ...]
     published: PublishedTables | None = None
-    inside: Inside | None = None
+    inside: NodeTimeline | None = None
     sections: tuple[SectionMaker, ...] = ()
     begun: tuple[int, ...] = ()
     """When each sitting of the session began (UTC, ns), oldest first."""
     sessions: Sessions = ALONE
     """The sessions that it is made of, where there are several."""
-    watched: Mapping[DetailKey, Watched] = field(default_factory=dict)
+    watched: Mapping[DetailKey, RunResources] = field(default_factory=dict)
     """What runs of the best points tell of the resources under their load."""
     rounds: tuple[RoundsSeries, ...] = ()
     """How targets came to their steady state before they were measured."""
-    words: Words = NO_WORDS
+    words: UserText = NO_WORDS
     """What the user says beside it."""
 
     @property
@@ -274,7 +274,7 @@ def build_brief(
     titles = {one.id: one.title for one in study.configurations}
     kernels = kernels_of(source.facts)
     details: dict[DetailKey, RunDetail] = {}
-    best_runs, watched = _best_runs(best), dict[DetailKey, Watched]()
+    best_runs, watched = _best_runs(best), dict[DetailKey, RunResources]()
     for key in chosen.distributions:
         with_timeline = key in chosen.timelines
         read = reading.run(key, with_counters=with_timeline or key in best_runs)
@@ -347,7 +347,7 @@ class _Reading:
         """The rounds in which targets were brought to their steady state; none where damaged."""
         return self.source.ledger().rounds
 
-    def inside(self, hosts: HostsReport, result: Result | None) -> Inside | None:
+    def inside(self, hosts: HostsReport, result: Result | None) -> NodeTimeline | None:
         """A node from inside over that run."""
         read = result and self.run((result.digest, result.repeat), with_counters=True)
         if result is None or not read or not len(read[1].intervals):

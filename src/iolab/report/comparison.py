@@ -12,16 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from iolab.analysis.comparison import Compared, Row, Skipped, Summary
-from iolab.analysis.differences import Difference, Side
-from iolab.analysis.history import FALSE_ALARMS, Series, Tracked
+from iolab.analysis.comparison import ComparedMetric, ComparisonResult, Skipped, Summary
+from iolab.analysis.differences import ComparisonSide, Difference
+from iolab.analysis.history import FALSE_ALARMS, MetricHistory, Tracked
 from iolab.analysis.points import Axis
 from iolab.core.metric import Metric
 from iolab.report.numbers import axis_label, count, show, show_interval
 from iolab.report.phrases import metric_words
 from iolab.report.table import Value, csv_of, markdown, markdown_text, of_texts
 from iolab.stats.changes import MAGNITUDE_LEAST, Change
-from iolab.stats.comparison import NOISE_THRESHOLD, SAME_WITHIN, Verdict
+from iolab.stats.comparison import NOISE_THRESHOLD, SAME_WITHIN, ComparisonVerdict
 
 FORMAT: Final = 1
 """The number of the JSON document's format; it changes when a reader would have to."""
@@ -29,7 +29,7 @@ FORMAT: Final = 1
 HEADINGS: Final = ("point", "metric", "baseline", "candidate", "ratio", "interval", "verdict")
 
 
-def comparison_document(compared: Compared) -> dict[str, Any]:
+def comparison_document(compared: ComparisonResult) -> dict[str, Any]:
     """The document of `iolab compare --json`, made of JSON's own types only."""
     return {
         "format": FORMAT,
@@ -41,11 +41,11 @@ def comparison_document(compared: Compared) -> dict[str, Any]:
         "rows": [_row(row) for row in compared.rows],
         "skipped": [_skipped(one) for one in compared.skipped],
         "summaries": [_summary(one) for one in compared.summaries],
-        "verdicts": {one.value: compared.verdicts.get(one, 0) for one in Verdict},
+        "verdicts": {one.value: compared.verdicts.get(one, 0) for one in ComparisonVerdict},
     }
 
 
-def side_document(side: Side) -> dict[str, Any]:
+def side_document(side: ComparisonSide) -> dict[str, Any]:
     """What a side is: its session, study and configuration."""
     return {
         "name": side.name,
@@ -83,7 +83,7 @@ def interval_text(low: float | None, high: float | None) -> str:
     return "–" if low is None or high is None else f"[{low:.3f}, {high:.3f}]"
 
 
-def row_texts(row: Row) -> tuple[str, ...]:
+def row_texts(row: ComparedMetric) -> tuple[str, ...]:
     """A row's cells for people, as HEADINGS names them."""
     found = row.comparison
     return (
@@ -104,7 +104,7 @@ def summary_texts(one: Summary) -> tuple[str, str, str]:
     return what, ratio_text(overall.ratio), interval_text(overall.low, overall.high)
 
 
-def comparison_csv(compared: Compared) -> str:
+def comparison_csv(compared: ComparisonResult) -> str:
     """RFC 4180, one row a point and metric; an unknown number is an empty field."""
     axes = list(dict.fromkeys(name for row in compared.rows for name, _ in row.axis))
     heads = (
@@ -117,7 +117,7 @@ def comparison_csv(compared: Compared) -> str:
     return csv_of(heads, (_csv_row(row, axes) for row in compared.rows))
 
 
-def _csv_row(row: Row, axes: Sequence[str]) -> Iterator[Value]:
+def _csv_row(row: ComparedMetric, axes: Sequence[str]) -> Iterator[Value]:
     found = row.comparison
     yield row.workload
     yield from (dict(row.axis).get(name) for name in axes)
@@ -127,7 +127,7 @@ def _csv_row(row: Row, axes: Sequence[str]) -> Iterator[Value]:
     yield from (found.verdict.value, row.level.value, found.reason)
 
 
-def comparison_markdown(compared: Compared) -> str:
+def comparison_markdown(compared: ComparisonResult) -> str:
     """Tables that GitHub and its like show: the differences, then the rows, then the means."""
     parts = [f"# {_title(compared)}"]
     if compared.differences:
@@ -143,7 +143,7 @@ def comparison_markdown(compared: Compared) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _title(compared: Compared) -> str:
+def _title(compared: ComparisonResult) -> str:
     one, other = compared.baseline, compared.candidate
     return markdown_text(f"{other.name} against {one.name}")
 
@@ -152,7 +152,7 @@ def _numbers(metric: Metric) -> tuple[float | None, ...]:
     return (metric.value, metric.low, metric.high, metric.n)
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: ComparedMetric) -> dict[str, Any]:
     found = row.comparison
     return {
         "workload": row.workload,
@@ -240,7 +240,7 @@ def summary_text(tracked: Tracked) -> str:
     return f"{count(tracked.changes, 'change')} over {sessions} in {series}.{rest}"
 
 
-def said(series: Series) -> str:
+def said(series: MetricHistory) -> str:
     """What one series tells, in a few words."""
     found = series.found
     if not found.enough:
@@ -250,7 +250,7 @@ def said(series: Series) -> str:
     return ", ".join(f"{100 * (one.ratio - 1):+.1f} %" for one in found.changes)
 
 
-def _series(series: Series) -> dict[str, Any]:
+def _series(series: MetricHistory) -> dict[str, Any]:
     return {
         "workload": series.workload,
         "axis": dict(series.axis),
@@ -273,7 +273,7 @@ def _series(series: Series) -> dict[str, Any]:
     }
 
 
-def _change(series: Series, one: Change) -> dict[str, Any]:
+def _change(series: MetricHistory, one: Change) -> dict[str, Any]:
     return {"session": series.values[one.index].session, "ratio": one.ratio, "p": one.p}
 
 
@@ -281,15 +281,15 @@ _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ff
 """What XML 1.0 has no way to hold, not even escaped."""
 
 
-def comparison_junit(compared: Compared) -> str:
+def comparison_junit(compared: ComparisonResult) -> str:
     """JUnit XML: each row a case of class `STUDY.POINT` named by its metric.
 
     A row that is worse fails; one that is inconclusive, or a point that cannot be compared, is
     skipped with the reason. It is no verdict that a candidate lacks a point.
     """
     verdicts = compared.verdicts
-    failures = verdicts.get(Verdict.WORSE, 0)
-    skipped = verdicts.get(Verdict.INCONCLUSIVE, 0) + len(compared.skipped)
+    failures = verdicts.get(ComparisonVerdict.WORSE, 0)
+    skipped = verdicts.get(ComparisonVerdict.INCONCLUSIVE, 0) + len(compared.skipped)
     counts = {
         "tests": str(len(compared.rows) + len(compared.skipped)),
         "failures": str(failures),
@@ -305,10 +305,10 @@ def comparison_junit(compared: Compared) -> str:
         case = _case(suite, f"{study}.{point_text(row.workload, row.axis)}", row.metric)
         says = _sentence(row)
         match row.comparison.verdict:
-            case Verdict.WORSE:
+            case ComparisonVerdict.WORSE:
                 fault = ET.SubElement(case, "failure", {"message": says, "type": "worse"})
                 fault.text = _values(row)
-            case Verdict.INCONCLUSIVE:
+            case ComparisonVerdict.INCONCLUSIVE:
                 why = row.comparison.reason
                 ET.SubElement(case, "skipped", {"message": _clean(f"{says}: {why}")})
             case _:
@@ -323,7 +323,7 @@ def comparison_junit(compared: Compared) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-def comparison_bmf(compared: Compared) -> dict[str, Any]:
+def comparison_bmf(compared: ComparisonResult) -> dict[str, Any]:
     """Bencher's metric format: the candidate's values by point and metric, with their intervals.
 
     Bencher keeps the history of one branch, so that only what is new is given to it. A limit that
@@ -347,13 +347,13 @@ def _case(suite: ET.Element, point: str, metric: str) -> ET.Element:
     return ET.SubElement(suite, "testcase", names)
 
 
-def _sentence(row: Row) -> str:
+def _sentence(row: ComparedMetric) -> str:
     """What the row says: `worse: iops 0.900 (-10.0 %) [0.891, 0.911]`."""
     _, metric, _, _, ratio, interval, verdict = row_texts(row)
     return _clean(f"{verdict}: {metric} {ratio} {interval}")
 
 
-def _values(row: Row) -> str:
+def _values(row: ComparedMetric) -> str:
     sides = (("baseline", row.baseline), ("candidate", row.candidate))
     lines = [f"{name} {show(one)} {show_interval(one)}".rstrip() for name, one in sides]
     return _clean("\n".join([*lines, f"trust {row.level.value}"]))

@@ -11,7 +11,7 @@ from typing import Final
 
 from iolab.core.events import SessionStatus
 from iolab.core.study import Study
-from iolab.report.best import Tally
+from iolab.report.best import VerdictCounts
 from iolab.report.brief import ALONE, Brief, Member
 from iolab.report.numbers import NOTHING, count, listing
 from iolab.report.table import Cell, Table, columns, row
@@ -45,7 +45,7 @@ def alerts_of(brief: Brief) -> tuple[str, ...]:
     return tuple(text.strip() for text in (*_told(brief), *damage, *guests) if text)
 
 
-def summary_of(tallied: Tally, brief: Brief) -> str:
+def summary_of(tallied: VerdictCounts, brief: Brief) -> str:
     """How many runs there are, and how far they can be trusted."""
     if not tallied.runs:
         return "No run is committed yet."

@@ -41,9 +41,9 @@ from iolab.report.hardware import (
 from iolab.report.header import Repeat, alerts_of, facts_of, repeats
 from iolab.report.kinds import Anchors
 from iolab.report.narrative import FIRST as SAID_FIRST
-from iolab.report.narrative import Said, said
+from iolab.report.narrative import LinkedSentence, said
 from iolab.report.numbers import clean, count, listing, mark
-from iolab.report.page_parts import ChartGroup, PublishedTables, Section
+from iolab.report.page_parts import ChartGroup, PublishedTables, ReportSection
 from iolab.report.phrases import (
     Objection,
     names_among_several,
@@ -63,14 +63,14 @@ from iolab.report.tables import (
     places_table,
     session_tables,
 )
-from iolab.report.words import Words, html_of
+from iolab.report.words import UserText, html_of
 
 MAX_FAILURES: Final = 12
 """Failed runs told one by one; the results table has them all."""
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReportPage:
     """Everything that the template prints.
 
     The brief itself are `answer`, `workloads`, `sections`, hardware and method; all else is its
@@ -83,7 +83,7 @@ class Page:
     answer: Answer
     topology: Topology | None
     gains: tuple[tuple[Table, str], ...]
-    said: tuple[Said, ...]
+    said: tuple[LinkedSentence, ...]
     objections: tuple[Objection, ...]
     failures: tuple[Result, ...]
     more_failures: str
@@ -92,8 +92,8 @@ class Page:
     colours: tuple[tuple[str, str], ...]
     workloads: tuple[ChartGroup, ...]
     chart_notes: str
-    sections: tuple[Section, ...]
-    backing: tuple[Section, ...]
+    sections: tuple[ReportSection, ...]
+    backing: tuple[ReportSection, ...]
     results: tuple[Table, ...]
     runs: tuple[RunPart, ...]
     runs_note: str
@@ -109,7 +109,7 @@ class Page:
     repeats: tuple[Repeat, ...]
 
 
-def make_page(brief: Brief) -> Page:
+def make_page(brief: Brief) -> ReportPage:
     """The brief arranged; pure, and the same for the same brief."""
     points = brief.points
     kinds = brief.kinds.within(brief.study)
@@ -127,7 +127,7 @@ def make_page(brief: Brief) -> Page:
     hidden = len(failures) - MAX_FAILURES
     several = len(brief.study.configurations) > 1
     study = asked(brief)
-    return Page(
+    return ReportPage(
         facts=facts_of(brief),
         alerts=alerts_of(brief),
         contents=_contents(
@@ -204,8 +204,8 @@ def _contents(
     is_said: bool,
     is_united: bool,
     is_gained: bool,
-    told: Sequence[Section],
-    backing: Sequence[Section],
+    told: Sequence[ReportSection],
+    backing: Sequence[ReportSection],
 ) -> tuple[tuple[str, str, bool], ...]:
     """Anchor and title of each part, and whether it is one of the appendix."""
     brief = (
@@ -254,7 +254,9 @@ _SENTENCES: Final = re.compile(r"(?<=\.) (?=[A-Z0-9])")
 FURTHER: Final = "further"
 
 
-def further_parts(workloads: Sequence[ChartGroup], told: Sequence[Section]) -> Iterator[Section]:
+def further_parts(
+    workloads: Sequence[ChartGroup], told: Sequence[ReportSection]
+) -> Iterator[ReportSection]:
     """What backs the charts of the brief: their other charts and tables, as one section."""
     groups = (*workloads, *(group for one in told for group in one.groups))
     found = tuple(
@@ -263,7 +265,7 @@ def further_parts(workloads: Sequence[ChartGroup], told: Sequence[Section]) -> I
         if one.further or any(table.rows for table, _ in one.more)
     )
     if found:
-        yield Section(FURTHER, "More of each workload", "", found)
+        yield ReportSection(FURTHER, "More of each workload", "", found)
 
 
 def numbers_of(figures: Sequence[Figure]) -> list[Table]:
@@ -277,7 +279,7 @@ _HERE: Final = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnFigure:
     """A figure, its SVG, and as JSON what its marks stand for (empty for nothing)."""
 
     figure: Figure
@@ -314,7 +316,7 @@ class _Own:
     logo: str
 
 
-def _own(words: Words) -> _Own:
+def _own(words: UserText) -> _Own:
     held = base64.b64encode(words.logo).decode()
     return _Own(
         Markup(html_of(words.introduction)),  # noqa: S704 - Markdown without HTML
@@ -356,14 +358,14 @@ def digest_source(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _drawn(figures: Iterable[Figure]) -> list[Drawn]:
+def _drawn(figures: Iterable[Figure]) -> list[DrawnFigure]:
     """The figures with their SVG, in their order."""
     made = ((figure, draw(figure)) for figure in figures)
     # What is foreign in either was escaped where it was written.
-    return [Drawn(figure, Markup(one.svg), Markup(one.marks)) for figure, one in made]  # noqa: S704
+    return [DrawnFigure(figure, Markup(one.svg), Markup(one.marks)) for figure, one in made]  # noqa: S704
 
 
-def figures_of(page: Page) -> Iterator[Figure]:
+def figures_of(page: ReportPage) -> Iterator[Figure]:
     """Every figure of the page."""
     yield from [page.answer.chart] if page.answer.chart else ()
     parts = (*page.sections, *page.backing)

@@ -23,19 +23,26 @@ if TYPE_CHECKING:
     from iolab.core.run import Plan, RunRecord
     from iolab.core.study import Study
     from iolab.core.workload import AnyJob, Workload
-    from iolab.hosts.rates import Series
+    from iolab.hosts.rates import CounterSeries
     from iolab.report.best import Headline
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import Figure
-    from iolab.report.charts.choose import Look
+    from iolab.report.charts.choose import ConfigurationStyle
     from iolab.report.charts.palette import Token
-    from iolab.report.charts.series import Curve, DetailKey, Grid, Inside, Panel, RunDetail
+    from iolab.report.charts.series import (
+        DetailKey,
+        Grid,
+        LatencyCurve,
+        NodeTimeline,
+        Panel,
+        RunDetail,
+    )
     from iolab.report.load_kind import LoadKind
     from iolab.report.page_parts import BestFigure, ChartGroup
     from iolab.report.table import Table
     from iolab.report.terminal import Screen
 
-Looks: TypeAlias = "Mapping[str, Look]"
+Looks: TypeAlias = "Mapping[str, ConfigurationStyle]"
 """How each configuration is called and coloured."""
 
 Anchors: TypeAlias = "Mapping[DetailKey, str]"
@@ -52,12 +59,12 @@ NodeMetrics: TypeAlias = "Mapping[PointKey, Mapping[str, Mapping[str, Metric]]]"
 class Latencies:
     """A run's latency by percentile: of all I/Os, and apart; `window` is what all hosts shared."""
 
-    whole: Curve
-    curves: tuple[Curve, ...]
+    whole: LatencyCurve
+    curves: tuple[LatencyCurve, ...]
     window: Window | None
 
 
-class Measured(Protocol):
+class Measurements(Protocol):
     """What was measured, as a brief or a screen has it."""
 
     @property
@@ -141,7 +148,7 @@ class LoadReport(ABC):
         """One run's latency by percentile; None where none is known."""
 
     @abstractmethod
-    def best_figures(self, told: Measured) -> tuple[BestFigure, ...]:
+    def best_figures(self, told: Measurements) -> tuple[BestFigure, ...]:
         """The best of each workload in each configuration."""
 
     @abstractmethod
@@ -235,10 +242,10 @@ class HostsReport(Protocol):
         self,
         record: RunRecord,
         result: Result,
-        telemetry: Sequence[Series],
+        telemetry: Sequence[CounterSeries],
         facts: Mapping[str, HostFacts],
         window: Window | None,
-    ) -> Inside | None:
+    ) -> NodeTimeline | None:
         """A node from inside over that run; None where none was watched."""
 
     def inside_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
@@ -315,7 +322,7 @@ class Kinds:
             self._report(kind): found[kind.name] for kind in self.registered if kind.name in found
         }
 
-    def best_figures(self, told: Measured) -> tuple[BestFigure, ...]:
+    def best_figures(self, told: Measurements) -> tuple[BestFigure, ...]:
         """The best of each workload in each configuration."""
         return tuple(one for kind in self.within(told.study) for one in kind.best_figures(told))
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from iolab.report.brief import Brief
-from iolab.report.html import Page, make_page, numbers_of
+from iolab.report.html import ReportPage, make_page, numbers_of
 from iolab.report.numbers import clean, count, mark
-from iolab.report.page_parts import ChartGroup, Section
+from iolab.report.page_parts import ChartGroup, ReportSection
 from iolab.report.phrases import Objection, failure_words, names_among_several, where
 from iolab.report.table import Table
 from iolab.report.table import markdown as table_text
@@ -51,7 +51,7 @@ def _text(lines: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _head(brief: Brief, page: Page, part: str) -> Iterator[str]:
+def _head(brief: Brief, page: ReportPage, part: str) -> Iterator[str]:
     yield f"# {text(brief.study.title)}{part}"
     if brief.study.question:
         yield from ("", text(brief.study.question))
@@ -60,7 +60,7 @@ def _head(brief: Brief, page: Page, part: str) -> Iterator[str]:
     yield from (line for alert in page.alerts for line in ("", f"> {text(alert)}"))
 
 
-def _answer(page: Page) -> Iterator[str]:
+def _answer(page: ReportPage) -> Iterator[str]:
     told = page.answer
     yield from ("", f"**{text(told.says)}**", "", text(told.sure))
     yield from _table(told.matrix, title="")
@@ -80,7 +80,7 @@ def _objection(item: Objection) -> str:
     return f"- {mark(item.level)} **{item.level.value}** {told}"
 
 
-def _findings(page: Page) -> Iterator[str]:
+def _findings(page: ReportPage) -> Iterator[str]:
     if page.said:
         yield from ("", "## Key findings", "")
         yield from (f"- {text(one.text)}" for one in page.said)
@@ -91,7 +91,7 @@ def _findings(page: Page) -> Iterator[str]:
         yield from ("", text(note))
 
 
-def _caveats(brief: Brief, page: Page) -> Iterator[str]:
+def _caveats(brief: Brief, page: ReportPage) -> Iterator[str]:
     yield from ("", "## All caveats", "")
     for result in page.failures:
         level = result.verdict.level
@@ -102,7 +102,7 @@ def _caveats(brief: Brief, page: Page) -> Iterator[str]:
         yield "No check objects to any run." if brief.results else "There is no run to judge yet."
 
 
-def _charts(page: Page) -> Iterator[str]:
+def _charts(page: ReportPage) -> Iterator[str]:
     """The numbers behind the charts of the brief, which has none here."""
     for item in page.workloads:
         if item.figures or item.table:
@@ -111,7 +111,7 @@ def _charts(page: Page) -> Iterator[str]:
     yield from _sections(page.sections, in_brief=True)
 
 
-def _sections(sections: Iterable[Section], *, in_brief: bool = False) -> Iterator[str]:
+def _sections(sections: Iterable[ReportSection], *, in_brief: bool = False) -> Iterator[str]:
     for section in sections:
         yield from ("", f"## {text(section.title)}")
         yield from ("", text(section.lede)) if section.lede else ()
@@ -138,7 +138,7 @@ def _group(item: ChartGroup, *, in_brief: bool) -> Iterator[str]:
         yield from ("", text(note)) if note and part.rows else ()
 
 
-def _setup(page: Page) -> Iterator[str]:
+def _setup(page: ReportPage) -> Iterator[str]:
     yield from ("", "## Test configuration")
     yield from ("", text(page.topology.alt)) if page.topology else ()
     yield from _tables((page.configurations, *((page.hardware,) if page.hosts else ())))
@@ -146,7 +146,7 @@ def _setup(page: Page) -> Iterator[str]:
     yield from _tables((page.method,))
 
 
-def _back(page: Page) -> Iterator[str]:
+def _back(page: ReportPage) -> Iterator[str]:
     yield from ("", "## Every run")
     yield from _tables(page.results)
     yield from _tables((page.places,) if page.places else ())

@@ -13,22 +13,22 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Final
 
-from iolab.analysis.differences import Difference, Side, differences, read_side
+from iolab.analysis.differences import ComparisonSide, Difference, differences, read_side
 from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.resumed import OF_SESSION
 from iolab.core.configuration import DEFAULT_CONFIGURATION, Configuration
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts, HostSpec
 from iolab.core.metric import HostResult, NodeResult, Result, Spread
-from iolab.core.run import Budget, Bystander, DataSet, HostRun, Plan, PlannedRun, Point
+from iolab.core.run import Bystander, DataSet, HostRun, Plan, PlanCost, PlannedRun, Point
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger
 from iolab.core.workload import Axis, Workload
 from iolab.errors import Fault, StoreError, UsageError
-from iolab.report.brief import ALONE, Apart, Member, Sessions, SessionSource, Trace
+from iolab.report.brief import ALONE, Apart, Member, RunSource, Sessions, SessionSource
 from iolab.report.numbers import listing
-from iolab.store.documents import HostsStart, Manifest, Session
+from iolab.store.documents import HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
 from iolab.study.schedule import digest_of, point_at
 
@@ -289,7 +289,7 @@ def joined_plan(
         digest=digest_of([plan.digest for plan in plans]),
         data_sets=tuple(sets.values()),
         runs=tuple(runs),
-        budget=Budget(
+        budget=PlanCost(
             seconds=sum(one.seconds for one in budgets),
             reasons=tuple(reason for one in budgets for reason in one.reasons),
             layout_bytes_per_host=max(one.layout_bytes_per_host for one in budgets),
@@ -302,7 +302,9 @@ def joined_plan(
     )
 
 
-def joined_session(labels: Sequence[str], sessions: Sequence[Session], study: Study) -> Session:
+def joined_session(
+    labels: Sequence[str], sessions: Sequence[SessionDocument], study: Study
+) -> SessionDocument:
     """What stands for all sessions: the worst status, the first moment, every version."""
     worst = min((one.status for one in sessions), key=_WORST.index)
     reasons = [
@@ -424,7 +426,7 @@ class _Part:
 class United:
     """Several sessions as one: a `SessionSource`, whose runs lead back to the right session."""
 
-    session: Session
+    session: SessionDocument
     study: Study
     plan: Plan
     facts: dict[str, HostFacts]
@@ -643,7 +645,7 @@ def _sessions(parts: Sequence[_Part], named: Sequence[Sequence[Configuration]]) 
         for part, each in zip(parts, named, strict=True)
     )
     traces = {
-        (part.digests[run.digest], run.repeat): Trace(part.label, run.digest, run.repeat)
+        (part.digests[run.digest], run.repeat): RunSource(part.label, run.digest, run.repeat)
         for part in parts
         for run in part.results
     }
@@ -664,11 +666,11 @@ def _apart(parts: Sequence[_Part]) -> Iterator[Apart]:
         yield Apart(part.label, tuple(sorted(found, key=lambda one: not one.forbids)))
 
 
-def _sides(part: _Part) -> dict[str, Side]:
+def _sides(part: _Part) -> dict[str, ComparisonSide]:
     return {one.id: read_side(part.label, part.source, one.id) for one in part.study.configurations}
 
 
-def _without_place(session: Session) -> Session:
+def _without_place(session: SessionDocument) -> SessionDocument:
     """The session with a command line that names its folder, and not where that lies."""
     words: list[str] = []
     for word in session.command:

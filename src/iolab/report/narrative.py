@@ -11,7 +11,7 @@ from functools import singledispatch
 from types import MappingProxyType
 from typing import Final
 
-from iolab.analysis.bottleneck import Watched
+from iolab.analysis.bottleneck import RunResources
 from iolab.analysis.findings import (
     Bent,
     Best,
@@ -44,7 +44,7 @@ from iolab.report.phrases import (
     terabytes,
 )
 from iolab.report.value import value_text
-from iolab.stats.comparison import Verdict
+from iolab.stats.comparison import ComparisonVerdict
 
 ALIKE_NAMED: Final = 3
 """Places that is not distinguishable as the best that are named; more are counted."""
@@ -117,10 +117,10 @@ def _(gain: Gained, names: Names) -> str:
 @say.register
 def _(tally: Tallied, names: Names) -> str:
     words = {
-        Verdict.BETTER: "better in {}",
-        Verdict.WORSE: "worse in {}",
-        Verdict.SAME: "the same in {}",
-        Verdict.INCONCLUSIVE: "neither better nor worse for sure in {}",
+        ComparisonVerdict.BETTER: "better in {}",
+        ComparisonVerdict.WORSE: "worse in {}",
+        ComparisonVerdict.SAME: "the same in {}",
+        ComparisonVerdict.INCONCLUSIVE: "neither better nor worse for sure in {}",
     }
     parts = [words[verdict].format(number) for verdict, number in tally.verdicts if number]
     total = sum(number for _, number in tally.verdicts)
@@ -234,7 +234,7 @@ LINKS_MOST: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LinkedSentence:
     """A sentence; `links` are the anchors and names of its first runs, `more` counts the others."""
 
     text: str
@@ -247,8 +247,8 @@ def said(
     points: Sequence[PointSummary],
     results: Sequence[Result],
     anchors: Mapping[DetailKey, str],
-    watched: Mapping[DetailKey, Watched] = MappingProxyType({}),
-) -> tuple[Said, ...]:
+    watched: Mapping[DetailKey, RunResources] = MappingProxyType({}),
+) -> tuple[LinkedSentence, ...]:
     """Every sentence that the results support, what decides first.
 
     `watched` is what some runs tell of the resources under their load.
@@ -266,8 +266,8 @@ def said(
 
 def _linked(
     one: Sentence, names: Mapping[DetailKey, str], anchors: Mapping[DetailKey, str]
-) -> Said:
+) -> LinkedSentence:
     keys = list(dict.fromkeys(key for key in one.runs if key in anchors))
     links = tuple((anchors[key], names[key]) for key in keys[:LINKS_MOST])
     hidden = len(keys) - len(links)
-    return Said(one.text, links, f"and {count(hidden, 'more run')}" if hidden else "")
+    return LinkedSentence(one.text, links, f"and {count(hidden, 'more run')}" if hidden else "")

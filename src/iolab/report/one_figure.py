@@ -24,7 +24,7 @@ from iolab.report.best import Headline, best_figure, headlines_of
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import (
-    Look,
+    ConfigurationStyle,
     axis_figures,
     run_distribution,
     workload_distribution,
@@ -32,7 +32,7 @@ from iolab.report.charts.choose import (
 from iolab.report.charts.palette import Token
 from iolab.report.charts.run_series import curve_of, load_panels
 from iolab.report.charts.series import Grid, Panel, RunDetail
-from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measured
+from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measurements
 from iolab.report.numbers import show
 from iolab.report.page_parts import BestFigure, ChartGroup
 from iolab.report.results import POINT_METRICS, runs_markdown
@@ -93,7 +93,7 @@ class OneFigureReport(LoadReport):
         """Every workload in every configuration that has results."""
         return headlines_of(study, points, self.jobs)
 
-    def best_figures(self, told: Measured) -> tuple[BestFigure, ...]:
+    def best_figures(self, told: Measurements) -> tuple[BestFigure, ...]:
         """Of each workload its figure with the mean latency and p99.5."""
         found = self.headlines(told.study, told.points)
         return tuple(best_figure(one, _latencies(one)) for one in found)
@@ -139,7 +139,7 @@ def load_charts(brief: Brief, workloads: Sequence[Workload], looks: Looks) -> Ch
 def _charts(
     brief: Brief,
     workload: Workload,
-    looks: Mapping[str, Look],
+    looks: Mapping[str, ConfigurationStyle],
     knees: Mapping[tuple[str, str, Axis], int],
 ) -> Iterator[ChartGroup]:
     """Rate and latency over the load; apart from these, latency by percentile."""

@@ -23,7 +23,7 @@ from iolab.core.metric_spec import MetricSpec, spec_of
 from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable, Ints
 from iolab.hosts.counters import blocks
 from iolab.report.numbers import axis_label, clean
-from iolab.store.documents import Session
+from iolab.store.documents import SessionDocument
 
 CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -101,7 +101,7 @@ _CPU_MODES: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class OperationTotals:
     """What one operation of one run added up to at each of `times_s` (UTC), from its start.
 
     `buckets` has a column for each edge and one beyond the last; they add up along a row.
@@ -128,7 +128,7 @@ class HostCounter:
 class RunCounts:
     """All that one run's tables tell as counters."""
 
-    operations: Mapping[int, Counted]
+    operations: Mapping[int, OperationTotals]
     hosts: tuple[HostCounter, ...]
 
 
@@ -209,7 +209,7 @@ def _counted(
     rows: tuple[Ints, Ints],
     number: int,
     times: Floats,
-) -> Counted:
+) -> OperationTotals:
     mine, binned = intervals.direction == number, bins.direction == number
 
     def summed(values: Any) -> Any:  # noqa: ANN401 - an array of the values' type
@@ -220,7 +220,7 @@ def _counted(
     buckets = np.zeros((times.size, len(_EDGES_NS) + 1), dtype=np.int64)
     places = _BUCKET_OF_BIN[bins.bin[binned]]
     np.add.at(buckets, (rows[1][binned], places), bins.count[binned].astype(np.int64))
-    return Counted(
+    return OperationTotals(
         times_s=times,
         operations=summed(intervals.ios[mine]),
         bytes=summed(intervals.bytes[mine]),
@@ -278,7 +278,7 @@ def document(sessions: Iterable[Mapping[_Family, Sequence[str]]]) -> str:
 
 
 def session_samples(
-    session: Session,
+    session: SessionDocument,
     planned: int,
     points: Sequence[PointSummary],
     counts: Counts,
@@ -346,7 +346,7 @@ def _estimates(metric: Metric) -> Iterator[tuple[str, float]]:
 
 def _add_counts(samples: _Samples, counts: Counts, name: Callable[[Result, int], str]) -> None:
     """Counters of each point and operation, which go on from run to run."""
-    series: dict[Labels, list[Counted]] = {}
+    series: dict[Labels, list[OperationTotals]] = {}
     for result, run in counts.runs:
         key = PointKey(result.configuration, result.workload, result.axis, result.without)
         for number, counted in run.operations.items():
@@ -360,7 +360,7 @@ def _add_counts(samples: _Samples, counts: Counts, name: Callable[[Result, int],
             _add_sum(samples, named, runs)
 
 
-def _add_sum(samples: _Samples, labels: Labels, runs: Sequence[Counted]) -> None:
+def _add_sum(samples: _Samples, labels: Labels, runs: Sequence[OperationTotals]) -> None:
     samples.add(OPERATIONS, labels, sum(int(one.operations[-1]) for one in runs))
     if moved := sum(int(one.bytes[-1]) for one in runs):
         samples.add(BYTES, labels, moved)
@@ -369,7 +369,7 @@ def _add_sum(samples: _Samples, labels: Labels, runs: Sequence[Counted]) -> None
     _add_histogram(samples, labels, buckets, seconds, None)
 
 
-def _add_moments(samples: _Samples, labels: Labels, runs: Sequence[Counted]) -> None:
+def _add_moments(samples: _Samples, labels: Labels, runs: Sequence[OperationTotals]) -> None:
     operations, moved, seconds = 0, 0, 0.0
     buckets = np.zeros(len(_EDGES_NS) + 1, dtype=np.int64)
     writes = any(int(one.bytes[-1]) for one in runs)

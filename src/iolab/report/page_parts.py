@@ -55,7 +55,7 @@ class ChartGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ReportSection:
     """A part of the report under a heading of its own; `lede` says what it is about.
 
     What only backs the answer stands in the appendix.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from iolab.analysis.curves import Curve, Findings, LoadFound, PeakFound
+from iolab.analysis.curves import Findings, LoadCurve, LoadFound, PeakFound
 from iolab.analysis.findings import Need, Suits
 from iolab.core.configuration import limit_name
 from iolab.core.metric import CheckResult, Level, Metric, Result
@@ -16,7 +16,7 @@ from iolab.core.metric_spec import OPS_PER_S, spec_of
 from iolab.core.run import Point
 from iolab.core.study import Study
 from iolab.report.numbers import axis_label, axis_word, count, show, show_value
-from iolab.stats.curve import CurvePoint, Place
+from iolab.stats.curve import CurvePoint, LoadEstimate
 from iolab.study.schedule import Search
 from iolab.units import format_ns
 
@@ -136,7 +136,7 @@ def _name(search: Search) -> str:
     return f"{search.workload.id}{f' {fixed}' if fixed else ''} ({search.configuration})"
 
 
-def _curve_text(curve: Curve) -> str:
+def _curve_text(curve: LoadCurve) -> str:
     measured = sum(point.measured for point in curve.points)
     guessed = len(curve.points) - measured
     parts = [f"{_name(curve.search)}: {measured} values of {curve.axis} measured"]
@@ -155,7 +155,7 @@ def _curve_text(curve: Curve) -> str:
     return f"{'; '.join(parts)}."
 
 
-def place_words(place: Place) -> str:
+def place_words(place: LoadEstimate) -> str:
     """A load, and between which loads it may lie."""
     if place.low == place.high:
         return str(place.load)
@@ -220,7 +220,7 @@ def _head(search: Search) -> dict[str, Any]:
     }
 
 
-def _curve_document(curve: Curve) -> dict[str, Any]:
+def _curve_document(curve: LoadCurve) -> dict[str, Any]:
     law = curve.law
     return {
         **_head(curve.search),
@@ -245,7 +245,7 @@ def _curve_document(curve: Curve) -> dict[str, Any]:
     }
 
 
-def _place_document(place: Place | None) -> dict[str, int] | None:
+def _place_document(place: LoadEstimate | None) -> dict[str, int] | None:
     return None if place is None else {"load": place.load, "low": place.low, "high": place.high}
 
 

@@ -23,9 +23,9 @@ from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import looks_of
 from iolab.report.charts.palette import INK
 from iolab.report.charts.svg import document
-from iolab.report.html import Page, figures_of, make_page
+from iolab.report.html import ReportPage, figures_of, make_page
 from iolab.report.numbers import clean, count
-from iolab.report.page_parts import ChartGroup, Section
+from iolab.report.page_parts import ChartGroup, ReportSection
 from iolab.report.phrases import (
     Objection,
     failure_words,
@@ -180,7 +180,7 @@ def _typeset(document: dict[str, Any], figures: _Figures) -> bytes:
     return typeset(_TEMPLATE.read_text(encoding="utf-8"), _cleaned(document), figures.files)
 
 
-def _frame(brief: Brief, page: Page, paper: Paper, part: str) -> dict[str, Any]:
+def _frame(brief: Brief, page: ReportPage, paper: Paper, part: str) -> dict[str, Any]:
     """What both documents have: paper, title, and where they come from."""
     return {
         "part": part,
@@ -194,7 +194,7 @@ def _frame(brief: Brief, page: Page, paper: Paper, part: str) -> dict[str, Any]:
     }
 
 
-def _section(one: Section, figures: _Figures, *, in_brief: bool = False) -> dict[str, Any]:
+def _section(one: ReportSection, figures: _Figures, *, in_brief: bool = False) -> dict[str, Any]:
     groups = [_group(item, figures, in_brief=in_brief) for item in one.groups]
     kept = [group for group in groups if group["figures"] or group["tables"] or group["more"]]
     return {"title": one.title, "lede": one.lede, "groups": kept}
@@ -235,7 +235,7 @@ class _Figures:
         return told
 
 
-def _front(page: Page, figures: _Figures) -> dict[str, Any]:
+def _front(page: ReportPage, figures: _Figures) -> dict[str, Any]:
     """The first page: the answer, how sure it is, the best of each workload, a few caveats."""
     told = page.answer
     return {
@@ -259,7 +259,7 @@ def _objection(item: Objection) -> dict[str, Any]:
     }
 
 
-def _caveats(brief: Brief, page: Page) -> dict[str, Any]:
+def _caveats(brief: Brief, page: ReportPage) -> dict[str, Any]:
     """Every failure and every objection."""
     names = names_among_several(brief.study)
     failed = [
@@ -330,7 +330,7 @@ def figure_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
         yield f"table-{number:02d}-{_slug(table.title)}.csv", csv_text(table)
 
 
-def _everytypst(page: Page) -> Iterable[Table]:
+def _everytypst(page: ReportPage) -> Iterable[Table]:
     parts = (*page.sections, *page.backing)
     groups = (*page.workloads, *(group for one in parts for group in one.groups))
     every = (

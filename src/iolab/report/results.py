@@ -16,7 +16,7 @@ from iolab.core.configuration import Configuration
 from iolab.core.metric import (
     Evidence,
     HostResult,
-    Layer,
+    LatencyLayer,
     Metric,
     NodeResult,
     Result,
@@ -119,7 +119,7 @@ def _layer_columns(nodes: Sequence[NodeResult]) -> dict[str, list[Value]]:
             _finite(one.get((layer, way))) for one in told
         ]
         for way in DIRECTIONS
-        for layer in Layer
+        for layer in LatencyLayer
         if any((layer, way) in one for one in told)
     }
 

@@ -12,7 +12,7 @@ from iolab.core.run import HostRun
 from iolab.core.workload import Workload
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import Look
+from iolab.report.charts.choose import ConfigurationStyle
 from iolab.report.charts.heat import heat_figure
 from iolab.report.charts.hosts import strip_figure
 from iolab.report.charts.series import DetailKey, RunDetail
@@ -176,7 +176,7 @@ NAMES_SHOWN: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class EngineCommand:
     """How the engine ran on these hosts, which had it alike; `host` names them."""
 
     host: str
@@ -196,13 +196,13 @@ class RunPart:
     hosts: Table | None
     fleet: tuple[Table, ...]
     folded: tuple[Table, ...]
-    commands: tuple[Command, ...]
+    commands: tuple[EngineCommand, ...]
 
 
 def run_parts(
     brief: Brief,
     anchors: Mapping[DetailKey, str],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, ConfigurationStyle],
     cited: Iterable[str] = (),
 ) -> tuple[RunPart, ...]:
     """Every run, those with charts first; of very many those that `_told_of` chooses.
@@ -230,7 +230,10 @@ def _told_of(brief: Brief, keys: Mapping[str, DetailKey], cited: Iterable[str]) 
 
 
 def _part(
-    brief: Brief, result: Result, anchors: Mapping[DetailKey, str], looks: Mapping[str, Look]
+    brief: Brief,
+    result: Result,
+    anchors: Mapping[DetailKey, str],
+    looks: Mapping[str, ConfigurationStyle],
 ) -> RunPart:
     run_key = (result.digest, result.repeat)
     token = looks[result.configuration].token
@@ -284,13 +287,13 @@ def _fleet(kind: LoadReport, result: Result, detail: RunDetail | None) -> tuple[
     return spread if account is None else (*spread, account_table(account))
 
 
-def _commands(hosts: Sequence[HostRun]) -> tuple[Command, ...]:
+def _commands(hosts: Sequence[HostRun]) -> tuple[EngineCommand, ...]:
     """The commands with their job files, those that hosts have alike once."""
     found: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for host in hosts:
         found.setdefault((host.argv, host.job_file), []).append(host.host)
     return tuple(
-        Command(listing(names, NAMES_SHOWN), argv, job_file)
+        EngineCommand(listing(names, NAMES_SHOWN), argv, job_file)
         for (argv, job_file), names in found.items()
     )
 

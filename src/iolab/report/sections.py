@@ -14,18 +14,18 @@ from iolab.core.target_state import RoundsSeries
 from iolab.report.bottleneck import limits
 from iolab.report.brief import Brief, SectionMaker
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import DASHES, Look
-from iolab.report.charts.scaling import Drawn, efficiency_figure, growth_figure
+from iolab.report.charts.choose import DASHES, ConfigurationStyle
+from iolab.report.charts.scaling import ScalingLine, efficiency_figure, growth_figure
 from iolab.report.charts.series import DetailKey
 from iolab.report.charts.stability import SentinelRuns, rounds_figure, sentinel_figure
 from iolab.report.charts.value import Bar, BarGroup, lying_bars
 from iolab.report.kinds import Anchors, Looks
 from iolab.report.numbers import NOTHING, axis_label, axis_word, count, show, show_value
-from iolab.report.page_parts import ChartGroup, Section
+from iolab.report.page_parts import ChartGroup, ReportSection
 from iolab.report.table import Cell, Table, columns
 from iolab.report.value import (
     TIMES,
-    Peak,
+    PeakFigure,
     clients_table,
     maxima_table,
     peaks_of,
@@ -44,9 +44,9 @@ _SCALING_LEDE: Final = (
 def scaling(
     brief: Brief,
     points: Sequence[PointSummary],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, ConfigurationStyle],
     _anchors: Mapping[DetailKey, str],
-) -> Section | None:
+) -> ReportSection | None:
     """None where no workload was made by several numbers of hosts."""
     found = scalings(brief.study, points)
     if not found:
@@ -61,10 +61,10 @@ def scaling(
                 efficiency_figure(workload.title, drawn),
             )
             groups.append(ChartGroup(workload.title, figures))
-    return Section("scaling", "Scaling with hosts", _SCALING_LEDE, tuple(groups))
+    return ReportSection("scaling", "Scaling with hosts", _SCALING_LEDE, tuple(groups))
 
 
-def _drawn(found: Sequence[Scaling], looks: Mapping[str, Look]) -> list[Drawn]:
+def _drawn(found: Sequence[Scaling], looks: Mapping[str, ConfigurationStyle]) -> list[ScalingLine]:
     """Each curve in its configuration's colour; other axes tell them apart by name and dash."""
     fixed = list(dict.fromkeys(one.fixed for one in found))
     several = len({one.configuration for one in found}) > 1
@@ -74,7 +74,7 @@ def _drawn(found: Sequence[Scaling], looks: Mapping[str, Look]) -> list[Drawn]:
         dash = DASHES[fixed.index(one.fixed) % len(DASHES)]
         parts = [look.name] if several or not one.fixed else []
         parts += [axis_label(one.fixed)] if one.fixed else []
-        drawn.append(Drawn(" ".join(parts), look.token, dash, one))
+        drawn.append(ScalingLine(" ".join(parts), look.token, dash, one))
     return drawn
 
 
@@ -105,9 +105,9 @@ _TITLES: Final = {
 def maxima(
     brief: Brief,
     points: Sequence[PointSummary],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, ConfigurationStyle],
     anchors: Mapping[DetailKey, str],
-) -> Section | None:
+) -> ReportSection | None:
     """None where no workload has a figure."""
     peaks = peaks_of(brief.kinds, brief.study, points)
     if not peaks:
@@ -122,7 +122,7 @@ def maxima(
     if clients is not None:
         drawn = tuple(_shares(found, looks, clients))
         groups.append(ChartGroup(clients.title, drawn, clients, _CLIENTS))
-    return Section(ANCHOR, "Best figures", _MAXIMA_LEDE, tuple(groups))
+    return ReportSection(ANCHOR, "Best figures", _MAXIMA_LEDE, tuple(groups))
 
 
 def _note(table: Table) -> str:
@@ -131,7 +131,10 @@ def _note(table: Table) -> str:
 
 
 def _figures(
-    study: Study, peaks: Sequence[Peak], looks: Mapping[str, Look], anchors: Mapping[DetailKey, str]
+    study: Study,
+    peaks: Sequence[PeakFigure],
+    looks: Mapping[str, ConfigurationStyle],
+    anchors: Mapping[DetailKey, str],
 ) -> Iterator[Figure]:
     """One chart for each unit, a group of bars for each workload."""
     for unit in dict.fromkeys(one.best.value.unit for one in peaks):
@@ -157,14 +160,14 @@ def _figures(
             yield figure
 
 
-def _bar(peak: Peak, looks: Mapping[str, Look]) -> Bar:
+def _bar(peak: PeakFigure, looks: Mapping[str, ConfigurationStyle]) -> Bar:
     look, best = looks[peak.best.configuration], peak.best
     at = axis_label(tuple((axis_word(name), value) for name, value in best.axis))
     told = f"at {at}" if best.axis else ""
     return Bar(look.name, look.token, best.value, best.level, told, look.title)
 
 
-def _finding(peaks: Sequence[Peak], looks: Mapping[str, Look]) -> str:
+def _finding(peaks: Sequence[PeakFigure], looks: Mapping[str, ConfigurationStyle]) -> str:
     """Of each workload the best configuration."""
     several = len(looks) > 1
     said = []
@@ -180,7 +183,7 @@ def _finding(peaks: Sequence[Peak], looks: Mapping[str, Look]) -> str:
     return f"{sentence(said)} {_trust(peaks)}"
 
 
-def _trust(peaks: Sequence[Peak]) -> str:
+def _trust(peaks: Sequence[PeakFigure]) -> str:
     levels = {one.best.level for one in peaks}
     found = worst([one.best.level for one in peaks])
     if found is None:
@@ -190,7 +193,7 @@ def _trust(peaks: Sequence[Peak]) -> str:
 
 def _shares(
     found: Sequence[Scaled],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, ConfigurationStyle],
     table: Table,
 ) -> Iterator[Figure]:
     """One client alone beside the mean of a host in the fleet, a chart for each unit."""
@@ -247,15 +250,15 @@ _LEDE: Final = (
 def ground(
     brief: Brief,
     _points: Sequence[PointSummary],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, ConfigurationStyle],
     _anchors: Mapping[DetailKey, str],
-) -> Section | None:
+) -> ReportSection | None:
     """None where neither rounds nor a sentinel was run."""
     groups = (*_rounds(brief, looks), *_sentinel(brief, looks))
-    return Section("ground", "Stability", _LEDE, groups) if groups else None
+    return ReportSection("ground", "Stability", _LEDE, groups) if groups else None
 
 
-def _rounds(brief: Brief, looks: Mapping[str, Look]) -> Iterator[ChartGroup]:
+def _rounds(brief: Brief, looks: Mapping[str, ConfigurationStyle]) -> Iterator[ChartGroup]:
     found = [series for series in brief.rounds if series.configuration in looks]
     if not found:
         return
@@ -276,7 +279,7 @@ def _subject(study: Study, series: RoundsSeries) -> str:
     return f"{series.label}, {title}"
 
 
-def _table(found: Sequence[RoundsSeries], looks: Mapping[str, Look]) -> Table:
+def _table(found: Sequence[RoundsSeries], looks: Mapping[str, ConfigurationStyle]) -> Table:
     heads = (
         *columns(("Workload", "Configuration")),
         *columns((), ("Rounds", "Average", "Excursion (20 % may)", "Slope (10 % may)")),
@@ -306,7 +309,7 @@ def _judged(series: RoundsSeries) -> tuple[Cell, ...]:
     )
 
 
-def _sentinel(brief: Brief, looks: Mapping[str, Look]) -> Iterator[ChartGroup]:
+def _sentinel(brief: Brief, looks: Mapping[str, ConfigurationStyle]) -> Iterator[ChartGroup]:
     """The runs of the point that is measured again and again, where there are two or more."""
     point = sentinel_of(brief.study)
     if point is None or point.configuration not in looks:
@@ -339,9 +342,9 @@ MAKERS: Final[tuple[SectionMaker, ...]] = (maxima, scaling, value, limits, groun
 def sections(
     brief: Brief,
     points: Sequence[PointSummary],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, ConfigurationStyle],
     anchors: Mapping[DetailKey, str],
-) -> tuple[Section, ...]:
+) -> tuple[ReportSection, ...]:
     """Those that the results have something for."""
     made = (maker(brief, points, looks, anchors) for maker in (*MAKERS, *brief.sections))
     return tuple(section for section in made if section is not None)

@@ -9,7 +9,7 @@ from typing import Final
 from iolab.analysis.differences import Area, Difference
 from iolab.core.metric import Evidence, Level, Result
 from iolab.core.run import Plan
-from iolab.core.study import IDLE_WATCH_S, Method, Order, Study
+from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
 from iolab.report.brief import Brief, Member, Sessions
 from iolab.report.charts.series import DetailKey
 from iolab.report.header import moment
@@ -156,7 +156,7 @@ def method_table(kinds: Kinds, study: Study, plan: Plan) -> Table:
     method = study.method
     order = (
         f"randomised within each repeat, seed {method.seed}"
-        if method.order is Order.RANDOMISED
+        if method.order is RunOrder.RANDOMISED
         else "as written"
     )
     files = dict.fromkeys(

@@ -29,14 +29,14 @@ from iolab.core.study import Study
 from iolab.report.best import Headline
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import Look
+from iolab.report.charts.choose import ConfigurationStyle
 from iolab.report.charts.cost import Bought, cost_figure
 from iolab.report.charts.hosts import host_values
 from iolab.report.charts.series import DetailKey
 from iolab.report.charts.value import Bar, BarGroup, lying_bars
 from iolab.report.kinds import Kinds
 from iolab.report.numbers import NOTHING, TOO_FEW, axis_label, count, listing, show, show_value
-from iolab.report.page_parts import ChartGroup, Section
+from iolab.report.page_parts import ChartGroup, ReportSection
 from iolab.report.table import Cell, Table, columns, filled, row, verdict_cell
 
 PRINTED: Final = "printed"
@@ -44,7 +44,7 @@ PRINTED: Final = "printed"
 
 
 @dataclass(frozen=True, slots=True)
-class Peak:
+class PeakFigure:
     """A maximum; `slowest` and `fastest` are its hosts' values in the run that stands for it.
 
     They are None where one host made the load, or none is known; `shown` is that run's key.
@@ -62,7 +62,7 @@ class Peak:
         return verdict_cell(self.best.level, anchors.get(self.shown) if self.shown else None)
 
 
-def peaks_of(kinds: Kinds, study: Study, points: Sequence[PointSummary]) -> tuple[Peak, ...]:
+def peaks_of(kinds: Kinds, study: Study, points: Sequence[PointSummary]) -> tuple[PeakFigure, ...]:
     """Of I/O each workload and each mix of guests; of load on keys each group of operations.
 
     Invalid points are taken only where there is no other, and their level says so.
@@ -76,18 +76,18 @@ def singles_of(kinds: Kinds, study: Study, points: Sequence[PointSummary]) -> tu
     return tuple(one.best for one in _peaks(kinds.plain_headlines(study, alone)))
 
 
-def _peaks(found: Iterable[Headline]) -> tuple[Peak, ...]:
+def _peaks(found: Iterable[Headline]) -> tuple[PeakFigure, ...]:
     return tuple(peak for headline in found if (peak := _peak(headline)) is not None)
 
 
-def _peak(headline: Headline) -> Peak | None:
+def _peak(headline: Headline) -> PeakFigure | None:
     best = headline.best
     if best is None:
         return None
     key = headline.workload.figure
     run = best.shown
     values = host_values(run, key).values() if len(run.hosts) > 1 else ()
-    return Peak(
+    return PeakFigure(
         best=Maximum(
             configuration=headline.configuration.id,
             workload=headline.workload.id,
@@ -133,7 +133,7 @@ _SMALL: Final = 1.0
 
 
 def maxima_table(
-    configurations: Sequence[Configuration], peaks: Sequence[Peak], anchors: Anchors
+    configurations: Sequence[Configuration], peaks: Sequence[PeakFigure], anchors: Anchors
 ) -> Table:
     """The best of each workload and configuration, its place, and the factor over the first."""
     titles = {one.id: one.title for one in configurations}
@@ -164,7 +164,7 @@ def maxima_table(
 
 def clients_table(
     configurations: Sequence[Configuration],
-    peaks: Sequence[Peak],
+    peaks: Sequence[PeakFigure],
     found: Sequence[Scaled],
     anchors: Anchors,
 ) -> Table | None:
@@ -210,7 +210,7 @@ def clients_table(
 
 
 def normalised_table(
-    configurations: Sequence[Configuration], peaks: Sequence[Peak], anchors: Anchors
+    configurations: Sequence[Configuration], peaks: Sequence[PeakFigure], anchors: Anchors
 ) -> Table | None:
     """Every best rate over every size and cost that its configuration tells; None for none."""
     found = quotients(configurations, [one.best for one in peaks])
@@ -366,9 +366,9 @@ NAMED_MOST: Final = 6
 def value(
     brief: Brief,
     points: Sequence[PointSummary],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, ConfigurationStyle],
     anchors: Mapping[DetailKey, str],
-) -> Section | None:
+) -> ReportSection | None:
     """None where no configuration tells its capacity, nodes or cost."""
     owners = whole_ones(brief.study.configurations)
     if not any(sizes(one) for one in owners):
@@ -382,13 +382,13 @@ def value(
         first = replace(first, note=f"{first.note} {_fewer(left_out)}")
     groups = (first, *_each(owners, peaks, looks, anchors))
     title = "Price/performance" if currencies(owners) else "Capacity and size"
-    return Section("value", title, _LEDE, groups, in_appendix=False)
+    return ReportSection("value", title, _LEDE, groups, in_appendix=False)
 
 
 def _bought(
     owners: Sequence[Configuration],
-    peaks: Sequence[Peak],
-    looks: Mapping[str, Look],
+    peaks: Sequence[PeakFigure],
+    looks: Mapping[str, ConfigurationStyle],
     anchors: Mapping[DetailKey, str],
 ) -> ChartGroup:
     """Cost and capacity of all, with what is not told of some."""
@@ -431,8 +431,8 @@ def _note(owners: Sequence[Configuration]) -> str:
 
 def _each(
     owners: Sequence[Configuration],
-    peaks: Sequence[Peak],
-    looks: Mapping[str, Look],
+    peaks: Sequence[PeakFigure],
+    looks: Mapping[str, ConfigurationStyle],
     anchors: Mapping[DetailKey, str],
 ) -> Iterator[ChartGroup]:
     """A group of charts for each measure; the one that decides is for the brief."""
@@ -454,7 +454,7 @@ def _each(
 def _figures(
     per: str,
     found: Sequence[Quotient],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, ConfigurationStyle],
     verdicts: Mapping[Maximum, Cell],
 ) -> Iterator[Figure]:
     """One chart for each unit."""
@@ -468,7 +468,11 @@ def _figures(
 
 
 def _figure(
-    per: str, unit: str, found: Sequence[Quotient], looks: Mapping[str, Look], table: Table
+    per: str,
+    unit: str,
+    found: Sequence[Quotient],
+    looks: Mapping[str, ConfigurationStyle],
+    table: Table,
 ) -> Figure | None:
     groups: dict[tuple[str, str], list[Quotient]] = {}
     for one in found:
@@ -489,12 +493,12 @@ def _title(one: Quotient) -> str:
     return one.of.title or _CAPACITIES.get(one.of.metric, one.of.workload)
 
 
-def _bar(one: Quotient, looks: Mapping[str, Look]) -> Bar:
+def _bar(one: Quotient, looks: Mapping[str, ConfigurationStyle]) -> Bar:
     look = looks[one.of.configuration]
     return Bar(look.name, look.token, one.value, one.of.level, title=look.title)
 
 
-def _finding(groups: Sequence[Sequence[Quotient]], looks: Mapping[str, Look]) -> str:
+def _finding(groups: Sequence[Sequence[Quotient]], looks: Mapping[str, ConfigurationStyle]) -> str:
     """Of each group the largest, and of whom."""
     said = []
     for of in groups:

@@ -32,7 +32,7 @@ _PICTURES: Final = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg"}
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class UserText:
     """What the user says: the texts are Markdown, `logo` is a picture and `kind` png or jpeg."""
 
     author: str = ""
@@ -42,10 +42,10 @@ class Words:
     kind: str = ""
 
 
-NO_WORDS: Final = Words()
+NO_WORDS: Final = UserText()
 
 
-def read_words(path: Path) -> Words:
+def read_words(path: Path) -> UserText:
     """The words of that file; UsageError with all that is wrong with it."""
     faults: list[Fault] = []
     text = _text(path)
@@ -67,7 +67,7 @@ def read_words(path: Path) -> Words:
         faults.append(Fault(f"'{path}' says nothing.", "Write a text, or leave --text out."))
     if faults:
         raise UsageError("The text of the report cannot be used.", "See below.", tuple(faults))
-    return Words(fields.get("author", ""), **texts, logo=logo, kind=kind)
+    return UserText(fields.get("author", ""), **texts, logo=logo, kind=kind)
 
 
 def _text(path: Path) -> str:

@@ -25,17 +25,17 @@ from starlette.routing import Route
 
 from iolab import __version__
 from iolab.analysis.comparison import compare_sides
-from iolab.analysis.differences import Side, read_side
+from iolab.analysis.differences import ComparisonSide, read_side
 from iolab.analysis.points import summarise
 from iolab.errors import IolabError, UsageError
 from iolab.report.kinds import Kinds
 from iolab.report.openmetrics import CONTENT_TYPE
 from iolab.report.results import session_document
-from iolab.serve.metrics import Monitor
+from iolab.serve.metrics import LibraryMetrics
 from iolab.serve.pages import (
     HTML,
     Choice,
-    Page,
+    WebPage,
     choose_html,
     compare_html,
     compare_page,
@@ -47,9 +47,9 @@ from iolab.serve.pages import (
     report_rules,
     without_way_back,
 )
-from iolab.serve.reports import Busy, Made, Reports
-from iolab.serve.server import READING_S, App, Gate, Refusal, Terms, refusal_of
-from iolab.serve.sessions import Library, Opened, Place
+from iolab.serve.reports import Busy, CompressedPage, Reports
+from iolab.serve.server import READING_S, App, Gate, RequestRefusal, Terms, refusal_of
+from iolab.serve.sessions import Library, Opened, SessionFolder
 
 _TEXT_MAX: Final = 256
 """Characters of a value in an address; a configuration's id is shorter."""
@@ -65,9 +65,9 @@ class Shop:
     kinds: Kinds
 
     @cached_property
-    def monitor(self) -> Monitor:
+    def monitor(self) -> LibraryMetrics:
         """What monitoring systems are told."""
-        return Monitor(self.library, self.kinds.operation_key)
+        return LibraryMetrics(self.library, self.kinds.operation_key)
 
 
 def make_app(shop: Shop, terms: Terms, tell: Callable[[str], None]) -> App:
@@ -125,7 +125,7 @@ async def _list(shop: Shop, _: Request) -> Response:
 async def _metrics(shop: Shop, request: Request) -> Response:
     """What Prometheus scrapes; with a token it is asked as everything else is."""
     body = await asyncio.to_thread(lambda: shop.monitor.text().encode())
-    return await _packed(Page(body, {"content-type": CONTENT_TYPE}), request)
+    return await _packed(WebPage(body, {"content-type": CONTENT_TYPE}), request)
 
 
 async def _report(shop: Shop, request: Request) -> Response:
@@ -148,10 +148,10 @@ async def _download(shop: Shop, request: Request) -> Response:
         "content-disposition": f'attachment; filename="report-{place.id}.html"',
     }
     body = await asyncio.to_thread(lambda: without_way_back(made.plain(), place))
-    return await _packed(Page(body, headers), request)
+    return await _packed(WebPage(body, headers), request)
 
 
-async def _made(shop: Shop, request: Request) -> tuple[Place, Made | None]:
+async def _made(shop: Shop, request: Request) -> tuple[SessionFolder, CompressedPage | None]:
     """The session of an address, and its report as it stands now."""
     place = await _place(shop, request)
     state = await asyncio.to_thread(shop.library.state, place)
@@ -169,7 +169,7 @@ async def _live(shop: Shop, request: Request) -> Response:
 async def _document(shop: Shop, request: Request) -> Response:
     place = await _place(shop, request)
     body = await asyncio.to_thread(lambda: _json(shop.kinds, shop.library.open(place)))
-    return await _packed(Page(body, {"content-type": "application/json"}), request)
+    return await _packed(WebPage(body, {"content-type": "application/json"}), request)
 
 
 def _json(kinds: Kinds, opened: Opened) -> bytes:
@@ -196,7 +196,7 @@ async def _compare(shop: Shop, request: Request) -> Response:
     return await asyncio.to_thread(lambda: _compared(shop, sides, allow=allow))
 
 
-def _compared(shop: Shop, asked: list[tuple[str, Place, str]], *, allow: bool) -> Response:
+def _compared(shop: Shop, asked: list[tuple[str, SessionFolder, str]], *, allow: bool) -> Response:
     """The comparison, or the choice of configurations where a session has several."""
     opened = [shop.library.open(place) for _, place, _ in asked]
     choices = [_choice(one, *side) for one, side in zip(opened, asked, strict=True)]
@@ -216,16 +216,16 @@ def _compared(shop: Shop, asked: list[tuple[str, Place, str]], *, allow: bool) -
     return _shown(compare_html(page, address))
 
 
-def _choice(opened: Opened, name: str, place: Place, chosen: str) -> Choice:
+def _choice(opened: Opened, name: str, place: SessionFolder, chosen: str) -> Choice:
     known = tuple((one.id, one.title) for one in opened.study.configurations)
     return Choice(name, place.id, opened.session.title, known, chosen)
 
 
-def _side(opened: Opened, choice: Choice) -> Side:
+def _side(opened: Opened, choice: Choice) -> ComparisonSide:
     return read_side(opened.place.name, opened.reader, choice.chosen or None)
 
 
-async def _place(shop: Shop, request: Request) -> Place:
+async def _place(shop: Shop, request: Request) -> SessionFolder:
     place = await asyncio.to_thread(shop.library.place, request.path_params["id"])
     if place is None:
         raise HTTPException(404)
@@ -241,7 +241,7 @@ async def _missing(request: Request, error: Exception) -> Response:
     return _told(_NO_SESSION if path.startswith("/sessions/") else _NO_PAGE, status)
 
 
-async def _packed(page: Page, request: Request) -> Response:
+async def _packed(page: WebPage, request: Request) -> Response:
     """A large page, compressed for whoever takes it so."""
     headers = dict(page.headers)
     if not _takes_gzip(request):
@@ -254,17 +254,17 @@ def _takes_gzip(request: Request) -> bool:
     return "gzip" in request.headers.get("accept-encoding", "")
 
 
-def _shown(page: Page, status: int = 200) -> Response:
+def _shown(page: WebPage, status: int = 200) -> Response:
     return Response(page.body, status, headers=dict(page.headers))
 
 
-def _told(refusal: Refusal, status: int | None = None) -> Response:
+def _told(refusal: RequestRefusal, status: int | None = None) -> Response:
     page = refusal_html(refusal)
     headers = {**page.headers, **dict(refusal.headers)}
     return Response(page.body, status or refusal.status, headers=headers)
 
 
-def _refuse(refusal: Refusal) -> tuple[bytes, Mapping[str, str]]:
+def _refuse(refusal: RequestRefusal) -> tuple[bytes, Mapping[str, str]]:
     page = refusal_html(refusal)
     return page.body, page.headers
 
@@ -275,15 +275,15 @@ def _without_path(error: IolabError, shop: Shop) -> IolabError:
     return type(error)(error.happened.replace(root, ""), error.do.replace(root, ""), error.faults)
 
 
-_NO_PAGE: Final = Refusal(404, "There is no such page.", "Begin at the list of sessions.")
-_NO_SESSION: Final = Refusal(
+_NO_PAGE: Final = RequestRefusal(404, "There is no such page.", "Begin at the list of sessions.")
+_NO_SESSION: Final = RequestRefusal(
     404,
     "There is no such session here.",
     "It may have been moved or removed; see the list of sessions.",
 )
-_BUSY: Final = Refusal(
+_BUSY: Final = RequestRefusal(
     503, "Many reports are being made.", "Come again in a minute.", (("retry-after", "60"),)
 )
-_SLOW: Final = Refusal(
+_SLOW: Final = RequestRefusal(
     503, "That took too long.", "The machine is busy; come again.", (("retry-after", "30"),)
 )

@@ -22,7 +22,7 @@ from iolab.report.openmetrics import (
     run_counts,
     session_samples,
 )
-from iolab.serve.sessions import Library, Opened, Place
+from iolab.serve.sessions import Library, Opened, SessionFolder
 from iolab.store.reader import SessionReader
 
 NEWEST_S: Final = 3600.0
@@ -38,7 +38,7 @@ _Key = tuple[str, str, int, int]
 """A run: the id of its session's place, its point's digest, its repeat and attempt."""
 
 
-class Monitor:
+class LibraryMetrics:
     """The metrics of the sessions of a library, as they stand at each question."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Monitor:
             except IolabError:
                 continue  # moved, or damaged just now: the list says so
 
-    def _places(self) -> Iterator[Place]:
+    def _places(self) -> Iterator[SessionFolder]:
         """Of sessions that run, and of those to which a run was added lately."""
         since = self._now_ns() - int(NEWEST_S * 1e9)
         for line in self._library.listing().lines:

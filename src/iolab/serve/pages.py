@@ -17,13 +17,13 @@ from typing import Final
 from jinja2 import Environment
 from markupsafe import Markup
 
-from iolab.analysis.comparison import SAME_SESSION, Compared, Row
-from iolab.analysis.differences import Difference, Side
+from iolab.analysis.comparison import SAME_SESSION, ComparedMetric, ComparisonResult
+from iolab.analysis.differences import ComparisonSide, Difference
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Result
 from iolab.core.run import Plan, PlannedRun, RunStatus
 from iolab.errors import StoreError
-from iolab.report.best import Tally, tally
+from iolab.report.best import VerdictCounts, tally
 from iolab.report.comparison import interval_text, point_text, ratio_text, row_texts, summary_texts
 from iolab.report.html import digest_source, style_sheet, template_engine
 from iolab.report.html import policy as report_policy
@@ -32,9 +32,9 @@ from iolab.report.numbers import NOTHING, axis_label, count, show
 from iolab.report.phrases import Objection, metric_word, objections, run_name
 from iolab.report.table import Cell, Column, Table, columns, verdict_cell
 from iolab.serve.chart import live_chart
-from iolab.serve.server import Refusal
-from iolab.serve.sessions import Listing, Opened, Place
-from iolab.stats.comparison import Verdict
+from iolab.serve.server import RequestRefusal
+from iolab.serve.sessions import Listing, Opened, SessionFolder
+from iolab.stats.comparison import ComparisonVerdict
 from iolab.units import format_duration_s
 
 SPAN_LEAST: Final = math.log(1.1)
@@ -50,15 +50,15 @@ SKIPPED_MAX: Final = 40
 """Points not compared that are named; the document of `iolab compare --json` has all."""
 
 _SHAPES: Final = {
-    Verdict.BETTER: "▲",
-    Verdict.WORSE: "▼",
-    Verdict.SAME: "=",
-    Verdict.INCONCLUSIVE: "?",
+    ComparisonVerdict.BETTER: "▲",
+    ComparisonVerdict.WORSE: "▼",
+    ComparisonVerdict.SAME: "=",
+    ComparisonVerdict.INCONCLUSIVE: "?",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class RatioMark:
     """A ratio drawn: where it and the ends of its interval lie from 0 to WIDTH."""
 
     low: float
@@ -68,7 +68,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MetricLine:
     """A metric of a point: its texts as the headings name them, and its interval drawn."""
 
     metric: str
@@ -77,19 +77,19 @@ class Line:
     ratio: str
     interval: str
     runs: str
-    verdict: Verdict
+    verdict: ComparisonVerdict
     shape: str
     reason: str
     level: Level
-    mark: Mark
+    mark: RatioMark
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PointLines:
     """The lines of one point."""
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[MetricLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,9 @@ class ComparePage:
     note: str
     forbidden: bool
     shown: bool
-    groups: tuple[Group, ...]
+    groups: tuple[PointLines, ...]
     scale: str
-    counts: tuple[tuple[Verdict, str, int], ...]
+    counts: tuple[tuple[ComparisonVerdict, str, int], ...]
     means: tuple[tuple[str, str, str], ...]
     skipped: tuple[str, ...]
     more_skipped: int
@@ -112,7 +112,7 @@ class ComparePage:
 
 
 def compare_page(
-    compared: Compared, *, allow_differences: bool, damaged: tuple[str, ...] = ()
+    compared: ComparisonResult, *, allow_differences: bool, damaged: tuple[str, ...] = ()
 ) -> ComparePage:
     """The page of a comparison; what forbids it withholds the rows unless they are asked for.
 
@@ -133,7 +133,9 @@ def compare_page(
         shown=allow_differences or not forbidden,
         groups=_groups(compared.rows, span),
         scale=f"from {math.exp(-span):.3g} to {math.exp(span):.3g}",
-        counts=tuple((one, _SHAPES[one], compared.verdicts.get(one, 0)) for one in Verdict),
+        counts=tuple(
+            (one, _SHAPES[one], compared.verdicts.get(one, 0)) for one in ComparisonVerdict
+        ),
         means=tuple(summary_texts(one) for one in compared.summaries),
         skipped=tuple(skipped[:SKIPPED_MAX]),
         more_skipped=max(0, len(skipped) - SKIPPED_MAX),
@@ -141,7 +143,7 @@ def compare_page(
     )
 
 
-def _note(compared: Compared) -> str:
+def _note(compared: ComparisonResult) -> str:
     if compared.same_session:
         return f"{SAME_SESSION[0].upper()}{SAME_SESSION[1:]}."
     if not compared.differences:
@@ -149,13 +151,13 @@ def _note(compared: Compared) -> str:
     return ""
 
 
-def _called(side: Side) -> str:
+def _called(side: ComparisonSide) -> str:
     """A side by its place, and its configuration where the session has several."""
     several = len(side.study.configurations) > 1
     return f"{side.name} ({side.configuration.title})" if several else side.name
 
 
-def _side(side: Side) -> tuple[tuple[str, str], ...]:
+def _side(side: ComparisonSide) -> tuple[tuple[str, str], ...]:
     made = datetime.fromtimestamp(side.created_real_ns / 1e9, tz=UTC)
     return (
         ("Session", side.session),
@@ -166,7 +168,7 @@ def _side(side: Side) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _log_span(rows: Sequence[Row]) -> float:
+def _log_span(rows: Sequence[ComparedMetric]) -> float:
     """How far the scale reaches either way: the farthest end of any interval."""
     ends = [
         abs(math.log(end))
@@ -177,18 +179,18 @@ def _log_span(rows: Sequence[Row]) -> float:
     return min(max([SPAN_LEAST, *ends]), SPAN_MOST)
 
 
-def _groups(rows: Sequence[Row], span: float) -> tuple[Group, ...]:
-    points: dict[str, list[Line]] = {}
+def _groups(rows: Sequence[ComparedMetric], span: float) -> tuple[PointLines, ...]:
+    points: dict[str, list[MetricLine]] = {}
     for row in rows:
         points.setdefault(point_text(row.workload, row.axis), []).append(_line(row, span))
-    return tuple(Group(point, tuple(lines)) for point, lines in points.items())
+    return tuple(PointLines(point, tuple(lines)) for point, lines in points.items())
 
 
-def _line(row: Row, span: float) -> Line:
+def _line(row: ComparedMetric, span: float) -> MetricLine:
     found = row.comparison
     _, _, baseline, candidate, *_ = row_texts(row)
-    told = found.verdict is Verdict.INCONCLUSIVE or found.reason == SAME_SESSION
-    return Line(
+    told = found.verdict is ComparisonVerdict.INCONCLUSIVE or found.reason == SAME_SESSION
+    return MetricLine(
         metric=metric_word(row.metric),
         baseline=baseline,
         candidate=candidate,
@@ -203,10 +205,10 @@ def _line(row: Row, span: float) -> Line:
     )
 
 
-def _mark(low: float | None, ratio: float, high: float | None, span: float) -> Mark:
+def _mark(low: float | None, ratio: float, high: float | None, span: float) -> RatioMark:
     if low is None or high is None:
-        return Mark(0.0, _place(ratio, span), 0.0, known=False)
-    return Mark(_place(low, span), _place(ratio, span), _place(high, span), known=True)
+        return RatioMark(0.0, _place(ratio, span), 0.0, known=False)
+    return RatioMark(_place(low, span), _place(ratio, span), _place(high, span), known=True)
 
 
 def _place(ratio: float, span: float) -> float:
@@ -227,7 +229,7 @@ _NANOSECONDS: Final = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PlanProgress:
     """How far a session is: runs made of those planned, and what it does now.
 
     `open_ended` says that results may ask for more; `now` is empty where nothing is under way.
@@ -247,8 +249,8 @@ class LivePage:
     title: str
     status: SessionStatus
     reason: str
-    progress: Progress
-    tally: Tally
+    progress: PlanProgress
+    tally: VerdictCounts
     newest: Table
     chart: Markup
     chart_of: str
@@ -319,11 +321,11 @@ def _figures(result: Result) -> tuple[Cell, ...]:
     return tuple(Cell(show(metrics.get(key))) for key in keys)
 
 
-def _progress(opened: Opened, now_ns: int) -> Progress:
+def _progress(opened: Opened, now_ns: int) -> PlanProgress:
     plan, results = opened.reader.plan, opened.results
     running = opened.session.status is SessionStatus.RUNNING
     made = {(one.digest, one.repeat) for one in results if one.status is RunStatus.DONE}
-    return Progress(
+    return PlanProgress(
         made=len(plan.runs) - plan.missing(made),
         planned=len(plan.runs),
         open_ended=bool(plan.runs_more),
@@ -373,7 +375,7 @@ HTML: Final = "text/html; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebPage:
     """A page and the headers of its content."""
 
     body: bytes
@@ -391,48 +393,48 @@ class Choice:
     chosen: str
 
 
-def list_page(listing: Listing, root: str, version: str) -> Page:
+def list_page(listing: Listing, root: str, version: str) -> WebPage:
     """The sessions of a directory."""
     return _page("list.html.j2", refresh=not listing.whole, listing=listing, root=root, v=version)
 
 
-def live_html(page: LivePage, place: Place) -> Page:
+def live_html(page: LivePage, place: SessionFolder) -> WebPage:
     """A session as it runs; it asks for itself again as long as it does."""
     running = page.status is SessionStatus.RUNNING
     return _page("live.html.j2", refresh=running, page=page, place=place)
 
 
-def making_page(title: str, place: Place) -> Page:
+def making_page(title: str, place: SessionFolder) -> WebPage:
     """In place of a report that is being made."""
     return _page("making.html.j2", refresh=True, title=title, place=place)
 
 
-def compare_html(page: ComparePage, again: str) -> Page:
+def compare_html(page: ComparePage, again: str) -> WebPage:
     """A comparison; `again` is the address of it with what forbids it allowed."""
     return _page("compare.html.j2", page=page, again=again)
 
 
-def choose_html(choices: tuple[Choice, ...]) -> Page:
+def choose_html(choices: tuple[Choice, ...]) -> WebPage:
     """Which configurations are to be compared."""
     return _page("choose.html.j2", choices=choices)
 
 
-def refusal_html(refusal: Refusal) -> Page:
+def refusal_html(refusal: RequestRefusal) -> WebPage:
     """Why there is no page."""
     return _page("refusal.html.j2", refusal=refusal)
 
 
-def with_way_back(report: bytes, place: Place) -> bytes:
+def with_way_back(report: bytes, place: SessionFolder) -> bytes:
     """A report with the way back to the list above it."""
     return report.replace(_TOP, _TOP + _links(place), 1)
 
 
-def without_way_back(page: bytes, place: Place) -> bytes:
+def without_way_back(page: bytes, place: SessionFolder) -> bytes:
     """The report as it was, of a page that `with_way_back` made."""
     return page.replace(_TOP + _links(place), _TOP, 1)
 
 
-def _links(place: Place) -> bytes:
+def _links(place: SessionFolder) -> bytes:
     return _environment().get_template("above.html.j2").render(place=place).encode()
 
 
@@ -453,7 +455,7 @@ def _script() -> str:
     return text.replace("SECONDS", str(REFRESH_S))
 
 
-def _page(template: str, *, refresh: bool = False, **content: object) -> Page:
+def _page(template: str, *, refresh: bool = False, **content: object) -> WebPage:
     """A page under the policy that lets its own style, and its own script if it has one, in."""
     text = (
         _environment()
@@ -475,7 +477,9 @@ def _page(template: str, *, refresh: bool = False, **content: object) -> Page:
     ]
     if refresh:
         rules += [f"script-src '{digest_source(_script())}'", "connect-src 'self'"]
-    return Page(text.encode(), {"content-type": HTML, "content-security-policy": "; ".join(rules)})
+    return WebPage(
+        text.encode(), {"content-type": HTML, "content-security-policy": "; ".join(rules)}
+    )
 
 
 @cache

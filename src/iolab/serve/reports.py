@@ -26,12 +26,12 @@ from iolab.serve.server import (
     REPORT_WAIT_S,
     REPORTS_WAITING_MAX,
 )
-from iolab.serve.sessions import Place
+from iolab.serve.sessions import SessionFolder
 
 Command = Callable[[Path, Path], Sequence[str]]
 """The argument list that writes the report of a session (first path) to a file (second one)."""
 
-Finish = Callable[[bytes, Place], bytes]
+Finish = Callable[[bytes, SessionFolder], bytes]
 """What is put around a report on its page."""
 
 _NICENESS: Final = 10
@@ -45,7 +45,7 @@ _LEVEL: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CompressedPage:
     """A page, compressed with gzip."""
 
     packed: bytes
@@ -77,11 +77,11 @@ class Reports:
         self._finish = finish
         self._wait_s = wait_s
         self._keep_bytes = keep_bytes
-        self._kept: OrderedDict[tuple[str, str], Made] = OrderedDict()
-        self._making: dict[tuple[str, str], asyncio.Task[Made]] = {}
+        self._kept: OrderedDict[tuple[str, str], CompressedPage] = OrderedDict()
+        self._making: dict[tuple[str, str], asyncio.Task[CompressedPage]] = {}
         self._one = asyncio.Semaphore(1)
 
-    async def page(self, place: Place, digest: str) -> Made | None:
+    async def page(self, place: SessionFolder, digest: str) -> CompressedPage | None:
         """The report of that state of a session; None while it is being made.
 
         Busy where too many wait; IolabError where it cannot be made, and then it is tried again
@@ -126,7 +126,7 @@ class Reports:
             if not task.cancelled():
                 task.exception()
 
-    async def _make(self, key: tuple[str, str], place: Place) -> Made:
+    async def _make(self, key: tuple[str, str], place: SessionFolder) -> CompressedPage:
         async with self._one:
             with tempfile.TemporaryDirectory(prefix="iolab-serve-") as scratch:
                 path = Path(scratch) / "report.html"
@@ -135,7 +135,7 @@ class Reports:
         self._keep(key, made)
         return made
 
-    def _keep(self, key: tuple[str, str], made: Made) -> None:
+    def _keep(self, key: tuple[str, str], made: CompressedPage) -> None:
         """Keep it in place of the session's older states, and of those unused for longest."""
         for old in [one for one in self._kept if one[0] == key[0]]:
             del self._kept[old]
@@ -145,14 +145,14 @@ class Reports:
         self._making.pop(key, None)
 
 
-def _packed(path: Path, finish: Finish, place: Place) -> Made:
+def _packed(path: Path, finish: Finish, place: SessionFolder) -> CompressedPage:
     size = path.stat().st_size
     if size > REPORT_BYTES_MAX:
         raise ReportError(
             f"The report has {size} bytes, more than a browser shows well.",
             "Write it with `iolab report`, or export the results with `iolab export`.",
         )
-    return Made(gzip.compress(finish(path.read_bytes(), place), _LEVEL, mtime=0))
+    return CompressedPage(gzip.compress(finish(path.read_bytes(), place), _LEVEL, mtime=0))
 
 
 async def _run(argv: Sequence[str]) -> None:

@@ -120,7 +120,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RequestRefusal:
     """Why a request is not answered, with the headers that go with it."""
 
     status: int
@@ -129,7 +129,7 @@ class Refusal:
     headers: tuple[tuple[str, str], ...] = ()
 
 
-Refuse = Callable[[Refusal], tuple[bytes, Mapping[str, str]]]
+Refuse = Callable[[RequestRefusal], tuple[bytes, Mapping[str, str]]]
 """Makes the page of a refusal, and the headers of its content."""
 
 
@@ -171,7 +171,7 @@ class Gate:
             if not started:
                 await self._answer(_BROKEN, scope, guarded)
 
-    async def _answer(self, refusal: Refusal, scope: Scope, send: Send) -> None:
+    async def _answer(self, refusal: RequestRefusal, scope: Scope, send: Send) -> None:
         body, headers = self._refuse(refusal)
         every = [*headers.items(), *refusal.headers, ("connection", "close")]
         every.append(("content-length", str(len(body))))
@@ -192,7 +192,7 @@ def head_bytes(scope: Scope) -> int:
     return address + sum(len(name) + len(value) + 4 for name, value in scope["headers"])
 
 
-def judge(method: str, headers: Mapping[str, list[str]], terms: Terms) -> Refusal | None:
+def judge(method: str, headers: Mapping[str, list[str]], terms: Terms) -> RequestRefusal | None:
     """Why a request must not be answered; None where it may be."""
     if method not in {"GET", "HEAD"}:
         return _METHOD
@@ -276,31 +276,33 @@ def _with_ours(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, byte
     return [*headers, *(pair for pair in ours if pair[0] not in given)]
 
 
-def refusal_of(error: IolabError, status: int) -> Refusal:
+def refusal_of(error: IolabError, status: int) -> RequestRefusal:
     """The refusal that tells an error of ours."""
-    return Refusal(status, error.happened, error.do)
+    return RequestRefusal(status, error.happened, error.do)
 
 
-_METHOD: Final = Refusal(
+_METHOD: Final = RequestRefusal(
     405, "Nothing can be changed here.", "Ask with GET or HEAD.", (("allow", "GET, HEAD"),)
 )
-_BODY: Final = Refusal(400, "A request here has no content.", "Ask without any.")
-_HEAD: Final = Refusal(431, "The head of the request is too long.", "Ask with a shorter one.")
-_HOST: Final = Refusal(
+_BODY: Final = RequestRefusal(400, "A request here has no content.", "Ask without any.")
+_HEAD: Final = RequestRefusal(
+    431, "The head of the request is too long.", "Ask with a shorter one."
+)
+_HOST: Final = RequestRefusal(
     421,
     "This server does not go by that name.",
     "Use the address that `iolab serve` printed, or serve with `--host` and the name.",
 )
-_FOREIGN: Final = Refusal(
+_FOREIGN: Final = RequestRefusal(
     403, "A page from elsewhere asked for this one.", "Open it in a tab of its own."
 )
-_TOKEN: Final = Refusal(
+_TOKEN: Final = RequestRefusal(
     401,
     "The token is needed.",
     "Give any name, and as password the token that `iolab serve` printed.",
     (("www-authenticate", _REALM),),
 )
-_BROKEN: Final = Refusal(
+_BROKEN: Final = RequestRefusal(
     500, "This page could not be made.", "See what the server printed, and report it as a bug."
 )
 
@@ -310,7 +312,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Listener:
     """A socket that listens, the host that was asked for, and whether only this machine reaches it.
 
     `everywhere` says that it listens on all of the machine's addresses.
@@ -344,7 +346,7 @@ class Bound:
         return Terms(frozenset(names), addresses=not self.local, token=token)
 
 
-def bind(host: str, port: int) -> Bound:
+def bind(host: str, port: int) -> Listener:
     """Listen at a host's first address; UsageError where that cannot be, or the port is taken."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -362,10 +364,10 @@ def bind(host: str, port: int) -> Bound:
         made.close()
         raise _unbound(error, host, port) from error
     where = ipaddress.ip_address(str(address[0]).partition("%")[0])
-    return Bound(made, host, local=where.is_loopback, everywhere=where.is_unspecified)
+    return Listener(made, host, local=where.is_loopback, everywhere=where.is_unspecified)
 
 
-def serve(bound: Bound, app: App, ready: Callable[[], None]) -> None:
+def serve(bound: Listener, app: App, ready: Callable[[], None]) -> None:
     """Answer requests until a signal comes; answers that are under way get a moment more."""
     config = uvicorn.Config(
         app,

@@ -17,7 +17,7 @@ from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.errors import IolabError, StoreError
-from iolab.report.best import Tally, tally
+from iolab.report.best import VerdictCounts, tally
 from iolab.serve.server import (
     DEPTH_MAX,
     ENTRIES_MAX,
@@ -29,7 +29,7 @@ from iolab.serve.server import (
     SESSIONS_MAX,
 )
 from iolab.store import layout, lock
-from iolab.store.documents import Session
+from iolab.store.documents import SessionDocument
 from iolab.store.durable import told
 from iolab.store.reader import SessionReader
 from iolab.store.verify import stamp_of
@@ -39,7 +39,7 @@ ID_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SessionFolder:
     """Where a session lies: its opaque id, its name below the directory served, and the folder."""
 
     id: str
@@ -48,16 +48,16 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSessions:
     """The sessions that were found, by name; `notes` say what was not looked at."""
 
-    places: tuple[Place, ...]
+    places: tuple[SessionFolder, ...]
     notes: tuple[str, ...]
 
 
-def find_sessions(root: Path) -> Found:
+def find_sessions(root: Path) -> FoundSessions:
     """The sessions at `root` and below it; folders that are hidden or cannot be read are left."""
-    found: list[Place] = []
+    found: list[SessionFolder] = []
     waiting = deque([(root, 0)])
     entered = closed = 0
     while waiting and len(found) < SESSIONS_MAX and entered < FOLDERS_MAX:
@@ -79,7 +79,7 @@ def find_sessions(root: Path) -> Found:
         )
     if closed:
         notes.append(f"Folders that could not be read: {closed}.")
-    return Found(tuple(sorted(found, key=lambda place: place.name)), tuple(notes))
+    return FoundSessions(tuple(sorted(found, key=lambda place: place.name)), tuple(notes))
 
 
 def _look(folder: Path) -> tuple[list[str], bool]:
@@ -95,10 +95,10 @@ def _look(folder: Path) -> tuple[list[str], bool]:
     return sorted(below), is_session
 
 
-def _place(root: Path, folder: Path) -> Place:
+def _place(root: Path, folder: Path) -> SessionFolder:
     name = str(folder.relative_to(root)) if folder != root else "."
     seen = hashlib.blake2b(os.fsencode(name), digest_size=ID_BYTES).hexdigest()
-    return Place(seen, os.fsencode(name).decode("utf-8", "backslashreplace"), folder)
+    return SessionFolder(seen, os.fsencode(name).decode("utf-8", "backslashreplace"), folder)
 
 
 _FILES: Final = (
@@ -126,7 +126,7 @@ Folders = dict[str, tuple[Stamp, tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SessionState:
     """One state of a session: a digest of what lies there, when a run was last added (UTC, ns).
 
     `held` says that a process writes to it.
@@ -143,7 +143,7 @@ class Lookout:
     def __init__(self) -> None:
         self._known: OrderedDict[Path, Folders] = OrderedDict()
 
-    def state(self, folder: Path) -> State:
+    def state(self, folder: Path) -> SessionState:
         """How the session stands; StoreError where a file of it is a link or no plain file."""
         known = self._known.pop(folder, {})
         seen: Folders = {}
@@ -160,7 +160,7 @@ class Lookout:
         self._remember(folder, seen)
         held = lock.is_held(folder)
         told.update(b"held" if held else b"")
-        return State(told.hexdigest(), newest, held)
+        return SessionState(told.hexdigest(), newest, held)
 
     def _remember(self, folder: Path, seen: Folders) -> None:
         self._known[folder] = seen
@@ -261,19 +261,19 @@ class InShort:
     out.
     """
 
-    session: Session
-    tally: Tally
+    session: SessionDocument
+    tally: VerdictCounts
     planned: int
     more: bool
-    state: State
+    state: SessionState
     damaged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SessionLine:
     """A session of the list: in short, or why it cannot be read, or neither where not read yet."""
 
-    place: Place
+    place: SessionFolder
     told: InShort | None
     fault: str
 
@@ -282,7 +282,7 @@ class Line:
 class Listing:
     """The sessions, newest first, and what is to be known of the list itself."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[SessionLine, ...]
     notes: tuple[str, ...]
     whole: bool
 
@@ -291,10 +291,10 @@ class Listing:
 class Opened:
     """A session read for a page: `results` and `study` as `iolab show` has them."""
 
-    place: Place
-    state: State
+    place: SessionFolder
+    state: SessionState
     reader: SessionReader
-    session: Session
+    session: SessionDocument
     study: Study
     results: tuple[Result, ...]
 
@@ -307,7 +307,7 @@ class Library:
         self._clock = clock
         self._lock = Lock()
         self._lookout = Lookout()
-        self._found: Found | None = None
+        self._found: FoundSessions | None = None
         self._found_at = 0.0
         self._told: OrderedDict[str, tuple[str, InShort | str]] = OrderedDict()
         self._readers: OrderedDict[str, tuple[tuple[int, int], SessionReader]] = OrderedDict()
@@ -326,44 +326,48 @@ class Library:
         with self._lock:
             return len(self._search(anew=True).places)
 
-    def place(self, session_id: str) -> Place | None:
+    def place(self, session_id: str) -> SessionFolder | None:
         """Where the session of that id lies; None where there is none."""
         with self._lock:
             return next((one for one in self._search().places if one.id == session_id), None)
 
-    def state(self, place: Place) -> State:
+    def state(self, place: SessionFolder) -> SessionState:
         """How a session stands now; StoreError where it must not be read."""
         with self._lock:
             return self._lookout.state(place.folder)
 
-    def open(self, place: Place) -> Opened:
+    def open(self, place: SessionFolder) -> Opened:
         """A session with its results; StoreError where it cannot or must not be read."""
         with self._lock:
             return self._open(place)
 
-    def _search(self, *, anew: bool = False) -> Found:
+    def _search(self, *, anew: bool = False) -> FoundSessions:
         now = self._clock()
         if anew or self._found is None or now - self._found_at > FOUND_S:
             self._found, self._found_at = find_sessions(self.root), now
         return self._found
 
-    def _line(self, place: Place, until: float) -> Line:
+    def _line(self, place: SessionFolder, until: float) -> SessionLine:
         try:
             state = self._lookout.state(place.folder)
             known = self._told.get(place.id)
             if known is None or known[0] != state.digest:
                 if self._clock() > until:
-                    return Line(place, None, "")
+                    return SessionLine(place, None, "")
                 known = (state.digest, self._in_short(place))
                 self._told[place.id] = known
                 if len(self._told) > _TOLD_MAX:
                     self._told.popitem(last=False)
         except IolabError as error:
-            return Line(place, None, self._below(error))
+            return SessionLine(place, None, self._below(error))
         short = known[1]
-        return Line(place, None, short) if isinstance(short, str) else Line(place, short, "")
+        return (
+            SessionLine(place, None, short)
+            if isinstance(short, str)
+            else SessionLine(place, short, "")
+        )
 
-    def _in_short(self, place: Place) -> InShort | str:
+    def _in_short(self, place: SessionFolder) -> InShort | str:
         try:
             opened = self._open(place)
             plan = opened.reader.plan
@@ -382,13 +386,13 @@ class Library:
         """What an error says, of places below the directory and not of where that lies."""
         return str(error).replace(f"{self.root}/", "")
 
-    def _open(self, place: Place) -> Opened:
+    def _open(self, place: SessionFolder) -> Opened:
         state = self._lookout.state(place.folder)
         reader = self._reader(place)
         study, results = shown_of(reader)
         return Opened(place, state, reader, reader.session, study, results)
 
-    def _reader(self, place: Place) -> SessionReader:
+    def _reader(self, place: SessionFolder) -> SessionReader:
         """The reader that knows the session's runs already, unless another took its place."""
         with told(place.folder / layout.PLAN, "read"):
             found = (place.folder / layout.PLAN).lstat()
@@ -402,7 +406,7 @@ class Library:
         return known[1]
 
 
-def _newest(line: Line) -> tuple[int, int, str]:
+def _newest(line: SessionLine) -> tuple[int, int, str]:
     """Running sessions first, then by age; what cannot be read comes last."""
     if line.told is None:
         return (2 if line.fault else 1, 0, line.place.name)

@@ -25,7 +25,7 @@ from iolab.core.run import (
 from iolab.errors import EngineError
 from iolab.hosts.barrier import joined, together
 from iolab.hosts.clock import ClockOffset
-from iolab.hosts.device_counters import Look, deltas
+from iolab.hosts.device_counters import DeviceSnapshot, deltas
 from iolab.hosts.engine import Command, EngineReading
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.remote_process import Ending
@@ -55,8 +55,8 @@ class Evidence:
     clock_step_ns: int | None = None
     phase_processors: list[ProcessorUse] = field(default_factory=list)
     command: Command | None = None
-    before: Look | None = None
-    after: Look | None = None
+    before: DeviceSnapshot | None = None
+    after: DeviceSnapshot | None = None
     intervals: IntervalLog = field(default_factory=IntervalLog)
     output: Packed | None = None
     files: dict[str, Packed] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from iolab.core.run import Bystander, PlannedRun
 from iolab.errors import HostError
 from iolab.hosts.barrier import together
 from iolab.hosts.clock import ClockOffset, StepMeter, measure_offset
-from iolab.hosts.device_counters import SNAPSHOT_LIMIT_S, Look, cpu_busy, deltas, snapshot
+from iolab.hosts.device_counters import SNAPSHOT_LIMIT_S, DeviceSnapshot, cpu_busy, deltas, snapshot
 from iolab.hosts.host import Host, HostLost, Stream
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import Crew
@@ -34,7 +34,7 @@ UNWATCH_LIMIT_S: Final = 20.0
 """Calling a watch off on a host under full load."""
 
 
-class Watch:
+class HostWatch:
     """A watch on one host from before the start of a run until after its end.
 
     `begin`, `follow` and `end` are called in this order; all but `end` raise HostError, and give
@@ -136,11 +136,11 @@ class _Onlooker:
 
     spec: HostSpec
     host: Host
-    watch: Watch
+    watch: HostWatch
     error: str | None = None
     offset: ClockOffset | None = None
-    before: Look | None = None
-    after: Look | None = None
+    before: DeviceSnapshot | None = None
+    after: DeviceSnapshot | None = None
 
     @property
     def name(self) -> str:
@@ -169,7 +169,7 @@ class Onlookers:
         """The number of each among the hosts that counters name."""
         self._all = [
             _Onlooker(
-                spec, host, Watch(crew, host, self.places[spec.name], counters), error=host.lost
+                spec, host, HostWatch(crew, host, self.places[spec.name], counters), error=host.lost
             )
             for spec in specs
             if (host := crew.bystanders.get(spec.name)) is not None

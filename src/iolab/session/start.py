@@ -18,7 +18,7 @@ from iolab.hosts.remote_process import Ending, drive
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import Crew
 from iolab.session.driver import Evidence, on_each
-from iolab.session.observers import Watch
+from iolab.session.observers import HostWatch
 from iolab.session.start_time import start_of
 
 START_ALLOWANCE_S: Final = 0.5
@@ -62,7 +62,7 @@ async def load_at_once(
     host fails. Raises HostError or EngineError when any host failed; each has its error then.
     """
     watches = {
-        mine.name: Watch(crew, mine.site.host, index, counters)
+        mine.name: HostWatch(crew, mine.site.host, index, counters)
         for index, mine in enumerate(evidence)
     }
 

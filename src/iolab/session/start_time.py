@@ -17,7 +17,7 @@ NS_PER_S: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class CommonStart:
     """The common start on the controller's clock, and how far it was ahead when chosen."""
 
     real_ns: int
@@ -28,14 +28,14 @@ class Start:
         return self.real_ns + offset_of(mine).offset_ns
 
 
-def start_of(crew: Crew, evidence: Sequence[Evidence], allowance_s: float) -> Start:
+def start_of(crew: Crew, evidence: Sequence[Evidence], allowance_s: float) -> CommonStart:
     """Far enough ahead for the slowest host to be ready, no further.
 
     `allowance_s` is what the hosts need to get ready beyond the way of the messages.
     """
     slowest_ns = max(offset_of(mine).rtt_ns for mine in evidence)
     lead_s = allowance_s + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
-    return Start(crew.clock.real_ns() + round(lead_s * NS_PER_S), lead_s)
+    return CommonStart(crew.clock.real_ns() + round(lead_s * NS_PER_S), lead_s)
 
 
 def offset_of(mine: Evidence) -> ClockOffset:

@@ -217,14 +217,14 @@ class Movement(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class SentinelVerdict:
     """The verdict on the sentinels so far: what moved, and by how much (a log ratio)."""
 
     movement: Movement
     change: float
 
 
-def watch(run_means: Sequence[float], sd: float) -> Watch:
+def watch(run_means: Sequence[float], sd: float) -> SentinelVerdict:
     """Whether the latest sentinel gives alarm; `sd` is the moderated one of log run means.
 
     `run_means` are all since the state was last made anew: after an alarm the device is conditioned
@@ -232,15 +232,15 @@ def watch(run_means: Sequence[float], sd: float) -> Watch:
     """
     logs = np.array(log_means(run_means))
     if len(logs) < 2:
-        return Watch(Movement.STILL, 0.0)
+        return SentinelVerdict(Movement.STILL, 0.0)
     jump = float(logs[-1] - logs[-2])
     if abs(jump) > _JUMP_SDS * sd:
-        return Watch(Movement.JUMPED, jump)
+        return SentinelVerdict(Movement.JUMPED, jump)
     t = np.arange(len(logs)) - (len(logs) - 1) / 2
     norm = float(t @ t)
     slope = float(t @ logs) / norm
     drift = slope * (len(logs) - 1)
     clear = len(logs) >= _SLOPE_POINTS and abs(slope) * math.sqrt(norm) > _SLOPE_SDS * sd
     if clear and abs(drift) > _SLOPE_LEAST:
-        return Watch(Movement.DRIFTED, drift)
-    return Watch(Movement.STILL, drift)
+        return SentinelVerdict(Movement.DRIFTED, drift)
+    return SentinelVerdict(Movement.STILL, drift)

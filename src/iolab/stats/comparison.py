@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from iolab.core.metric_spec import Better
-from iolab.stats.repeats import CONFIDENT, NO_PRIOR, Prior, Spread, log_means, own_spread
+from iolab.stats.repeats import CONFIDENT, NO_PRIOR, Prior, Variance, log_means, own_spread
 from iolab.stats.special import student_excess, student_quantile
 
 RATIO_ALLOWANCE: Final = 0.0014
@@ -31,7 +31,7 @@ SAME_WITHIN: Final = 0.02
 _ALPHA: Final = 0.05
 
 
-class Verdict(StrEnum):
+class ComparisonVerdict(StrEnum):
     """What a comparison says of the candidate."""
 
     BETTER = "better"
@@ -51,7 +51,7 @@ class Comparison:
     ratio: float
     low: float | None
     high: float | None
-    verdict: Verdict
+    verdict: ComparisonVerdict
     reason: str
     runs: tuple[int, int]
     paired: bool
@@ -107,14 +107,14 @@ def compare_paired(
 
 def judged_again(comparison: Comparison, adjusted_p: float) -> Comparison:
     """The comparison among others: without its claim where Holm's p-value is 5 % or more."""
-    claims = comparison.verdict in {Verdict.BETTER, Verdict.WORSE}
+    claims = comparison.verdict in {ComparisonVerdict.BETTER, ComparisonVerdict.WORSE}
     if not claims or adjusted_p < _ALPHA:
         return comparison
     reason = f"among all comparisons shown, chance alone makes one like it (p = {adjusted_p:.2f})"
-    return replace(comparison, verdict=Verdict.INCONCLUSIVE, reason=reason)
+    return replace(comparison, verdict=ComparisonVerdict.INCONCLUSIVE, reason=reason)
 
 
-def welch_df(a: Spread, b: Spread) -> float:
+def welch_df(a: Variance, b: Variance) -> float:
     """The degrees of freedom of a sum of two estimated variances (Welch 1947, Satterthwaite)."""
     total = a.variance + b.variance
     if total == 0:
@@ -130,12 +130,12 @@ def _unpaired_error(a: Sequence[float], b: Sequence[float], prior: Prior) -> tup
         df = one.df + other.df
         known = [spread for spread in (one, other) if spread.df > 0]
         pooled = sum(spread.variance * spread.df for spread in known) / df if df else math.nan
-        spread = prior.moderated(Spread(pooled, df))
+        spread = prior.moderated(Variance(pooled, df))
         return spread.sd * math.sqrt(1 / len(a) + 1 / len(b)), spread.df
     if one.df == 0 or other.df == 0:
         return math.inf, 0.0
     mean_a, mean_b = (
-        Spread(spread.variance / (spread.df + 1), spread.df) for spread in (one, other)
+        Variance(spread.variance / (spread.df + 1), spread.df) for spread in (one, other)
     )
     return math.sqrt(mean_a.variance + mean_b.variance), welch_df(mean_a, mean_b)
 
@@ -157,13 +157,22 @@ def _judged(said: _Said, better: Better, runs: tuple[int, int], *, paired: bool)
     if df == 0:
         reason = "a single run on a side tells nothing of what another would give"
         return Comparison(
-            ratio, None, None, Verdict.INCONCLUSIVE, reason, runs, paired, math.inf, 0.0, 1.0
+            ratio,
+            None,
+            None,
+            ComparisonVerdict.INCONCLUSIVE,
+            reason,
+            runs,
+            paired,
+            math.inf,
+            0.0,
+            1.0,
         )
     reach = student_quantile(CONFIDENT, df) * error + said.allowance
     low, high = difference - reach, difference + reach
     verdict, reason = _verdict(low, high, better)
     if min(runs) < 2:
-        verdict = Verdict.INCONCLUSIVE
+        verdict = ComparisonVerdict.INCONCLUSIVE
         reason = "a side has one run, so its interval is borrowed from other cells"
     p = _beyond_noise_p(said)
     return Comparison(
@@ -171,9 +180,9 @@ def _judged(said: _Said, better: Better, runs: tuple[int, int], *, paired: bool)
     )
 
 
-def _verdict(low: float, high: float, better: Better) -> tuple[Verdict, str]:
+def _verdict(low: float, high: float, better: Better) -> tuple[ComparisonVerdict, str]:
     noise, same = math.log1p(NOISE_THRESHOLD), math.log1p(SAME_WITHIN)
-    up, down = Verdict.BETTER, Verdict.WORSE
+    up, down = ComparisonVerdict.BETTER, ComparisonVerdict.WORSE
     if better is Better.LOWER:
         up, down = down, up
     if low > noise:
@@ -181,8 +190,11 @@ def _verdict(low: float, high: float, better: Better) -> tuple[Verdict, str]:
     if high < -noise:
         return down, f"the whole interval lies more than {NOISE_THRESHOLD:.0%} below"
     if -same < low and high < same:
-        return Verdict.SAME, f"the whole interval lies within {SAME_WITHIN:.0%}"
-    return Verdict.INCONCLUSIVE, "the interval is too wide to call it a difference or the same"
+        return ComparisonVerdict.SAME, f"the whole interval lies within {SAME_WITHIN:.0%}"
+    return (
+        ComparisonVerdict.INCONCLUSIVE,
+        "the interval is too wide to call it a difference or the same",
+    )
 
 
 def _beyond_noise_p(said: _Said) -> float:

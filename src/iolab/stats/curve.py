@@ -137,7 +137,7 @@ _TAIL: Final = 0.025
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LoadEstimate:
     """A load at which something happens, and the 95 % interval of that load."""
 
     load: int
@@ -150,7 +150,7 @@ def crossing_load(least_response_s: float, largest_rate: float) -> float:
     return largest_rate * least_response_s
 
 
-def saturation(loads: Sequence[int], curves: Floats) -> Place | None:
+def saturation(loads: Sequence[int], curves: Floats) -> LoadEstimate | None:
     """The smallest load whose rate is, with 95 % confidence, at least 95 % of the largest.
 
     None where that is within 5 % of the axis' last load, as it is for a straight line: the curve
@@ -161,10 +161,10 @@ def saturation(loads: Sequence[int], curves: Floats) -> Place | None:
     if sure.size == 0 or loads[int(sure[0])] >= _SATURATED * loads[-1]:
         return None
     low, high = _range(loads, (shares >= _SATURATED).argmax(axis=1))
-    return Place(loads[int(sure[0])], low, max(high, loads[int(sure[0])]))
+    return LoadEstimate(loads[int(sure[0])], low, max(high, loads[int(sure[0])]))
 
 
-def knee(loads: Sequence[int], curves: Floats) -> Place:
+def knee(loads: Sequence[int], curves: Floats) -> LoadEstimate:
     """Where rate over response time is largest ("power"); X^2 / N in a closed loop.
 
     The load is the one that most curves have; the axis' ends mean that the knee is not on it.
@@ -172,7 +172,7 @@ def knee(loads: Sequence[int], curves: Floats) -> Place:
     power = curves * curves / np.array(loads)
     best = power.argmax(axis=1)
     low, high = _range(loads, best)
-    return Place(loads[int(np.bincount(best, minlength=len(loads)).argmax())], low, high)
+    return LoadEstimate(loads[int(np.bincount(best, minlength=len(loads)).argmax())], low, high)
 
 
 def _range(loads: Sequence[int], places: np.typing.NDArray[np.intp]) -> tuple[int, int]:

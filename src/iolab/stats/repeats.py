@@ -29,7 +29,7 @@ _ZERO_SHARE: Final = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Variance:
     """A variance and its degrees of freedom, which are infinite where it is taken as known."""
 
     variance: float
@@ -53,7 +53,7 @@ class Prior:
     cells: int
     pooled_df: float
 
-    def moderated(self, own: Spread) -> Spread:
+    def moderated(self, own: Variance) -> Variance:
         """The cell's variance drawn towards the stratum's: (d0 s0^2 + d s^2) / (d0 + d).
 
         No more degrees of freedom than all cells together had, as in limma's `eBayes`.
@@ -61,29 +61,29 @@ class Prior:
         if self.df == 0:
             return own
         if own.df == 0:
-            return Spread(self.variance, min(self.df, self.pooled_df))
+            return Variance(self.variance, min(self.df, self.pooled_df))
         if math.isinf(self.df):
-            return Spread(self.variance, max(self.pooled_df, own.df))
+            return Variance(self.variance, max(self.pooled_df, own.df))
         total = self.df + own.df
         variance = (self.df * self.variance + own.df * own.variance) / total
-        return Spread(variance, min(total, max(self.pooled_df, own.df)))
+        return Variance(variance, min(total, max(self.pooled_df, own.df)))
 
 
 NO_PRIOR: Final = Prior(0.0, 0.0, 0, 0.0)
 """Nothing is known beyond the cell's own runs."""
 
 
-def own_spread(log_means: Sequence[float]) -> Spread:
+def own_spread(log_means: Sequence[float]) -> Variance:
     """The sample variance of one cell's log run means; df 0 for a single run."""
     if len(log_means) < 2:
-        return Spread(math.nan, 0.0)
+        return Variance(math.nan, 0.0)
     # Cells have a few runs each and there are thousands: an array costs more than the sum.
     middle = math.fsum(log_means) / len(log_means)
     squares = math.fsum((value - middle) ** 2 for value in log_means)
-    return Spread(squares / (len(log_means) - 1), float(len(log_means) - 1))
+    return Variance(squares / (len(log_means) - 1), float(len(log_means) - 1))
 
 
-def fit_prior(spreads: Sequence[Spread]) -> Prior:
+def fit_prior(spreads: Sequence[Variance]) -> Prior:
     """The prior of the cells' variances, by matching the moments of their logarithms.
 
     Unlike limma, how alike the cells are (d0) is taken one standard error below what they show: a
@@ -114,7 +114,7 @@ def fit_prior(spreads: Sequence[Spread]) -> Prior:
     return Prior(variance, df, len(used), pooled_df)
 
 
-def _pooled(used: Sequence[Spread]) -> float:
+def _pooled(used: Sequence[Variance]) -> float:
     """The pooled variance, where no cell differs from another.
 
     As limma does since 2017; the limit of the moments' formula, exp(mean e), is larger by the noise
@@ -142,9 +142,9 @@ class Strata:
         return NO_PRIOR
 
 
-def fit_strata(cells: Iterable[tuple[Place, Spread]]) -> Strata:
+def fit_strata(cells: Iterable[tuple[Place, Variance]]) -> Strata:
     """The prior of every stratum; the coarsest has the empty place and holds all cells."""
-    members: dict[Place, list[Spread]] = {}
+    members: dict[Place, list[Variance]] = {}
     for place, spread in cells:
         for depth in range(len(place) + 1):
             members.setdefault(place[:depth], []).append(spread)
@@ -159,7 +159,7 @@ CONFIDENT: Final = 0.975
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedValue:
     """A cell's value, its 95 % interval, how many runs it rests on, and the spread it used.
 
     Without a second run and without a prior there is no interval: low and high are None.
@@ -170,7 +170,7 @@ class Published:
     low: float | None
     high: float | None
     runs: int
-    spread: Spread
+    spread: Variance
 
     @property
     def half_width(self) -> float:
@@ -192,7 +192,7 @@ def log_means(run_means: Sequence[float]) -> list[float]:
 
 def publish(
     run_means: Sequence[float], prior: Prior = NO_PRIOR, *, allowance: float = BIAS_ALLOWANCE
-) -> Published:
+) -> PublishedValue:
     """The cell's value and interval: exp(m -+ (t s / sqrt(R) + allowance)).
 
     For latency quantiles the allowance is that of their bins on top (`quantiles`).
@@ -201,8 +201,8 @@ def publish(
     middle = math.fsum(logs) / len(logs)
     spread = prior.moderated(own_spread(logs))
     if spread.df == 0:
-        return Published(math.exp(middle), None, None, len(logs), spread)
+        return PublishedValue(math.exp(middle), None, None, len(logs), spread)
     reach = student_quantile(CONFIDENT, spread.df) * spread.sd / math.sqrt(len(logs)) + allowance
-    return Published(
+    return PublishedValue(
         math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), len(logs), spread
     )

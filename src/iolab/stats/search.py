@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from iolab.stats.curve import Z95, Floats, Surrogate, fit_gaussian, scaled
-from iolab.stats.repeats import NO_PRIOR, Prior, Spread
+from iolab.stats.repeats import NO_PRIOR, Prior, Variance
 from iolab.stats.seeds import LOAD_RUNS_MOST, PEAK_RUNS_MOST, peak_seeds
 from iolab.stats.special import student_quantile
 
@@ -81,7 +81,7 @@ class _Fit:
 
     a: float
     b: float
-    spread: Spread
+    spread: Variance
     near: int
 
 
@@ -186,7 +186,7 @@ class MaxLoadSearch:
         return _HEADROOM * (1 - math.exp(-min(u, 700.0))) if u > 0 else 0.0
 
 
-def _weighted_spread(residuals: Floats, weights: Floats) -> Spread:
+def _weighted_spread(residuals: Floats, weights: Floats) -> Variance:
     """The runs' spread around the fit where it matters, from residuals weighted as the fit was.
 
     Two parameters are estimated; degrees of freedom count runs by their weights (Kish 1965). Never
@@ -196,7 +196,7 @@ def _weighted_spread(residuals: Floats, weights: Floats) -> Spread:
     df = max(effective - _PARAMETERS, 0.0)
     mean = float((weights @ residuals**2) / weights.sum())
     own = mean * effective / df if df > 0 else 0.0
-    return Spread((own * df + _SD_UNKNOWN**2) / (df + 1), df + 1)
+    return Variance((own * df + _SD_UNKNOWN**2) / (df + 1), df + 1)
 
 
 Point = tuple[int, ...]

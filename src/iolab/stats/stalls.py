@@ -20,7 +20,7 @@ _STALLED: Final = 0.7
 
 
 @dataclass(frozen=True, slots=True)
-class Stalls:
+class StallEpisodes:
     """How many episodes there were, and by how much they lowered the mean (in its unit)."""
 
     episodes: int
@@ -34,10 +34,10 @@ class Stalls:
         return MeanVariance(2 * self.lost_mean**2 / self.episodes, self.episodes)
 
 
-def find_stalls(x: Floats) -> Stalls:
+def find_stalls(x: Floats) -> StallEpisodes:
     """The stalls of a series without its transient."""
     middle = float(np.median(x))
     stalled = x < _STALLED * middle
     starts = np.count_nonzero(stalled[1:] & ~stalled[:-1]) + int(stalled[0])
     lost = float((middle - x[stalled]).sum()) / len(x)
-    return Stalls(int(starts), lost)
+    return StallEpisodes(int(starts), lost)

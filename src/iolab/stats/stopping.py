@@ -43,7 +43,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class StoppingDecision:
     """What the rule saw after `seconds` of a run.
 
     `mean` and `half_width` (95 %) are per second, of the seconds after `cut_s`; `df` and
@@ -85,8 +85,8 @@ class Live:
         self._counts = np.zeros(settings.longest_s, dtype=np.float64)
         self._seconds = 0
         self._satisfied = 0
-        self._decision: Decision | None = None
-        self._seen: Decision | None = None
+        self._decision: StoppingDecision | None = None
+        self._seen: StoppingDecision | None = None
 
     @property
     def seconds(self) -> int:
@@ -99,12 +99,12 @@ class Live:
         return self._satisfied
 
     @property
-    def seen(self) -> Decision | None:
+    def seen(self) -> StoppingDecision | None:
         """What the latest look makes of the run by itself, None before the first; never RUNNING."""
         return self._seen
 
     @property
-    def decision(self) -> Decision | None:
+    def decision(self) -> StoppingDecision | None:
         """The latest look at the run, None before the first."""
         return self._decision
 
@@ -113,7 +113,7 @@ class Live:
         """Whether the run may end: satisfied, or at its longest."""
         return self._decision is not None and self._decision.status is not Status.RUNNING
 
-    def add(self, count: float) -> Decision | None:
+    def add(self, count: float) -> StoppingDecision | None:
         """Take the next second's count; a Decision when the rule looked, else None.
 
         Raises ValueError for a count that is not a number of I/Os, or once the run is over.
@@ -131,7 +131,7 @@ class Live:
         at_cap = self._seconds == self._settings.longest_s
         return at_cap or (since >= 0 and since % self._settings.step_s == 0)
 
-    def _look(self) -> Decision:
+    def _look(self) -> StoppingDecision:
         seen = judge(self._counts[: self._seconds], self._settings)
         self._seen = seen
         self._satisfied = self._satisfied + 1 if seen.status is Status.OK else 0
@@ -142,7 +142,7 @@ class Live:
         return seen
 
 
-def decide(series: Floats, settings: RuleSettings = RAW_BLOCK) -> Decision:
+def decide(series: Floats, settings: RuleSettings = RAW_BLOCK) -> StoppingDecision:
     """What the rule says when the series is played to it second by second.
 
     The status is RUNNING where the series ends before the rule does.
@@ -155,7 +155,7 @@ def decide(series: Floats, settings: RuleSettings = RAW_BLOCK) -> Decision:
     return live.decision or replace(judge(series, settings), status=Status.RUNNING)
 
 
-def judge(series: Floats, settings: RuleSettings = RAW_BLOCK) -> Decision:
+def judge(series: Floats, settings: RuleSettings = RAW_BLOCK) -> StoppingDecision:
     """What the series is worth if the run ends here: never RUNNING.
 
     Raises ValueError for fewer than four blocks, of which no mean could be judged.
@@ -177,7 +177,7 @@ def judge(series: Floats, settings: RuleSettings = RAW_BLOCK) -> Decision:
         variance = by_stalls
     mean = float(whole.mean())
     halves = _halves(whole, cycle_s if resolved else None, mean)
-    seen = Decision(
+    seen = StoppingDecision(
         Status.OK,
         len(series),
         len(series) - len(whole),
@@ -259,7 +259,9 @@ def _halves(whole: Floats, cycle_s: int | None, mean: float) -> float:
     return difference / mean if mean > 0 else math.inf
 
 
-def _status(seen: Decision, settings: RuleSettings, *, resolved: bool, trend: bool) -> Status:
+def _status(
+    seen: StoppingDecision, settings: RuleSettings, *, resolved: bool, trend: bool
+) -> Status:
     """The first of the statuses for which there is evidence."""
     if not seen.steady:
         return Status.TRANSIENT

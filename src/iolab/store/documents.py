@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from iolab.core.events import PhaseTime, SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
-from iolab.core.run import Plan, Run, RunRecord
+from iolab.core.run import Plan, RunManifest, RunRecord
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger
@@ -35,7 +35,7 @@ class HistoryEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SessionDocument:
     """session.json: what this directory is and how it stands.
 
     `command` is the command line that created it; `history` holds the start, each end and each
@@ -147,7 +147,7 @@ class Analysis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest(Run):
+class Manifest(RunManifest):
     """manifest.json: everything of a run but its tables and outputs.
 
     The exact argument list, job file and engine version stand in each of `hosts`. `files` are all
@@ -174,7 +174,7 @@ class ManifestHead:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RunOrigin:
     """What a manifest says of the session and the programs that made the run."""
 
     session: str
@@ -188,7 +188,7 @@ Table = IntervalTable | BinTable | CounterTable
 def manifest_of(
     record: RunRecord,
     analysis: Analysis,
-    origin: Origin,
+    origin: RunOrigin,
     files: tuple[StoredFile, ...],
     version: int,
 ) -> Manifest:

@@ -28,7 +28,7 @@ from iolab.store.documents import (
     Manifest,
     ManifestHead,
     PlanDocument,
-    Session,
+    SessionDocument,
 )
 from iolab.store.durable import told
 from iolab.store.layout import RunKey
@@ -79,7 +79,7 @@ class SessionReader:
         read_session(directory)
 
     @property
-    def session(self) -> Session:
+    def session(self) -> SessionDocument:
         """What the session is and how it stands now; running without a writer is interrupted."""
         for _ in range(_LOOKS):
             session = read_session(self.directory)
@@ -332,7 +332,7 @@ class SessionReader:
         return heads, tuple(damaged)
 
 
-def read_session(directory: Path) -> Session:
+def read_session(directory: Path) -> SessionDocument:
     """What session.json says; StoreError if the directory is no session or of a newer format."""
     path = directory / layout.SESSION
     with told(path, "read"):
@@ -341,7 +341,7 @@ def read_session(directory: Path) -> Session:
                 f"'{directory}' is not a session.",
                 "Give the directory that `iolab run --out` wrote.",
             )
-    session = decode_sealed(Session, path)
+    session = decode_sealed(SessionDocument, path)
     if not 0 <= session.created_real_ns <= _MOMENT_MAX_NS:
         raise damaged(path, "created_real_ns: it is no moment")
     return session

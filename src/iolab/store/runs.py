@@ -16,7 +16,7 @@ from iolab.store.codec import damaged, encode
 from iolab.store.documents import (
     Analysis,
     Manifest,
-    Origin,
+    RunOrigin,
     StoredFile,
     StoredOutput,
     Table,
@@ -34,7 +34,7 @@ a file system writes one journal entry for all that wait for it, so a thousand h
 little more than some of them one after the other."""
 
 
-def write_run(directory: Path, record: RunRecord, analysis: Analysis, origin: Origin) -> None:
+def write_run(directory: Path, record: RunRecord, analysis: Analysis, origin: RunOrigin) -> None:
     """Write every file of a run into `directory`, which must not exist, and flush all of it."""
     from concurrent.futures import ThreadPoolExecutor  # readers, which are many, need none
 

@@ -27,7 +27,7 @@ from iolab.store.documents import (
     Manifest,
     ManifestHead,
     PlanDocument,
-    Session,
+    SessionDocument,
     StoredFile,
 )
 from iolab.store.durable import told
@@ -161,18 +161,18 @@ def check_file(directory: Path, files: Sequence[StoredFile], name: str, do: str 
     return path
 
 
-def read_plan(directory: Path, session: Session) -> PlanDocument:
+def read_plan(directory: Path, session: SessionDocument) -> PlanDocument:
     """The session's plan; StoreError where it is not what was committed."""
     content = _listed(directory, session, layout.PLAN)
     return parse(PlanDocument, content, directory / layout.PLAN)
 
 
-def read_study_text(directory: Path, session: Session) -> str:
+def read_study_text(directory: Path, session: SessionDocument) -> str:
     """The session's study file; StoreError where it is not what was committed."""
     return _listed(directory, session, layout.STUDY).decode("utf-8", "surrogateescape")
 
 
-def document_damage(directory: Path, session: Session) -> Iterator[Damage]:
+def document_damage(directory: Path, session: SessionDocument) -> Iterator[Damage]:
     """What is damaged of the session's own documents; the plan raises, nothing is read without."""
     try:
         read_study_text(directory, session)
@@ -235,7 +235,7 @@ def stored_file(directory: Path, name: str) -> StoredFile:
     return StoredFile(name, size, digest.hexdigest())
 
 
-def _listed(directory: Path, session: Session, name: str) -> bytes:
+def _listed(directory: Path, session: SessionDocument, name: str) -> bytes:
     """The content of a file whose digest stands in session.json."""
     path = directory / name
     with told(path, "read"):
@@ -250,7 +250,7 @@ def _listed(directory: Path, session: Session, name: str) -> bytes:
 def _session_damage(directory: Path) -> Iterator[Damage]:
     """Damage of the session's own files, each read in full."""
     try:
-        session = decode_sealed(Session, directory / layout.SESSION)
+        session = decode_sealed(SessionDocument, directory / layout.SESSION)
     except StoreError as error:
         yield damage_of(directory, layout.SESSION, error)
         return

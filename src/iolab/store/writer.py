@@ -28,9 +28,9 @@ from iolab.store.documents import (
     HostsDocument,
     HostsStart,
     LedgerDocument,
-    Origin,
     PlanDocument,
-    Session,
+    RunOrigin,
+    SessionDocument,
 )
 from iolab.store.durable import publish, replace_file, sync, told
 from iolab.store.lock import SessionLock
@@ -48,7 +48,9 @@ _BEFORE_SESSION: Final = frozenset({layout.LOCK, layout.STUDY, layout.PLAN, layo
 class SessionWriter:
     """The one that may write to a session; made by `create` or `reopen`, ended by `ended`."""
 
-    def __init__(self, directory: Path, lock: SessionLock, session: Session, clock: Clock) -> None:
+    def __init__(
+        self, directory: Path, lock: SessionLock, session: SessionDocument, clock: Clock
+    ) -> None:
         self._directory = directory
         self._lock = lock
         self._session = session
@@ -150,7 +152,7 @@ class SessionWriter:
         final = layout.run_directory(self._directory, (record.run.point.digest, record.run.repeat))
         _refuse_done(final)
         draft = layout.aside(final, getpid())
-        origin = Origin(self._session.id, __version__, self._session.agent_version)
+        origin = RunOrigin(self._session.id, __version__, self._session.agent_version)
         with told(final, "write"):
             if not final.parent.is_dir():
                 final.parent.mkdir()
@@ -267,14 +269,14 @@ def _unclaim(directory: Path, *, made: bool) -> None:
 
 def _begun(
     directory: Path, study: Study, plan: Plan, session_id: str, command: tuple[str, ...], now: int
-) -> Session:
+) -> SessionDocument:
     """Write what a session holds from its first moment; the session as it then stands."""
     (directory / layout.POINTS).mkdir(exist_ok=True)
     replace_file(directory / layout.STUDY, study.text.encode("utf-8", "surrogateescape"))
     document = PlanDocument(layout.FORMAT, dataclasses.replace(study, text=""), plan)
     replace_file(directory / layout.PLAN, encode(document))
     start = HistoryEntry(now, SessionStatus.RUNNING, None, __version__, command)
-    return Session(
+    return SessionDocument(
         format=layout.FORMAT,
         id=session_id,
         study=study.id,
@@ -301,7 +303,7 @@ def _together(before: Iterable[PhaseTime], now: Iterable[PhaseTime]) -> tuple[Ph
     return tuple(found.values())
 
 
-def _save(directory: Path, session: Session) -> None:
+def _save(directory: Path, session: SessionDocument) -> None:
     """Put the session's own file in place."""
     replace_file(directory / layout.SESSION, encode_sealed(session, indent=2))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from iolab.core.configuration import AxisMode, Capacity, Configuration, Cost, Redundancy
+from iolab.core.configuration import AxisMode, Capacity, Configuration, ProcurementCost, Redundancy
 from iolab.core.host import HostKind, HostSpec, Role, Room, SshRoute
 from iolab.core.study import (
     Method,
     MethodKind,
     OnFailure,
-    Order,
+    RunOrder,
     Study,
     TargetSettings,
     TelemetrySettings,
@@ -28,7 +28,7 @@ from iolab.study.file import (
 from iolab.study.kinds import StudyKinds
 from iolab.study.ssh_addresses import parse_hop
 from iolab.study.tables import Tables, members
-from iolab.study.target_tables import XFS, PreconditionTable, Table, TargetTable
+from iolab.study.target_tables import XFS, PreconditionTable, StudyTable, TargetTable
 from iolab.study.values import option_text
 from iolab.units import parse_size
 
@@ -69,7 +69,7 @@ def build_study(
         hosts=hosts,
         workloads=tuple(
             _with_turns(kinds.of_table(type(table)).workload(item, table, tables), tables, kinds)
-            for item, table in tables.read("workload", Table)
+            for item, table in tables.read("workload", StudyTable)
         ),
         method=_method(method),
         telemetry=TelemetrySettings(round(tables.telemetry.interval * 1000)),
@@ -135,10 +135,10 @@ def _repeats(table: MethodTable) -> int:
     return table.repeats if written else ADAPTIVE_REPEATS
 
 
-def _order(table: MethodTable) -> Order:
+def _order(table: MethodTable) -> RunOrder:
     """As written; where nothing is, the adaptive method lets no drift follow an axis."""
     written = table.kind is MethodKind.FIXED or "order" in table.model_fields_set
-    return table.order if written else Order.RANDOMISED
+    return table.order if written else RunOrder.RANDOMISED
 
 
 def _retries(method: MethodTable) -> int:
@@ -185,7 +185,9 @@ def _configuration(
         path=target.device or target.path or "",
         nodes=table.nodes,
         capacity=Capacity(table.capacity.raw_tb, table.capacity.usable_tb),
-        cost=Cost(cost.currency, cost.servers, cost.network, cost.storage) if cost else None,
+        cost=ProcurementCost(cost.currency, cost.servers, cost.network, cost.storage)
+        if cost
+        else None,
         hardware=tuple((name, option_text(value)) for name, value in table.hardware.items()),
         storage=tuple(nodes if table.storage is None else table.storage),
         redundancy=Redundancy(factors.write_factor, factors.read_factor) if factors else None,

@@ -10,7 +10,7 @@ from iolab.core.configuration import AxisMode, Objective
 from iolab.core.host import HostKind, Role
 from iolab.core.target_state import Purge
 from iolab.core.workload import BY_LATENCY, HOSTS, PER_NODE
-from iolab.study.document import Document, Faults, Path
+from iolab.study.document import Faults, Path, StudyDocument
 from iolab.study.file import (
     ITEMS,
     RATES,
@@ -45,7 +45,7 @@ _Fault = tuple[str, str, str]
 """The key at which it is told, what happened (after the workload's name), and what to do."""
 
 
-def check_aims(document: Document, tables: Tables, faults: Faults) -> None:
+def check_aims(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Add every fault of objectives, adaptive axes, limits and the sentinel."""
     for item, workload in tables.read("workload", WorkloadTable):
         for key, happened, do in _aim_faults(item, workload):
@@ -127,7 +127,7 @@ def _several(varied: list[str]) -> str:
 
 
 def _check_sentinel(
-    document: Document, method: MethodTable, tables: Tables, faults: Faults
+    document: StudyDocument, method: MethodTable, tables: Tables, faults: Faults
 ) -> None:
     known = [table.id for _, table in tables.read("workload", WorkloadTable)]
     if method.sentinel is not None and method.sentinel not in known:
@@ -140,7 +140,7 @@ FILES_PER_HOST_MAX: Final = 100_000
 """Files that one data set may have on a client: numjobs x files."""
 
 
-def check_fleet(document: Document, tables: Tables, faults: Faults) -> None:
+def check_fleet(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Add every fault of storage nodes, of rotation and of hosts' own numbers of jobs."""
     _check_host_jobs(document, tables, faults)
     for item, workload in tables.read("workload", WorkloadTable):
@@ -158,7 +158,7 @@ def check_fleet(document: Document, tables: Tables, faults: Faults) -> None:
 
 
 def _check_storage(
-    document: Document,
+    document: StudyDocument,
     item: Item,
     configuration: ConfigurationTable,
     roles: dict[str, Role],
@@ -182,7 +182,7 @@ def _check_storage(
 
 
 def _check_rotation(
-    document: Document,
+    document: StudyDocument,
     item: Item,
     configuration: ConfigurationTable,
     tables: Tables,
@@ -207,7 +207,7 @@ def _check_rotation(
 
 
 def _check_host_counts(
-    document: Document, item: Item, most: int, tables: Tables, faults: Faults
+    document: StudyDocument, item: Item, most: int, tables: Tables, faults: Faults
 ) -> None:
     """A workload's numbers of hosts need so many clients in every configuration, and no guests."""
     origin = document.where((*item.path, HOSTS))
@@ -224,7 +224,7 @@ def _check_host_counts(
             faults.add_once(origin, f"{HOSTS} {count}", happened, f"Give at most {count}.")
 
 
-def _check_host_jobs(document: Document, tables: Tables, faults: Faults) -> None:
+def _check_host_jobs(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Jobs are for those who make load, and as many as their files allow."""
     files = [(item, load.files) for item, load in tables.read("workload", WorkloadTable)]
     most = max((count for _, count in files), default=0)
@@ -254,7 +254,9 @@ RUNS_MAX: Final = 100_000
 """Points times repeats: what a session directory and its readers are made for."""
 
 
-def check_tables(document: Document, tables: Tables, kinds: StudyKinds, faults: Faults) -> None:
+def check_tables(
+    document: StudyDocument, tables: Tables, kinds: StudyKinds, faults: Faults
+) -> None:
     """Add every fault that no single key shows."""
     for section in ("configuration", "workload"):
         _check_names(document, tables.items[section], ITEMS[section][1], faults)
@@ -271,7 +273,7 @@ def check_tables(document: Document, tables: Tables, kinds: StudyKinds, faults: 
     _check_count(document, tables, kinds.form.axes, faults)
 
 
-def check_hosts(document: Document, items: tuple[Item, ...], faults: Faults) -> None:
+def check_hosts(document: StudyDocument, items: tuple[Item, ...], faults: Faults) -> None:
     """Add the faults of hosts among themselves: twins, and keys that do not go together."""
     _check_names(document, items, ITEMS["host"][1], faults)
     _check_nodes(document, items, faults)
@@ -295,7 +297,7 @@ NODE_DO: Final = "Write role = 'hypervisor' and a name for each machine that gue
 """What a study with guests needs."""
 
 
-def _check_nodes(document: Document, items: tuple[Item, ...], faults: Faults) -> None:
+def _check_nodes(document: StudyDocument, items: tuple[Item, ...], faults: Faults) -> None:
     """Add the faults of hosts among themselves: guests of no node, keys for nodes elsewhere."""
     hosts = [(item, item.table) for item in items if isinstance(item.table, HostTable)]
     roles = {host.name: host.role for _, host in hosts}
@@ -334,7 +336,7 @@ def _host_faults(
         yield "node", happened, "Name a hypervisor, or write role = 'hypervisor' for that host."
 
 
-def check_paths(document: Document, tables: Tables, *, required: bool, faults: Faults) -> None:
+def check_paths(document: StudyDocument, tables: Tables, *, required: bool, faults: Faults) -> None:
     """Add the faults of target paths: none, or two for one place."""
     hosts = {host.name: (item, host) for item, host in tables.read("host", HostTable)}
     target = document.tree.get("target")
@@ -374,7 +376,7 @@ def _target_of(table: ConfigurationTable | HostTable) -> str | None:
     return table.path or table.device
 
 
-def _check_names(document: Document, items: Iterable[Item], key: str, faults: Faults) -> None:
+def _check_names(document: StudyDocument, items: Iterable[Item], key: str, faults: Faults) -> None:
     first: dict[str, Item] = {}
     for item in items:
         name = item.written.get(key)
@@ -390,7 +392,7 @@ def _check_names(document: Document, items: Iterable[Item], key: str, faults: Fa
         first.setdefault(name, item)
 
 
-def _check_host(document: Document, item: Item, host: HostTable, faults: Faults) -> None:
+def _check_host(document: StudyDocument, item: Item, host: HostTable, faults: Faults) -> None:
     if host.kind is HostKind.COMMAND and not item.written.get("command"):
         do = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."
         happened = f"{start(document, item.path)} is of kind 'command' but has no command."
@@ -412,7 +414,7 @@ def _check_host(document: Document, item: Item, host: HostTable, faults: Faults)
 
 
 def _check_capacity(
-    document: Document, item: Item, configuration: ConfigurationTable, faults: Faults
+    document: StudyDocument, item: Item, configuration: ConfigurationTable, faults: Faults
 ) -> None:
     raw, usable = configuration.capacity.raw_tb, configuration.capacity.usable_tb
     if raw is not None and usable is not None and usable > raw:
@@ -424,7 +426,7 @@ def _check_capacity(
 
 
 def _check_hosts_known(
-    document: Document,
+    document: StudyDocument,
     item: Item,
     configuration: ConfigurationTable,
     tables: Tables,
@@ -475,7 +477,9 @@ class _Repeated(Protocol):
     def iterations(self) -> int | None: ...
 
 
-def _check_count(document: Document, tables: Tables, axes: Sequence[str], faults: Faults) -> None:
+def _check_count(
+    document: StudyDocument, tables: Tables, axes: Sequence[str], faults: Faults
+) -> None:
     """Too large a product is found by multiplying, before any point is made."""
     configurations = max(len(tables.items["configuration"]), 1)
     counts = [point_count(item.written, axes) for item in tables.items["workload"]]
@@ -501,7 +505,7 @@ def _check_count(document: Document, tables: Tables, axes: Sequence[str], faults
 
 
 def check_filesystem(
-    document: Document,
+    document: StudyDocument,
     tables: Tables,
     kinds: StudyKinds,
     devices: list[Path],
@@ -545,7 +549,9 @@ def check_filesystem(
 AnyTarget = TargetTable | ConfigurationTable | HostTable
 
 
-def check_devices(document: Document, tables: Tables, kinds: StudyKinds, faults: Faults) -> None:
+def check_devices(
+    document: StudyDocument, tables: Tables, kinds: StudyKinds, faults: Faults
+) -> None:
     """Add every fault of device targets and of preconditioning that no single key shows."""
     places = list(_places(tables))
     for path, table in places:
@@ -567,7 +573,7 @@ def _places(tables: Tables) -> Iterator[tuple[Path, AnyTarget]]:
         yield item.path, host
 
 
-def _check_pair(document: Document, path: Path, table: AnyTarget, faults: Faults) -> None:
+def _check_pair(document: StudyDocument, path: Path, table: AnyTarget, faults: Faults) -> None:
     """A device is opted into by its path and its serial, both."""
     where = "[target]" if isinstance(table, TargetTable) else start(document, path)
     if table.device and table.path:
@@ -584,7 +590,7 @@ def _check_pair(document: Document, path: Path, table: AnyTarget, faults: Faults
 
 
 def _check_with_devices(
-    document: Document, tables: Tables, kinds: StudyKinds, faults: Faults
+    document: StudyDocument, tables: Tables, kinds: StudyKinds, faults: Faults
 ) -> None:
     """What needs files cannot be done on a device."""
     for key in ("rotate", "keep_files"):
@@ -603,7 +609,9 @@ def _check_with_devices(
             faults.add(document.where(item.path), happened, do)
 
 
-def _check_trims(document: Document, tables: Tables, faults: Faults, *, has_folder: bool) -> None:
+def _check_trims(
+    document: StudyDocument, tables: Tables, faults: Faults, *, has_folder: bool
+) -> None:
     """Trims are of a block device: fio has none of files, and those of guests stay in the guest."""
     if tables.makes_hosts:
         where = "the disks of booted guests do not pass on"
@@ -622,7 +630,7 @@ def _check_trims(document: Document, tables: Tables, faults: Faults, *, has_fold
 
 
 def _check_precondition(
-    document: Document,
+    document: StudyDocument,
     table: PreconditionTable,
     devices: list[Path],
     folders: list[Path],

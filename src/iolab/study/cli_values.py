@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, get_args, get_origin
 
 from iolab.study import values
-from iolab.study.target_tables import Table
+from iolab.study.target_tables import StudyTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Shape:
     free: bool = False
 
 
-def shape_of(table: type[Table], key: str) -> Shape:
+def shape_of(table: type[StudyTable], key: str) -> Shape:
     """The shape of a key of `table`; KeyError when the table has none of that name."""
     described = table.model_fields[key]
     marks = [*described.metadata, *_marks(described.annotation)]
@@ -37,7 +37,7 @@ def _marks(annotation: object) -> Iterator[object]:
     if get_origin(annotation) is dict:
         yield "dict"
         return
-    if isinstance(annotation, type) and issubclass(annotation, Table):
+    if isinstance(annotation, type) and issubclass(annotation, StudyTable):
         yield "table"
     if get_origin(annotation) is Annotated:
         yield from annotation.__metadata__  # type: ignore[attr-defined]

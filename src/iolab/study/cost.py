@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostKind
-from iolab.core.run import Budget, DataSet, PlannedRun
+from iolab.core.run import DataSet, PlanCost, PlannedRun
 from iolab.core.study import Method, Study
 from iolab.core.target_state import Purge, Restore, RoundsVerdict
 from iolab.study.targets import makers_of, nodes_of, serial_of, targets_of
@@ -16,7 +16,7 @@ from iolab.study.wording import shown
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
 if TYPE_CHECKING:
-    from iolab.study.kinds import Cost, Reason, StudyKinds
+    from iolab.study.kinds import LoadCost, Reason, StudyKinds
 
 WINDOW: Final = 5
 DATA_EXCURSION_MAX: Final = 0.20
@@ -247,7 +247,7 @@ def budget_of(
     layout_bytes_per_s: float | None = None,
     *,
     runs_more: int = 0,
-) -> Budget:
+) -> PlanCost:
     """The cost of the plan; without a measured write rate of one host an assumed one is used.
 
     `write_bytes_estimate` is over all hosts: the layout, and what writing runs would write at that
@@ -289,7 +289,7 @@ def budget_of(
     filled = filled_bytes(study, data_sets) * restorations(study, runs) * len(hosts)
     space = most + sum(cost.space_bytes for cost in costs)
     image = study.target.image_bytes or 0
-    return Budget(
+    return PlanCost(
         seconds=seconds,
         reasons=reasons,
         layout_bytes_per_host=most,
@@ -320,7 +320,7 @@ def _layout_reasons(layout_bytes: int, rate: float, known: str) -> tuple[Reason,
 
 
 def _reasons(
-    study: Study, layout: tuple[Reason, ...], costs: Sequence[Cost], runs: int
+    study: Study, layout: tuple[Reason, ...], costs: Sequence[LoadCost], runs: int
 ) -> tuple[Reason, ...]:
     method, prepared = study.method, sum(cost.prepared_runs for cost in costs)
     proving = f"{prepared} runs: verify files, drop caches, check idle, save"

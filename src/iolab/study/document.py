@@ -163,7 +163,7 @@ FAULTS_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ValueOrigin:
     """Where a value was written: a file and its line, or the option that set it (no line)."""
 
     file: str
@@ -171,25 +171,25 @@ class Origin:
 
 
 @dataclass(slots=True)
-class Document:
+class StudyDocument:
     """The tree of a study: values of the file with values set over them."""
 
     file: str
     tree: dict[str, Any]
     lines: Mapping[Path, int]
-    overrides: dict[Path, Origin] = field(default_factory=dict)
+    overrides: dict[Path, ValueOrigin] = field(default_factory=dict)
 
-    def where(self, path: Path) -> Origin:
+    def where(self, path: Path) -> ValueOrigin:
         """The origin of the value at `path`, else of the nearest table around it."""
         for length in range(len(path), 0, -1):
             part = path[:length]
             if part in self.overrides:
                 return self.overrides[part]
             if part in self.lines and not self._overridden(part):
-                return Origin(self.file, self.lines[part])
-        return Origin(self.file)
+                return ValueOrigin(self.file, self.lines[part])
+        return ValueOrigin(self.file)
 
-    def assign(self, path: Path, value: object, origin: Origin) -> None:
+    def assign(self, path: Path, value: object, origin: ValueOrigin) -> None:
         """Set the value at `path`; tables around it are made where there are none."""
         table: Any = self.tree
         for length, key in enumerate(path[:-1], start=1):
@@ -211,9 +211,9 @@ class Faults:
     def __init__(self) -> None:
         self._found: dict[Fault, None] = {}
         self._more = 0
-        self._set_once: set[tuple[Origin, str]] = set()
+        self._set_once: set[tuple[ValueOrigin, str]] = set()
 
-    def add(self, origin: Origin, happened: str, do: str) -> None:
+    def add(self, origin: ValueOrigin, happened: str, do: str) -> None:
         """Keep one more fault, told in two sentences."""
         fault = Fault(happened, do, origin.file, origin.line)
         if fault in self._found:
@@ -223,7 +223,7 @@ class Faults:
         else:
             self._more += 1
 
-    def add_once(self, origin: Origin, about: str, happened: str, do: str) -> None:
+    def add_once(self, origin: ValueOrigin, about: str, happened: str, do: str) -> None:
         """As `add`, but once for what one option or line set on many elements at a time."""
         if (origin, about) not in self._set_once:
             self._set_once.add((origin, about))
@@ -238,11 +238,11 @@ class Faults:
         return (*ordered, Fault(f"There are {self._more} more faults.", "Correct these first."))
 
 
-def read_document(text: str, file_name: str, faults: Faults) -> Document | None:
+def read_document(text: str, file_name: str, faults: Faults) -> StudyDocument | None:
     """The tree of `text`; None, with the fault, when it is not TOML or out of all proportion."""
     if len(text) > TEXT_CHARACTERS_MAX:
         happened = f"The study has {len(text)} characters."
-        faults.add(Origin(file_name), happened, f"Give at most {TEXT_CHARACTERS_MAX}.")
+        faults.add(ValueOrigin(file_name), happened, f"Give at most {TEXT_CHARACTERS_MAX}.")
         return None
     try:
         tree = parse_toml(text)
@@ -252,23 +252,23 @@ def read_document(text: str, file_name: str, faults: Faults) -> Document | None:
         return None
     except DeepKeyError as error:
         happened = f"A key has more than {PARTS_MOST} parts."
-        faults.add(Origin(file_name, error.line), happened, "Write plain tables and lists.")
+        faults.add(ValueOrigin(file_name, error.line), happened, "Write plain tables and lists.")
         return None
     except ValueError:
         do = "Give whole numbers of at most 18 digits."
-        faults.add(Origin(file_name), "A number has thousands of digits.", do)
+        faults.add(ValueOrigin(file_name), "A number has thousands of digits.", do)
         return None
     except RecursionError:
         do = "Write plain tables and lists."
-        faults.add(Origin(file_name), "The file nests values too deeply.", do)
+        faults.add(ValueOrigin(file_name), "The file nests values too deeply.", do)
         return None
-    return Document(file_name, tree, lines)
+    return StudyDocument(file_name, tree, lines)
 
 
 _SYNTAX_AT: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
-def _syntax(message: str, text: str, file_name: str) -> tuple[Origin, str, str]:
+def _syntax(message: str, text: str, file_name: str) -> tuple[ValueOrigin, str, str]:
     match = _SYNTAX_AT.search(message)
     reason = message[: match.start()] if match else message
     if match and match.group(1):
@@ -278,4 +278,4 @@ def _syntax(message: str, text: str, file_name: str) -> tuple[Origin, str, str]:
     else:
         line = text.rstrip("\n").count("\n") + 1
         happened = f"This is not TOML: {reason} at the end of the file."
-    return Origin(file_name, line), happened, "Quote text, and close every quote and bracket."
+    return ValueOrigin(file_name, line), happened, "Quote text, and close every quote and bracket."

@@ -14,11 +14,11 @@ from typing import Annotated, Any, Final, Protocol, Union
 from pydantic import Field, create_model
 
 from iolab.core import study
-from iolab.core.configuration import LATENCIES, Aim, AxisMode, Limit, Objective
+from iolab.core.configuration import LATENCIES, Aim, AxisMode, LatencyLimit, Objective
 from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, Role
-from iolab.core.stopping import PRESETS, LoadKind, RuleSettings
-from iolab.core.study import MethodKind, OnFailure, Order
+from iolab.core.stopping import PRESETS, LoadPattern, RuleSettings
+from iolab.core.study import MethodKind, OnFailure, RunOrder
 from iolab.core.workload import (
     FIO_ENGINE,
     HOSTS,
@@ -31,7 +31,7 @@ from iolab.core.workload import (
     Indicator,
 )
 from iolab.study import ssh_addresses, values
-from iolab.study.document import Document, Faults
+from iolab.study.document import Faults, StudyDocument
 from iolab.study.target_tables import (
     IO_INDICATORS,
     REPEATS_MAX,
@@ -45,7 +45,7 @@ from iolab.study.target_tables import (
     Prose,
     Serial,
     Sizes,
-    Table,
+    StudyTable,
     TargetPath,
     TargetTable,
     Title,
@@ -88,7 +88,7 @@ Few = Annotated[int, values.whole(1, LOOKS_MAX)]
 Share = Annotated[float, values.share()]
 
 
-class MethodTable(Table):
+class MethodTable(StudyTable):
     """`[method]`: the keys of both kinds may stand in one file, `kind` chooses."""
 
     kind: Annotated[MethodKind, values.choice(MethodKind, "methods")] = MethodKind.FIXED
@@ -101,14 +101,16 @@ class MethodTable(Table):
     link_timeout: Annotated[float, values.seconds(LINK_TIMEOUT_S_MIN, LINK_TIMEOUT_S_MAX)] = (
         study.LINK_TIMEOUT_S
     )
-    order: Annotated[Order, values.choice(Order, "orders")] = Order.AS_WRITTEN
+    order: Annotated[RunOrder, values.choice(RunOrder, "orders")] = RunOrder.AS_WRITTEN
     seed: Annotated[int, values.whole(0, SEED_MAX)] = 1
     drop_caches: Flag = True
     on_failure: Annotated[OnFailure, values.choice(OnFailure, "ways to go on")] = (
         OnFailure.SKIP_POINT
     )
     retries: Annotated[int, values.whole(1, RETRIES_MAX)] | None = None
-    load_kind: Annotated[LoadKind, values.choice(LoadKind, "kinds of load")] = LoadKind.RAW_BLOCK
+    load_kind: Annotated[LoadPattern, values.choice(LoadPattern, "kinds of load")] = (
+        LoadPattern.RAW_BLOCK
+    )
     precision: Share | None = None
     shortest: Seconds | None = None
     longest: Seconds | None = None
@@ -148,7 +150,7 @@ def rule_of(table: MethodTable) -> RuleSettings:
     return replace(PRESETS[table.load_kind], **written)
 
 
-def check_method(document: Document, method: MethodTable, faults: Faults) -> None:
+def check_method(document: StudyDocument, method: MethodTable, faults: Faults) -> None:
     """Add the faults of keys that do not go together, those of a rule that is not in use too."""
     if method.retries is not None and method.on_failure is not OnFailure.RETRY:
         happened = f"retries = {method.retries}, but on_failure is '{method.on_failure.value}'."
@@ -177,13 +179,13 @@ _LIMIT: Final = re.compile(
 )
 
 
-def parse_limit(text: str) -> Limit | None:
+def parse_limit(text: str) -> LatencyLimit | None:
     """`p99 <= 2ms` as a limit; None where it is none."""
     match = _LIMIT.fullmatch(text)
     if match is None or match["name"] not in LATENCIES or float(match["number"]) <= 0:
         return None
     way = f"{match['way']}_" if match["way"] else ""
-    return Limit(
+    return LatencyLimit(
         f"{way}{LATENCIES[match['name']]}", float(match["number"]) * _UNITS_NS[match["unit"]]
     )
 
@@ -201,7 +203,7 @@ def _limit_text(value: object) -> str:
 LimitText = Annotated[str, values.Read(_limit_text, {"type": "string"})]
 
 
-class AimTable(Table):
+class AimTable(StudyTable):
     """What a workload of I/O is after."""
 
     objective: Annotated[Objective, values.choice(Objective, "objectives")] = Objective.GRID
@@ -290,14 +292,14 @@ IO_ENGINES: Final = (FIO_ENGINE, NATIVE_ENGINE)
 IoIndicator = Annotated[Indicator, values.word(IO_INDICATORS, "indicators")]
 
 
-class CapacityTable(Table):
+class CapacityTable(StudyTable):
     """`capacity` of a configuration, in decimal terabytes."""
 
     raw_tb: Amount | None = None
     usable_tb: Amount | None = None
 
 
-class CostTable(Table):
+class CostTable(StudyTable):
     """`cost` of a configuration by part, in one currency."""
 
     currency: Annotated[str, values.text(16)]
@@ -306,14 +308,14 @@ class CostTable(Table):
     storage: Amount
 
 
-class RedundancyTable(Table):
+class RedundancyTable(StudyTable):
     """`redundancy` of a configuration: bytes that its disks move for one byte of a client."""
 
     write_factor: Annotated[float, values.factor()]
     read_factor: Annotated[float, values.factor()] = 1.0
 
 
-class ConfigurationTable(Table):
+class ConfigurationTable(StudyTable):
     """`[[configuration]]`: a named set of hosts, target, hardware, capacity and cost."""
 
     id: Id
@@ -330,7 +332,7 @@ class ConfigurationTable(Table):
     redundancy: RedundancyTable | None = None
 
 
-class HostTable(Table):
+class HostTable(StudyTable):
     """`[[host]]`: a machine and how it is reached."""
 
     name: Annotated[str, values.host_name()]
@@ -385,13 +387,13 @@ class WorkloadTable(AimTable):
     fio: dict[str, Label] = Field(default_factory=dict)
 
 
-class TelemetryTable(Table):
+class TelemetryTable(StudyTable):
     """`[telemetry]`: how often the hosts are watched."""
 
     interval: Annotated[float, values.seconds(INTERVAL_S_MIN, INTERVAL_S_MAX)] = 1.0
 
 
-class HeadingTable(Table):
+class HeadingTable(StudyTable):
     """The keys before the first table."""
 
     format: Annotated[int, values.exactly(FORMAT, f"This iolab reads format = {FORMAT}.")]
@@ -407,7 +409,7 @@ SSH_KEYS: Final = ("address", "user", "port", "jump", "key", "known_hosts")
 ROOM_KEYS: Final = ("storage_address", "cores", "numa_nodes", "queues")
 """Keys of a host that only hypervisors have."""
 
-ITEMS: Final[Mapping[str, tuple[type[Table], str]]] = {
+ITEMS: Final[Mapping[str, tuple[type[StudyTable], str]]] = {
     "configuration": (ConfigurationTable, "id"),
     "host": (HostTable, "name"),
     "workload": (WorkloadTable, "id"),
@@ -437,7 +439,7 @@ def kind_of(host: HostTable) -> HostKind:
     return HostKind.SSH if written else HostKind.LOCAL
 
 
-class Section(Protocol):
+class StudySection(Protocol):
     """A table of its own that a kind has in study files, from which the study has settings."""
 
     @property
@@ -445,14 +447,14 @@ class Section(Protocol):
         """The table's name."""
 
     @property
-    def table(self) -> type[Table]:
+    def table(self) -> type[StudyTable]:
         """The table as it may be written."""
 
     @property
     def makes_hosts(self) -> bool:
         """Whether it is of hosts that the session makes, none where it is not written."""
 
-    def stand_in(self, written: object) -> Table:
+    def stand_in(self, written: object) -> StudyTable:
         """What a table that cannot be read counts as."""
 
 
@@ -464,13 +466,13 @@ class FileForm:
     their keys that may be lists, `examples` what to write for keys that may not be left out.
     """
 
-    workloads: Mapping[type[Table], tuple[EngineName, ...]]
-    sections: tuple[Section, ...]
+    workloads: Mapping[type[StudyTable], tuple[EngineName, ...]]
+    sections: tuple[StudySection, ...]
     axes: tuple[str, ...]
     examples: Mapping[str, str]
 
     @property
-    def single(self) -> Mapping[str, type[Table]]:
+    def single(self) -> Mapping[str, type[StudyTable]]:
         """Tables that stand once."""
         own = {one.name: one.table for one in self.sections}
         return {**_FIRST_SECTIONS, **own, **_LAST_SECTIONS}
@@ -480,7 +482,7 @@ class FileForm:
         """All that may stand at the root."""
         return tuple(self.whole().model_fields)
 
-    def whole(self) -> type[Table]:
+    def whole(self) -> type[StudyTable]:
         """The whole file as one table."""
         own = {
             one.name: (one.table | None, None) if one.makes_hosts else (one.table, one.table())
@@ -498,11 +500,11 @@ class FileForm:
         }
         return create_model("StudyFile", __base__=HeadingTable, __doc__="The whole file.", **fields)
 
-    def elements(self, section: str) -> tuple[type[Table], ...]:
+    def elements(self, section: str) -> tuple[type[StudyTable], ...]:
         """The tables that elements of an array may be."""
         return tuple(self.workloads) if section == "workload" else (ITEMS[section][0],)
 
-    def table_of(self, section: str, written: Mapping[str, Any]) -> type[Table]:
+    def table_of(self, section: str, written: Mapping[str, Any]) -> type[StudyTable]:
         """The table that an element is: of a workload its engine decides, misspelt or not."""
         engine = written.get("engine")
         if section == "workload" and isinstance(engine, str):
@@ -512,7 +514,7 @@ class FileForm:
                     return table
         return ITEMS[section][0]
 
-    def engines_with(self, key: str, table: type[Table]) -> str | None:
+    def engines_with(self, key: str, table: type[StudyTable]) -> str | None:
         """The engines of workloads that have a key which this kind lacks; None when none have."""
         if table not in self.workloads:
             return None
@@ -525,11 +527,11 @@ class FileForm:
         return " or ".join(having) or None
 
 
-_FIRST_SECTIONS: Final[Mapping[str, type[Table]]] = {
+_FIRST_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {
     "target": TargetTable,
     "precondition": PreconditionTable,
 }
-_LAST_SECTIONS: Final[Mapping[str, type[Table]]] = {
+_LAST_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {
     "method": MethodTable,
     "telemetry": TelemetryTable,
 }

@@ -24,7 +24,7 @@ RUN_ENOUGH_S: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class VerdictLimit:
     """What keeps runs of some points from a better verdict than `level`, and what to do.
 
     `points` are digests. `is_time` tells of runs that are too short, which `iolab run` does not
@@ -41,7 +41,7 @@ class Limit:
 class Foretells(Protocol):
     """Who knows limits of verdicts beforehand."""
 
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[Limit]:
+    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
         """Those of these runs."""
 
 
@@ -51,10 +51,10 @@ class Foretold:
 
     runs: int
     counts: dict[Level, int]
-    limits: tuple[Limit, ...]
+    limits: tuple[VerdictLimit, ...]
 
     @property
-    def smoke(self) -> Limit | None:
+    def smoke(self) -> VerdictLimit | None:
         """Why its results are not rated: runs so short that they can only be invalid."""
         found = (one for one in self.limits if one.is_time and one.level is Level.INVALID)
         return next(found, None)
@@ -98,7 +98,7 @@ def foretell(study: Study, plan: Plan, kinds: Foretells) -> Foretold:
     )
 
 
-def time_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Limit]:
+def time_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictLimit]:
     """Of runs whose length the method sets: how far it is from enough."""
     mine = tuple(runs)
     method = study.method
@@ -108,7 +108,7 @@ def time_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[Limit]:
     key = "runtime" if method.rule is None else "longest"
     useless = seconds < RUN_USELESS_S
     more_s = (RUN_ENOUGH_S - seconds) * len(mine)
-    yield Limit(
+    yield VerdictLimit(
         Level.INVALID if useless else Level.INDICATIVE,
         f"runs of {seconds:g} s < {RUN_USELESS_S if useless else RUN_ENOUGH_S:g} s",
         f"--set method.{key}={RUN_ENOUGH_S:g}s adds {format_duration_s(more_s)}",

@@ -19,12 +19,12 @@ from iolab.errors import Fault, HostError, StudyError, UsageError
 from iolab.study import ssh_addresses, values
 from iolab.study.build import host_spec
 from iolab.study.checks import check_hosts
-from iolab.study.document import Document, Faults, Origin, Path, read_document
+from iolab.study.document import Faults, Path, StudyDocument, ValueOrigin, read_document
 from iolab.study.file import FORMAT, Devices, HostTable, NumJobs, Port, Room, WrittenKind
 from iolab.study.names import HOSTS_MAX, RangeFault, expand, expand_hosts
 from iolab.study.ssh_addresses import PORT_MAX, is_address, is_user
 from iolab.study.tables import read_items, read_table
-from iolab.study.target_tables import Table, TargetPath
+from iolab.study.target_tables import StudyTable, TargetPath
 from iolab.study.values import ID_CHARACTERS, is_identifier
 from iolab.study.wording import shown, suggestion
 
@@ -37,7 +37,7 @@ class Inventory:
     file_name: str
 
 
-class DefaultsTable(Table):
+class DefaultsTable(StudyTable):
     """`[defaults]`: what every host has that does not say otherwise."""
 
     kind: WrittenKind | None = None
@@ -56,7 +56,7 @@ class DefaultsTable(Table):
     queues: Room | None = None
 
 
-class InventoryHeading(Table):
+class InventoryHeading(StudyTable):
     """The keys before the first table."""
 
     format: Annotated[int, values.exactly(FORMAT, f"This iolab reads format = {FORMAT}.")]
@@ -101,7 +101,7 @@ def inventory_schema() -> dict[str, Any]:
     }
 
 
-def read_inventory(inventory: Inventory, faults: Faults) -> Document | None:
+def read_inventory(inventory: Inventory, faults: Faults) -> StudyDocument | None:
     """The inventory's hosts as a study would have them, their ranges not yet expanded.
 
     None when the text is no TOML; else every fault outside of the hosts has been added.
@@ -128,11 +128,11 @@ def read_inventory(inventory: Inventory, faults: Faults) -> Document | None:
     return document
 
 
-def take_hosts(document: Document, hosts: Document) -> None:
+def take_hosts(document: StudyDocument, hosts: StudyDocument) -> None:
     """Put the hosts of an inventory in place of a study's; their faults keep their own lines."""
     written = hosts.tree.get("host", [])
     document.tree["host"] = written
-    origins: dict[Path, Origin] = {("host",): hosts.where(("host",))}
+    origins: dict[Path, ValueOrigin] = {("host",): hosts.where(("host",))}
     for index, element in enumerate(written if isinstance(written, list) else ()):
         origins["host", index] = hosts.where(("host", index))
         for key in element if isinstance(element, dict) else ():
@@ -140,7 +140,7 @@ def take_hosts(document: Document, hosts: Document) -> None:
     document.overrides.update(origins)
 
 
-def _share(document: Document, defaults: Mapping[str, Any]) -> None:
+def _share(document: StudyDocument, defaults: Mapping[str, Any]) -> None:
     """Give every host the defaults that it does not write itself; without a kind it is ssh's."""
     written = document.tree.get("host")
     for index, element in enumerate(written if isinstance(written, list) else ()):
@@ -404,7 +404,7 @@ _OVER: Final = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class PodSelection:
     """Pods of a namespace by their labels; `container` is the one to enter, None for its own."""
 
     namespace: str
@@ -416,21 +416,21 @@ class Selection:
         return f"k8s:{self.namespace}/{self.selector}{container}"
 
 
-def parse_selection(text: str) -> Selection:
+def parse_selection(text: str) -> PodSelection:
     """The selection in `NAMESPACE/SELECTOR[@CONTAINER]`. UsageError when it is none."""
     match = _CHOICE.fullmatch(text)
     if match is None or len(text) > SELECTOR_CHARACTERS or not match["selector"].strip():
         raise UsageError(f"{shown(text)} selects no pods.", _DO)
-    return Selection(match["namespace"], match["selector"].strip(), match["container"])
+    return PodSelection(match["namespace"], match["selector"].strip(), match["container"])
 
 
-def listing_words(selection: Selection) -> tuple[str, ...]:
+def listing_words(selection: PodSelection) -> tuple[str, ...]:
     """The command that lists the pods, for `pods_inventory`."""
     where = (f"--namespace={selection.namespace}", f"--selector={selection.selector}")
     return ("kubectl", "get", "pods", *where, "--output=json", "--request-timeout=20s")
 
 
-def pods_inventory(selection: Selection, context: str | None, listing: str) -> Inventory:
+def pods_inventory(selection: PodSelection, context: str | None, listing: str) -> Inventory:
     """The pods of a listing, each reached by `kubectl exec`. HostError with every fault.
 
     `context` is written into the commands, so that the same cluster is met whenever they run. Pods
@@ -483,7 +483,7 @@ def _order(pod: Mapping[str, Any]) -> list[tuple[int, str]]:
 
 
 def _host(
-    selection: Selection, context: str | None, pod: Mapping[str, Any]
+    selection: PodSelection, context: str | None, pod: Mapping[str, Any]
 ) -> dict[str, str | int | list[str]]:
     name = pod["metadata"]["name"]
     if not isinstance(name, str) or not _POD.fullmatch(name):
@@ -510,7 +510,7 @@ def _is_ready(status: Mapping[str, Any]) -> bool:
     )
 
 
-def _container(selection: Selection, pod: Mapping[str, Any]) -> str:
+def _container(selection: PodSelection, pod: Mapping[str, Any]) -> str:
     """The one asked for, else the one that the pod calls its default, else the only one."""
     name = pod["metadata"]["name"]
     there = [str(one.get("name")) for one in pod["spec"]["containers"] if isinstance(one, dict)]

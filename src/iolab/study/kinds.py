@@ -13,11 +13,11 @@ from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.core.workload import Axis, Indicator, Workload
 from iolab.errors import Fault
-from iolab.study.document import Document, Faults
-from iolab.study.file import FileForm, Section
-from iolab.study.foretold import Limit, time_limits
+from iolab.study.document import Faults, StudyDocument
+from iolab.study.file import FileForm, StudySection
+from iolab.study.foretold import VerdictLimit, time_limits
 from iolab.study.tables import Item, Tables, start
-from iolab.study.target_tables import Table
+from iolab.study.target_tables import StudyTable
 from iolab.study.targets import Target
 
 Reason = tuple[str, float]
@@ -29,7 +29,7 @@ SeenFacts = Mapping[str, HostFacts] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class LoadCost:
     """What the runs of one kind of load cost.
 
     `load` is the load itself, `looks` what is measured once for all runs. The session itself
@@ -57,7 +57,7 @@ class HostCost:
     space_bytes: int
 
 
-class SettingsSection(Section, Protocol):
+class SettingsSection(StudySection, Protocol):
     """A table of its own with what the study says by it."""
 
     @property
@@ -75,7 +75,7 @@ class LoadStudy:
     itself, whose `[[workload]]` has no faults but those of single keys.
     """
 
-    tables: Mapping[type[Table], tuple[EngineName, ...]]
+    tables: Mapping[type[StudyTable], tuple[EngineName, ...]]
     """Its tables of a workload, each with the engines that it may name."""
 
     axes: tuple[str, ...] = ()
@@ -105,10 +105,10 @@ class LoadStudy:
         said = (f"{name} {getattr(job, name)}" for name in names if name != "engine")
         return f"{job.engine}: {', '.join(said)}"
 
-    def check(self, document: Document, tables: Tables, faults: Faults) -> None:
+    def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """Add every fault of its workloads that no single key shows."""
 
-    def check_devices(self, document: Document, tables: Tables, faults: Faults) -> None:
+    def check_devices(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """Add the faults of its workloads where a target is a device: they all need files."""
         for item in tables.items["workload"]:
             if type(item.table) in self.tables:
@@ -116,7 +116,7 @@ class LoadStudy:
                 do = "Leave it out, or give a directory as the target."
                 faults.add(document.where(item.path), happened, do)
 
-    def check_points(self, document: Document, study: Study, faults: Faults) -> None:
+    def check_points(self, document: StudyDocument, study: Study, faults: Faults) -> None:
         """Add the faults that only show in the points."""
 
     def workload(self, item: Item, table: Any, tables: Tables) -> Workload:  # noqa: ANN401, ARG002
@@ -137,20 +137,20 @@ class LoadStudy:
         runs: Sequence[PlannedRun],
         rate: float,  # noqa: ARG002 - of kinds that know what they write
         hosts: HostStudy,  # noqa: ARG002 - as above
-    ) -> Cost:
+    ) -> LoadCost:
         """What its runs among these cost, where one host writes `rate` bytes a second."""
         mine = self.own(runs)
         if not mine:
-            return Cost()
+            return LoadCost()
         seconds = sum(self.load_seconds(study, run.point) for run in mine)
         says = f"{len(mine)} runs of {' and '.join(self.engines)}"
-        return Cost(load=((says, seconds),), prepared_runs=len(mine))
+        return LoadCost(load=((says, seconds),), prepared_runs=len(mine))
 
     def load_seconds(self, study: Study, point: Point) -> float:
         """Seconds of one run's load, with what it takes beyond the overhead of every run."""
         return study.method.load_s[1] if point.job.engine in self.engines else 0.0
 
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[Limit]:
+    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
         """What keeps its runs among these from a better verdict: that they are too short."""
         return time_limits(study, self.own(runs))
 
@@ -200,7 +200,7 @@ class HostStudy(Protocol):
     def identity(self, study: Study) -> Mapping[str, object]:
         """What of them makes two plans differ, by name; empty where the study has none."""
 
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[Limit]:
+    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
         """What of them keeps these runs from a better verdict."""
 
     def lines(self, study: Study) -> Iterable[tuple[str, str]]:
@@ -219,7 +219,7 @@ class HostStudy(Protocol):
     def examples(self) -> Mapping[str, str]:
         """What to write for each key of its table that may not be left out."""
 
-    def check(self, document: Document, tables: Tables, faults: Faults) -> None:
+    def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """Add every fault of such hosts that no single key shows."""
 
     def hosts(self, tables: Tables, written: Iterable[HostSpec]) -> tuple[HostSpec, ...]:
@@ -246,7 +246,7 @@ class StudyKinds:
         """The kind of load that an engine makes; KeyError for one of none."""
         return {name: kind for kind in self.loads for name in kind.engines}[engine]
 
-    def of_table(self, table: type[Table]) -> LoadStudy:
+    def of_table(self, table: type[StudyTable]) -> LoadStudy:
         """The kind of load that a table describes; StopIteration for one of none."""
         return next(kind for kind in self.loads if table in kind.tables)
 
@@ -268,7 +268,7 @@ class StudyKinds:
             yield from kind.notes(study, plan, facts)
         yield from self.hosts.notes(study, plan, facts)
 
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[Limit]:
+    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
         """What keeps these runs from a better verdict."""
         for kind in self.loads:
             yield from kind.limits(study, runs)

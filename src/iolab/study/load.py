@@ -12,7 +12,7 @@ from iolab.core.study import Study
 from iolab.errors import StudyError
 from iolab.study.build import build_study
 from iolab.study.checks import check_devices, check_paths, check_tables
-from iolab.study.document import Document, Faults, Origin, read_document
+from iolab.study.document import Faults, StudyDocument, ValueOrigin, read_document
 from iolab.study.file import FileForm
 from iolab.study.inventory import Inventory, read_inventory, take_hosts
 from iolab.study.kinds import StudyKinds
@@ -68,7 +68,7 @@ def parse_study(text: str, file_name: str, options: LoadOptions, kinds: StudyKin
     if options.scale != FULL_SCALE and options.scale not in scales:
         names = [FULL_SCALE, *scales]
         happened = f"The study has no scale {shown(options.scale)}."
-        faults.add(Origin("--scale"), happened, suggestion(options.scale, names, "scales"))
+        faults.add(ValueOrigin("--scale"), happened, suggestion(options.scale, names, "scales"))
     study = _load(_copy(document), text, options, scales.get(options.scale), kinds, faults)
     for other in scales:
         if other != options.scale:
@@ -98,7 +98,7 @@ def scale_names(text: str) -> tuple[str, ...]:
 
 
 def _load(
-    document: Document,
+    document: StudyDocument,
     text: str,
     options: LoadOptions,
     scale: dict[str, Any] | None,
@@ -139,7 +139,7 @@ def _load(
 
 
 def _override(
-    document: Document, options: LoadOptions, form: FileForm, faults: Faults
+    document: StudyDocument, options: LoadOptions, form: FileForm, faults: Faults
 ) -> list[str]:
     """Set what the command line sets over the file, and tell it as `--set` would say it."""
     overrides = list(options.sets)
@@ -158,7 +158,7 @@ def _override(
     return overrides
 
 
-def _fill_in(document: Document, form: FileForm) -> None:
+def _fill_in(document: StudyDocument, form: FileForm) -> None:
     """Name the host and the configuration that a study without any has, so both can be set."""
     making = (one.name for one in form.sections if one.makes_hosts)
     if not any(name in document.tree for name in making):
@@ -166,7 +166,7 @@ def _fill_in(document: Document, form: FileForm) -> None:
     document.tree.setdefault("configuration", [{"id": DEFAULT_CONFIGURATION}])
 
 
-def _take_scales(document: Document, faults: Faults) -> dict[str, dict[str, Any]]:
+def _take_scales(document: StudyDocument, faults: Faults) -> dict[str, dict[str, Any]]:
     """The tables `[scale.NAME]`, taken out of the tree."""
     scales = document.tree.pop("scale", {})
     do = "Write [scale.NAME] with lines as 'workload.*.filesize' = '256m'."
@@ -187,5 +187,5 @@ def _take_scales(document: Document, faults: Faults) -> dict[str, dict[str, Any]
     }
 
 
-def _copy(document: Document) -> Document:
-    return Document(document.file, copy.deepcopy(document.tree), document.lines)
+def _copy(document: StudyDocument) -> StudyDocument:
+    return StudyDocument(document.file, copy.deepcopy(document.tree), document.lines)

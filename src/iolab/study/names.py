@@ -7,7 +7,7 @@ import math
 import re
 from typing import Any, Final
 
-from iolab.study.document import Document, Faults, Origin, Path
+from iolab.study.document import Faults, Path, StudyDocument, ValueOrigin
 from iolab.study.wording import shown
 
 HOSTS_MAX: Final = 1000
@@ -112,7 +112,7 @@ LISTS: Final = ("hosts", "storage")
 """Keys of a configuration that list hosts."""
 
 
-def expand_hosts(document: Document, faults: Faults) -> None:
+def expand_hosts(document: StudyDocument, faults: Faults) -> None:
     """Replace hosts and lists of hosts that hold ranges by what they stand for.
 
     Every host keeps the lines of what it was written as. What is no range at all is left for the
@@ -126,12 +126,12 @@ def expand_hosts(document: Document, faults: Faults) -> None:
                 _expand_list(document, ("configuration", index, key), key, element, faults)
 
 
-def _expand_elements(document: Document, faults: Faults) -> None:
+def _expand_elements(document: StudyDocument, faults: Faults) -> None:
     written = document.tree.get("host")
     if not isinstance(written, list) or not any(_is_ranged(element) for element in written):
         return
     hosts: list[object] = []
-    origins: dict[Path, Origin] = {("host",): document.where(("host",))}
+    origins: dict[Path, ValueOrigin] = {("host",): document.where(("host",))}
     for index, element in enumerate(written):
         path: Path = ("host", index)
         for copy in _copies(document, path, element, faults):
@@ -154,7 +154,7 @@ def _is_ranged(element: object) -> bool:
     )
 
 
-def _copies(document: Document, path: Path, element: object, faults: Faults) -> list[object]:
+def _copies(document: StudyDocument, path: Path, element: object, faults: Faults) -> list[object]:
     """The hosts that one element stands for; none when its ranges have faults."""
     if not isinstance(element, dict) or not isinstance(element.get("name"), str):
         return [element]
@@ -182,7 +182,7 @@ def _copies(document: Document, path: Path, element: object, faults: Faults) -> 
 
 
 def _tell_misfit(
-    document: Document, path: Path, text: str, counts: tuple[int, int], faults: Faults
+    document: StudyDocument, path: Path, text: str, counts: tuple[int, int], faults: Faults
 ) -> None:
     """Add the fault of a key that stands for another number than the names of the hosts."""
     host, key = path[1], path[2]
@@ -199,11 +199,11 @@ def _tell_misfit(
 
 
 def _expand_list(
-    document: Document, path: Path, key: str, element: dict[str, Any], faults: Faults
+    document: StudyDocument, path: Path, key: str, element: dict[str, Any], faults: Faults
 ) -> None:
     """A configuration's list of hosts with the ranges in it expanded."""
     names: list[Any] = []
-    origins: dict[Path, Origin] = {}
+    origins: dict[Path, ValueOrigin] = {}
     for index, name in enumerate(element[key]):
         ranged = isinstance(name, str) and has_ranges(name)
         found = _expanded(document, (*path, index), name, faults) if ranged else (name,)
@@ -215,7 +215,9 @@ def _expand_list(
         document.overrides.update({path: document.where(path), **origins})
 
 
-def _expanded(document: Document, path: Path, text: str, faults: Faults) -> tuple[str, ...] | None:
+def _expanded(
+    document: StudyDocument, path: Path, text: str, faults: Faults
+) -> tuple[str, ...] | None:
     try:
         return expand(text)
     except RangeFault as fault:

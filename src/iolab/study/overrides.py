@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from iolab.core.engine import EngineName
 from iolab.study.cli_values import shape_of
-from iolab.study.document import Document, Faults, Origin, Path
+from iolab.study.document import Faults, Path, StudyDocument, ValueOrigin
 from iolab.study.file import ITEMS, FileForm, WorkloadTable
 from iolab.study.tables import place
-from iolab.study.target_tables import Table
+from iolab.study.target_tables import StudyTable
 from iolab.study.wording import shown, suggestion
 
 EVERY: Final = "*"
@@ -27,9 +27,9 @@ SET_CHARACTERS_SHOWN: Final = 80
 """As much of an assignment as names it in a message."""
 
 
-def apply_set(document: Document, assignment: str, form: FileForm, faults: Faults) -> None:
+def apply_set(document: StudyDocument, assignment: str, form: FileForm, faults: Faults) -> None:
     """Apply one `--set` argument, or say what is wrong with it."""
-    origin = Origin(f"--set {printable(assignment)}")
+    origin = ValueOrigin(f"--set {printable(assignment)}")
     name, equals, value = assignment.partition("=")
     if not equals:
         faults.add(origin, "There is no '='.", "Write workload.ID.KEY=VALUE or method.KEY=VALUE.")
@@ -38,7 +38,7 @@ def apply_set(document: Document, assignment: str, form: FileForm, faults: Fault
 
 
 def apply_scale(
-    document: Document, scale: str, table: dict[str, Any], form: FileForm, faults: Faults
+    document: StudyDocument, scale: str, table: dict[str, Any], form: FileForm, faults: Faults
 ) -> None:
     """Apply the assignments of `[scale.NAME]`, whose dotted names may be quoted or not."""
     for path, name, value in _dotted(table, ("scale", scale)):
@@ -47,7 +47,7 @@ def apply_scale(
 
 
 def engine_assignments(
-    document: Document, engine: EngineName, form: FileForm, faults: Faults
+    document: StudyDocument, engine: EngineName, form: FileForm, faults: Faults
 ) -> tuple[str, ...]:
     """What `--engine` sets, as `--set` says it, of each workload of I/O; a fault without one."""
     found = tuple(
@@ -59,7 +59,7 @@ def engine_assignments(
     )
     if not found:
         happened = "The study has no workload of I/O on files, so no engine can be chosen for it."
-        faults.add(Origin("--engine"), happened, "Leave --engine out.")
+        faults.add(ValueOrigin("--engine"), happened, "Leave --engine out.")
     return found
 
 
@@ -73,8 +73,8 @@ def printable(assignment: str) -> str:
 class _Assignment:
     """One assignment on its way into the tree."""
 
-    document: Document
-    origin: Origin
+    document: StudyDocument
+    origin: ValueOrigin
     form: FileForm
     faults: Faults
 
@@ -96,9 +96,9 @@ class _Assignment:
 
     def _targets(
         self, section: str, key_name: str, rest: str
-    ) -> list[tuple[Path, str, type[Table]]]:
+    ) -> list[tuple[Path, str, type[StudyTable]]]:
         """The elements that `rest` (ID.KEY) names, each with the key; a fault when none."""
-        named: list[tuple[Path, str, type[Table]]] = [
+        named: list[tuple[Path, str, type[StudyTable]]] = [
             ((section, index), str(item[key_name]), self.form.table_of(section, item))
             for index, item in enumerate(_elements(self.document.tree.get(section)))
             if isinstance(item, dict) and key_name in item
@@ -115,8 +115,8 @@ class _Assignment:
         return []
 
     def _having(
-        self, section: str, key: str, named: list[tuple[Path, str, type[Table]]]
-    ) -> list[tuple[Path, str, type[Table]]]:
+        self, section: str, key: str, named: list[tuple[Path, str, type[StudyTable]]]
+    ) -> list[tuple[Path, str, type[StudyTable]]]:
         """Of all elements those that can have the key; a fault when none can."""
         first = key.partition(".")[0]
         having = [(path, key, table) for path, _, table in named if first in table.model_fields]
@@ -132,7 +132,7 @@ class _Assignment:
         return []
 
     def _set(
-        self, table: type[Table], path: Path, name: str, value: object, *, typed: bool
+        self, table: type[StudyTable], path: Path, name: str, value: object, *, typed: bool
     ) -> None:
         key, _, inner = name.partition(".")
         shape = shape_of(table, key) if key in table.model_fields else None
@@ -192,7 +192,7 @@ def _elements(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _id_part(rest: str, tables: tuple[type[Table], ...]) -> str:
+def _id_part(rest: str, tables: tuple[type[StudyTable], ...]) -> str:
     """The id that was probably meant in ID.KEY: all before the first key that an element has."""
     parts = rest.split(".")
     for index in range(1, len(parts)):
@@ -230,32 +230,32 @@ def _value_of(written: str, *, listed: bool, text: bool) -> object:
     return written
 
 
-def set_path(document: Document, path: str, faults: Faults) -> None:
+def set_path(document: StudyDocument, path: str, faults: Faults) -> None:
     """`--path` goes over the file's path, but must not fight with a `--set` or have no effect."""
     target = document.tree.get("target")
     before = document.overrides.get(("target", "path"))
     given = target.get("path") if isinstance(target, dict) else None
     if before is not None and before.line is None and given != path:
         happened = f"--path {printable(path)} and {before.file} give the target twice."
-        faults.add(Origin("--path"), happened, "Give one of them.")
+        faults.add(ValueOrigin("--path"), happened, "Give one of them.")
     configurations = document.tree.get("configuration")
     if isinstance(configurations, list) and all(
         isinstance(item, dict) and ("path" in item or "device" in item) for item in configurations
     ):
         happened = f"--path {printable(path)} has no effect: every configuration has its own path."
         do = "Leave it out, or use --set configuration.ID.path=DIR."
-        faults.add(Origin("--path"), happened, do)
+        faults.add(ValueOrigin("--path"), happened, do)
     set_in_target(document, "path", path)
 
 
-def set_in_target(document: Document, key: str, value: str) -> None:
+def set_in_target(document: StudyDocument, key: str, value: str) -> None:
     """A key of `[target]` as the option of that name sets it."""
     target = document.tree.get("target")
     if target is None or isinstance(target, dict):
-        document.assign(("target", key), value, Origin(f"--{key}"))
+        document.assign(("target", key), value, ValueOrigin(f"--{key}"))
 
 
-def drop_hidden_target(document: Document) -> None:
+def drop_hidden_target(document: StudyDocument) -> None:
     """A directory that is set over the file's device hides it, and the other way round."""
     target = document.tree.get("target")
     if not isinstance(target, dict):

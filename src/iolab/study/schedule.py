@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.core.configuration import Configuration, Objective
 from iolab.core.run import DataSet, Plan, PlannedRun, Point
-from iolab.core.study import IDLE_WATCH_S, Order, Study
+from iolab.core.study import IDLE_WATCH_S, RunOrder, Study
 from iolab.core.target_state import PLAIN
 from iolab.core.workload import (
     HOSTS,
@@ -377,7 +377,7 @@ def _ordered(study: Study, points: tuple[Point, ...]) -> Iterator[tuple[int, Poi
     repeats = {item.id: _certain_repeats(study, item) for item in study.workloads}
     for repeat in range(1, max(repeats.values()) + 1):
         block = [point for point in points if repeat <= repeats[point.workload]]
-        if study.method.order is Order.RANDOMISED:
+        if study.method.order is RunOrder.RANDOMISED:
             shuffler.shuffle(block)
         for point in block:
             yield repeat, point

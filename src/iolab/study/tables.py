@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from iolab.core.host import Role
-from iolab.study.document import Document, Faults, Path
+from iolab.study.document import Faults, Path, StudyDocument
 from iolab.study.file import (
     EXAMPLES,
     ITEMS,
@@ -23,14 +23,14 @@ from iolab.study.file import (
     TelemetryTable,
     WorkloadTable,
 )
-from iolab.study.target_tables import PreconditionTable, Table, TargetTable
+from iolab.study.target_tables import PreconditionTable, StudyTable, TargetTable
 from iolab.study.values import FAULT
 from iolab.study.wording import shown, suggestion
 
 ELEMENTS_MAX: Final = 1000
 """More workloads, hosts or configurations than any study has."""
 
-TableT = TypeVar("TableT", bound=Table)
+TableT = TypeVar("TableT", bound=StudyTable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Item:
 
     path: Path
     written: dict[str, Any]
-    table: Table | None
+    table: StudyTable | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Tables:
     precondition: PreconditionTable
     method: MethodTable
     telemetry: TelemetryTable
-    own: tuple[Table, ...]
+    own: tuple[StudyTable, ...]
     makes_hosts: bool
     items: dict[str, tuple[Item, ...]]
 
@@ -119,7 +119,7 @@ def _hosts(tables: Tables) -> list[HostTable]:
     return [host for _, host in tables.read("host", HostTable)]
 
 
-def read_tables(document: Document, form: FileForm, faults: Faults) -> Tables:
+def read_tables(document: StudyDocument, form: FileForm, faults: Faults) -> Tables:
     """Every table of the document; what is wrong is added to `faults`."""
     tree = document.tree
     sections = {*form.single, *ITEMS, "scale"}
@@ -154,12 +154,12 @@ def read_tables(document: Document, form: FileForm, faults: Faults) -> Tables:
     )
 
 
-def _is_guest(host: Table | None) -> bool:
+def _is_guest(host: StudyTable | None) -> bool:
     return isinstance(host, HostTable) and host.role is Role.CLIENT and host.node is not None
 
 
 def read_table(
-    document: Document,
+    document: StudyDocument,
     model: type[TableT],
     written: dict[str, Any],
     path: Path,
@@ -182,7 +182,7 @@ def read_table(
 
 
 def read_items(
-    document: Document, name: str, faults: Faults, form: FileForm | None = None
+    document: StudyDocument, name: str, faults: Faults, form: FileForm | None = None
 ) -> tuple[Item, ...]:
     """The elements of an array of tables."""
     written = document.tree.get(name, [])
@@ -206,7 +206,7 @@ def read_items(
     return tuple(items)
 
 
-def place(document: Document, path: Path) -> str:
+def place(document: StudyDocument, path: Path) -> str:
     """What people call the table at `path`: `workload 'x'`, `[method]`, or nothing for the root."""
     if not path:
         return ""
@@ -220,13 +220,15 @@ def place(document: Document, path: Path) -> str:
     return f"{section} {shown(name)}" if isinstance(name, str) else f"{section} {path[1] + 1}"
 
 
-def start(document: Document, path: Path) -> str:
+def start(document: StudyDocument, path: Path) -> str:
     """The table at `path` as a sentence begins with it."""
     name = place(document, path)
     return name[:1].upper() + name[1:]
 
 
-def _section(document: Document, name: str, table: type[Table], faults: Faults) -> Table | None:
+def _section(
+    document: StudyDocument, name: str, table: type[StudyTable], faults: Faults
+) -> StudyTable | None:
     written = document.tree.get(name, {})
     if isinstance(written, dict):
         return read_table(document, table, written, (name,), faults)
@@ -239,8 +241,8 @@ def _section(document: Document, name: str, table: type[Table], faults: Faults) 
 
 
 def _tell(
-    document: Document,
-    model: type[Table],
+    document: StudyDocument,
+    model: type[StudyTable],
     detail: ErrorDetails,
     path: Path,
     faults: Faults,
@@ -281,7 +283,7 @@ def printable_key(name: str) -> str:
     return name if name.replace(".", "").replace("_", "").isalnum() else shown(name)
 
 
-def _known_keys(model: type[Table], location: tuple[int | str, ...]) -> list[str]:
+def _known_keys(model: type[StudyTable], location: tuple[int | str, ...]) -> list[str]:
     """The keys of the (nested) table that the unknown key was found in."""
     if model.whole is not None:
         return list(model.whole.model_fields)
@@ -290,6 +292,6 @@ def _known_keys(model: type[Table], location: tuple[int | str, ...]) -> list[str
     described = model.model_fields[str(location[0])].annotation
     inner = [kind for kind in (described, *getattr(described, "__args__", ())) if kind is not None]
     for kind in inner:
-        if isinstance(kind, type) and issubclass(kind, Table):
+        if isinstance(kind, type) and issubclass(kind, StudyTable):
             return list(kind.model_fields)
     return []

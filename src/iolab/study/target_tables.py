@@ -49,14 +49,14 @@ IMAGE_BYTES_MAX: Final = 1 << 50
 PerNode = Annotated[int, values.whole(1, HOSTS_MAX)]
 
 
-class Table(BaseModel):
+class StudyTable(BaseModel):
     """A table of the file: unknown keys are faults."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, arbitrary_types_allowed=True, defer_build=True
     )
 
-    whole: ClassVar[type[Table] | None] = None
+    whole: ClassVar[type[StudyTable] | None] = None
     """The table that this one is a part of, for what else could have been written there."""
 
 
@@ -64,7 +64,7 @@ REPEATS_MAX: Final = 1000
 IO_INDICATORS: Final = (BY_IOPS, BY_BANDWIDTH, BY_LATENCY)
 
 
-class LoadTable(Table):
+class LoadTable(StudyTable):
     """`[[workload]]` of a kind of load: the keys that its own table need not repeat."""
 
     id: Id
@@ -83,7 +83,7 @@ DevicePath = Annotated[str, values.device_path()]
 Serial = Annotated[str, values.text(SERIAL_CHARACTERS)]
 
 
-class TargetTable(Table):
+class TargetTable(StudyTable):
     """`[target]`: where the load goes and what may happen there."""
 
     path: TargetPath | None = None
@@ -99,7 +99,7 @@ class TargetTable(Table):
     ) = None
 
 
-class PreconditionTable(Table):
+class PreconditionTable(StudyTable):
     """`[precondition]`: the state in which tests begin."""
 
     purge: Annotated[Purge, values.choice(Purge, "ways to purge")] = Purge.NONE

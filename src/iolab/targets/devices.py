@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from iolab.core.host import DeviceFacts, HostFacts, HostKind, Objection, TargetFacts
+from iolab.core.host import DeviceFacts, DeviceObjection, HostFacts, HostKind, TargetFacts
 from iolab.core.study import TargetSettings
 from iolab.hosts.answers import (
     ExtentsAnswer,
@@ -17,7 +17,7 @@ from iolab.hosts.answers import (
     read_device,
     read_facts,
 )
-from iolab.hosts.host import Host, Refusal, printable
+from iolab.hosts.host import AgentRefusal, Host, printable
 from iolab.study.targets import Target
 from iolab.targets.work_directory import Site, scratch_name
 
@@ -43,8 +43,8 @@ async def look_at(host: Host, target: Target, settings: TargetSettings) -> Devic
             serial=target.serial,
             overwrite=_may_overwrite(host, settings),
         )
-    except Refusal as refused:
-        missing = Objection("missing", refused.says.rstrip("."))
+    except AgentRefusal as refused:
+        missing = DeviceObjection("missing", refused.says.rstrip("."))
         return DeviceFacts(
             target.path,
             real_path=target.path,
@@ -129,7 +129,7 @@ on every Linux host that was installed in the last decade, and empty after a sta
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeFileSystem:
     """A file system as a site, and the host's facts with it as the target.
 
     `said` is what the user should know of it.
@@ -157,7 +157,7 @@ def image_of(target: Target) -> str:
 
 async def make_file_system(
     host: Host, scratch: str, target: Target, settings: TargetSettings, facts: HostFacts
-) -> Made:
+) -> MadeFileSystem:
     """Make one in a scratch folder that is held; `facts` are the host's without it.
 
     HostError when the host refuses, which says why, or is lost.
@@ -167,7 +167,7 @@ async def make_file_system(
     seen = read_facts(host.name, told)
     facts = replace(facts, target=seen.target, disks=seen.disks)
     site = Site(host, made.dir, seen.target, target.key, scratch=scratch)
-    return Made(site, facts, tuple(_notes(host.name, made)))
+    return MadeFileSystem(site, facts, tuple(_notes(host.name, made)))
 
 
 def _notes(host: str, made: FilesystemAnswer) -> Iterator[str]:
@@ -191,7 +191,7 @@ async def allocated_bytes(host: Host, image: str) -> int:
     """What an image that an earlier session kept has of its disk; 0 where there is none."""
     try:
         told = await host.ask("extents", deadline_s=FACTS_LIMIT_S, paths=[image])
-    except Refusal:
+    except AgentRefusal:
         return 0
     proof = read_answer(host.name, ExtentsAnswer, told)
     return proof.written_bytes + proof.unwritten_bytes

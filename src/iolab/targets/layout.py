@@ -17,7 +17,7 @@ from iolab.errors import EngineError, HostError, Interrupted, IolabError
 from iolab.hosts.barrier import alongside, together
 from iolab.hosts.device_counters import snapshot
 from iolab.hosts.engine import EngineReading, with_ledger
-from iolab.hosts.host import Refusal, printable
+from iolab.hosts.host import AgentRefusal, printable
 from iolab.hosts.remote_process import Ending, drive
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.targets.context import Context
@@ -118,7 +118,7 @@ async def present_bytes(site: Site, data_set: DataSet) -> int:
     """The size of the data set's files on a site when they are all there and written, else 0."""
     try:
         proof = await prove(site, site.paths(data_set))
-    except Refusal:
+    except AgentRefusal:
         return 0
     whole = proof.size_bytes == data_set.bytes_per_host
     proved = proof.method in PROVING_METHODS and not unproved(proof)

@@ -10,7 +10,7 @@ from iolab.core.host import HostFacts
 from iolab.core.run import DataSet, HostRun, PlannedRun, RunRecord
 from iolab.core.target_state import Ledger, LedgerRun, LedgerTarget, RoundsSeries, TargetState
 from iolab.hosts.answers import LedgerAnswer, read_answer
-from iolab.hosts.device_counters import Look
+from iolab.hosts.device_counters import DeviceSnapshot
 from iolab.hosts.engine import BlockLedger
 from iolab.hosts.host import Host
 from iolab.study.targets import Target
@@ -54,7 +54,9 @@ class Books:
         self._ledger = replace(self._ledger, rounds=(*self._ledger.rounds, series))
         self._tell(self._ledger)
 
-    def open(self, site: Site, target: Target, facts: HostFacts, look: Look, region: int) -> None:
+    def open(
+        self, site: Site, target: Target, facts: HostFacts, look: DeviceSnapshot, region: int
+    ) -> None:
         """Begin the account of a site, or go on with it: what was written meanwhile is noticed."""
         counter, boot = written_bytes(site, look), facts.kernel.boot_id
         old = self._ledger.target(site.key)
@@ -76,12 +78,12 @@ class Books:
         self._opened.add(site.key)
         self.keep(new)
 
-    def seen(self, site: Site, look: Look) -> None:
+    def seen(self, site: Site, look: DeviceSnapshot) -> None:
         """Take the device's counter as it is now: whatever it counted is in the account."""
         self.keep(replace(self.of(site), counter_bytes=written_bytes(site, look)))
 
 
-def written_bytes(site: Site, look: Look) -> int | None:
+def written_bytes(site: Site, look: DeviceSnapshot) -> int | None:
     """The count of bytes that were written to a site's device since the boot; None without one."""
     device = site.target.device if site.target else None
     counts = look.disks.get(device) if device else None

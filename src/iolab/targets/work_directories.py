@@ -12,11 +12,11 @@ from iolab.core.run import DataSet, PlannedRun
 from iolab.errors import HostError, Interrupted
 from iolab.hosts.answers import ScratchAnswer, read_answer
 from iolab.hosts.barrier import Member, together
-from iolab.hosts.host import Host, Message, Refusal
+from iolab.hosts.host import AgentRefusal, Host, Message
 from iolab.study.targets import Target, data_sets_at, makers_of, targets_of
 from iolab.targets.context import Context
 from iolab.targets.devices import (
-    Made,
+    MadeFileSystem,
     allocated_bytes,
     folder_of,
     image_of,
@@ -80,7 +80,7 @@ async def open_folder(
                 name=name,
                 owner=owner,
             )
-        except Refusal as refused:
+        except AgentRefusal as refused:
             if refused.code != "busy" or not refused.says.endswith(f"held by {owner}"):
                 raise
         await context.stop.pause(OWN_LOCK_PAUSE_S)
@@ -251,7 +251,7 @@ class Sites:
             self._context.tell(FilesystemsMade(tuple(made.items())))
         outcomes.complete()
 
-    async def _take_own(self, host: Host, target: Target, seen: HostFacts) -> Made:
+    async def _take_own(self, host: Host, target: Target, seen: HostFacts) -> MadeFileSystem:
         """A folder with a file system of the session's own in it."""
         folder = await self._folder(host, *folder_of(target))
         try:

@@ -14,7 +14,7 @@ from iolab.core.run import DataSet
 from iolab.errors import HostError
 from iolab.hosts.answers import FileAnswer, read_answer
 from iolab.hosts.barrier import together
-from iolab.hosts.host import Host, Refusal, printable
+from iolab.hosts.host import AgentRefusal, Host, printable
 
 PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """Host names that may stand in a folder's name as they are."""
@@ -150,7 +150,7 @@ async def _otherness(site: Site, folder: str, mark: FileAnswer) -> str | None:
     """Why what the host sees there is not the folder with that mark; None when it is."""
     try:
         seen = await _mark(site, folder)
-    except Refusal as refused:
+    except AgentRefusal as refused:
         return refused.says
     return None if seen == mark else "what it sees there is another folder"
 

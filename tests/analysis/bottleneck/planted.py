@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from iolab.analysis.bottleneck import Watched, view_of, watch
+from iolab.analysis.bottleneck import RunResources, view_of, watch
 from iolab.cli.kinds import analyses
 from iolab.core.host import HostFacts, NicFacts
 from iolab.core.run import RunRecord
@@ -86,7 +86,7 @@ def facts(name: str = "c1", driver: str | None = "mlx5_core", **target: Any) -> 
     return replace(facts_of(name, **target), nics=(port_facts,))
 
 
-def watched(found: RunRecord, known: Mapping[str, HostFacts] | None = None) -> Watched:
+def watched(found: RunRecord, known: Mapping[str, HostFacts] | None = None) -> RunResources:
     """What is seen of it, by default with the facts of every client."""
     every = {host.host: facts(host.host) for host in found.hosts} if known is None else known
     return watch(view_of(found, every, analyses()))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck import Cause, Resource, Step, decide
+from iolab.analysis.bottleneck import Cause, LoadStep, Resource, decide
 from tests.analysis.bottleneck.planted import (
     QUIET,
     Growth,
@@ -19,8 +19,8 @@ from tests.analysis.bottleneck.planted import (
 )
 from tests.analysis.records import JOB, Burst, engine_totals, host_run
 
-BENT = Step("iodepth", 4, 8, 1.02, pays=False, sure=True, single=False, runs=())
-PAYING = Step("iodepth", 4, 8, 1.9, pays=True, sure=True, single=False, runs=())
+BENT = LoadStep("iodepth", 4, 8, 1.02, pays=False, sure=True, single=False, runs=())
+PAYING = LoadStep("iodepth", 4, 8, 1.9, pays=True, sure=True, single=False, runs=())
 FULL_DISK = {**QUIET, **disk(1.0)}
 
 

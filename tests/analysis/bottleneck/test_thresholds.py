@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck import Cause, Decision, Resource, decide, step_at
+from iolab.analysis.bottleneck import BottleneckDecision, Cause, Resource, decide, step_at
 from tests.analysis.bottleneck.planted import (
     PORT,
     QUIET,
@@ -31,7 +31,9 @@ LINK = 1.25e9
 """Bytes a second of the planted port."""
 
 
-def limit_of(growth: Growth, burst: Burst | None = None, user_percent: float = 30.0) -> Decision:
+def limit_of(
+    growth: Growth, burst: Burst | None = None, user_percent: float = 30.0
+) -> BottleneckDecision:
     """What limits a run of that, where a doubled load gave nothing more."""
     totals = replace(engine_totals(None, None), user_cpu_percent=user_percent)
     planted = record({**QUIET, **ELSEWHERE, **growth}, burst=burst)

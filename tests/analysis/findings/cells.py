@@ -11,7 +11,7 @@ import numpy as np
 from iolab.analysis.findings import Finding
 from iolab.analysis.gains import gains
 from iolab.analysis.ranked_findings import findings
-from iolab.core.configuration import Capacity, Cost
+from iolab.core.configuration import Capacity, ProcurementCost
 from iolab.core.metric import Level, Result
 from iolab.core.study import Study
 from tests.loads.keyvalue.studies import BASE, OTHER, STUDY, results, summarised
@@ -57,7 +57,7 @@ def sized(base: float, other: float) -> Study:
                 one,
                 nodes=4,
                 capacity=Capacity(None, 100.0),
-                cost=Cost("EUR", costs[one.id], 0.0, 0.0),
+                cost=ProcurementCost("EUR", costs[one.id], 0.0, 0.0),
             )
             for one in STUDY.configurations
         ),

@@ -8,7 +8,7 @@ import pytest
 
 from iolab.analysis.findings import Bent, Best, Crossed, Finding, Gained, Priced, Tallied
 from iolab.core.metric import Level
-from iolab.stats.comparison import Verdict
+from iolab.stats.comparison import ComparisonVerdict
 from tests.analysis.findings.cells import LATENCY, REPEATS, curve, found_in, sized
 from tests.loads.keyvalue.studies import BASE, OTHER
 
@@ -60,7 +60,9 @@ def test_a_gain_is_none_that_its_interval_over_all_cells_does_not_support() -> N
     noisy = [curve(BASE, {64: 64_000.0}, spread=0.3), curve(OTHER, {64: 90_000.0}, spread=0.3)]
     found = found_in(*sure, *noisy)
     (tally,) = [one for one in of(Tallied, found) if one.metric == "ops_per_s"]
-    assert dict(tally.verdicts)[Verdict.BETTER] == 7  # by Holm's correction, the noisy one, too
+    assert (
+        dict(tally.verdicts)[ComparisonVerdict.BETTER] == 7
+    )  # by Holm's correction, the noisy one, too
     (gain,) = [one for one in of(Gained, found) if one.metric == "ops_per_s"]
     assert gain.share == pytest.approx(0.1, abs=0.01)
     assert gain.low is not None
@@ -71,7 +73,7 @@ def test_nothing_is_gained_where_nothing_differs() -> None:
     found = found_in(curve(BASE, RISING, spread=0.01), curve(OTHER, RISING, spread=0.01))
     assert of(Gained, found) == []
     (tally,) = [one for one in of(Tallied, found) if one.metric == "ops_per_s"]
-    assert dict(tally.verdicts)[Verdict.BETTER] == 0
+    assert dict(tally.verdicts)[ComparisonVerdict.BETTER] == 0
     assert sum(count for _, count in tally.verdicts) == 3
 
 
@@ -80,7 +82,11 @@ def test_a_tally_counts_each_verdict_and_what_was_skipped() -> None:
     other = curve(OTHER, {4: 5000.0, 16: 9_000.0})
     (tally,) = [one for one in of(Tallied, found_in(base, other)) if one.metric == "ops_per_s"]
     counts = dict(tally.verdicts)
-    assert (counts[Verdict.BETTER], counts[Verdict.WORSE], tally.skipped) == (1, 1, 1)
+    assert (counts[ComparisonVerdict.BETTER], counts[ComparisonVerdict.WORSE], tally.skipped) == (
+        1,
+        1,
+        1,
+    )
 
 
 def test_curves_that_cross_are_found_with_the_loads_on_both_sides() -> None:

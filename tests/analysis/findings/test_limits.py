@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iolab.analysis.bottleneck import Cause, Resource, Use, Watched
+from iolab.analysis.bottleneck import Cause, Resource, ResourceUse, RunResources
 from iolab.analysis.findings import Limited, bests, limited
 from iolab.core.host import Role
 from iolab.core.metric import Level, Result
 from tests.analysis.findings.cells import REPEATS, curve
 from tests.loads.keyvalue.studies import BASE, STUDY, summarised
 
-BUSY = Use(Resource.DEVICE, "c1", Role.CLIENT, "sda", 0.99, 1000.0, 31.0)
-SEEN = Watched((BUSY,), None, memory_backed=False, storage_seen=True, stolen=0.0)
+BUSY = ResourceUse(Resource.DEVICE, "c1", Role.CLIENT, "sda", 0.99, 1000.0, 31.0)
+SEEN = RunResources((BUSY,), None, memory_backed=False, storage_seen=True, stolen=0.0)
 BENDS = {4: 4000.0, 16: 14_000.0, 64: 14_200.0}
 RISES = {4: 4000.0, 16: 14_000.0, 64: 50_000.0}
 
 
-def found_in(results: list[Result], seen: Watched = SEEN) -> list[Limited]:
+def found_in(results: list[Result], seen: RunResources = SEEN) -> list[Limited]:
     points = summarised(results)
     watched = {(one.digest, one.repeat): seen for one in results if one.repeat == 1}
     return list(limited(STUDY, points, tuple(bests(STUDY, points)), watched))

@@ -9,7 +9,7 @@ import pytest
 
 from iolab.analysis.findings import Best, Need, Suits
 from iolab.analysis.ranked_findings import suited
-from iolab.core.configuration import Capacity, Configuration, Cost
+from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
 from tests.loads.keyvalue.studies import STUDY
@@ -35,7 +35,7 @@ def study(prices: Mapping[str, float] | None = None, currency: str = "EUR") -> S
                 (),
                 "/mnt/t",
                 capacity=Capacity(None, size),
-                cost=Cost(currency, 0.0, 0.0, prices[name]) if prices else None,
+                cost=ProcurementCost(currency, 0.0, 0.0, prices[name]) if prices else None,
             )
             for name, size in USABLE.items()
         ),
@@ -146,7 +146,7 @@ def test_costs_of_some_or_in_two_currencies_do_not_count() -> None:
     found = [best(owner, "rand-read-4k", 1e6) for owner in RATES]
     priced = study(PRICES)
     first, *others = priced.configurations
-    for cost in (None, Cost("USD", 0.0, 0.0, 1.0)):
+    for cost in (None, ProcurementCost("USD", 0.0, 0.0, 1.0)):
         mixed = replace(priced, configurations=(replace(first, cost=cost), *others))
         assert {one.per for one in suited(mixed, found)} == {""}
 

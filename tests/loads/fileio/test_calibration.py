@@ -8,7 +8,7 @@ import pytest
 
 from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Trial
 from iolab.loads.fileio.calibration import rows_of
-from iolab.stats.comparison import Verdict
+from iolab.stats.comparison import ComparisonVerdict
 
 FIO = Trial(FIO_ENGINE, 1, 1000.0, 5000.0, 4000.0, 9000.0, 3000.0)
 
@@ -39,15 +39,15 @@ def test_what_both_shared_within_a_pair_is_taken_out() -> None:
     rows = {row.key: row for row in rows_of(pairs(faster=1.1, drift=1.3))}
     iops = rows["iops"].comparison
     assert iops.ratio == pytest.approx(1.1, rel=0.002)
-    assert (iops.verdict, iops.paired) == (Verdict.BETTER, True)
-    assert rows["lat_ns_mean"].comparison.verdict is Verdict.BETTER
+    assert (iops.verdict, iops.paired) == (ComparisonVerdict.BETTER, True)
+    assert rows["lat_ns_mean"].comparison.verdict is ComparisonVerdict.BETTER
     assert rows["cpu_ns_per_io"].comparison.ratio == pytest.approx(0.5)
     assert rows["iops"].fio == pytest.approx(1000 / 1.3**3)
 
 
 def test_engines_that_agree_are_called_the_same() -> None:
     rows = {row.key: row for row in rows_of(pairs(faster=1.0, drift=1.0))}
-    assert rows["iops"].comparison.verdict is Verdict.SAME
+    assert rows["iops"].comparison.verdict is ComparisonVerdict.SAME
     p50 = rows["lat_ns_p50"].comparison
     # Equal values, each known to within a bin: both may be off, to either side.
     assert p50.low == pytest.approx(1 / (1 + 1 / 128) ** 2, abs=1e-3)

@@ -8,7 +8,7 @@ from typing import Any
 from iolab.core.host import HostFacts
 from iolab.core.metric import CheckResult
 from iolab.core.run import HostRun, RunRecord
-from iolab.hosts.rates import Series
+from iolab.hosts.rates import CounterSeries
 from iolab.loads.keyvalue.workload import OperationCount, told_by
 from tests.judging import KEY_VALUE_CHECKS
 from tests.loads.keyvalue.records import CALM, key_view
@@ -18,7 +18,7 @@ def ask(
     code: str,
     record: RunRecord,
     facts: dict[str, HostFacts] | None = None,
-    telemetry: tuple[Series, ...] = CALM,
+    telemetry: tuple[CounterSeries, ...] = CALM,
 ) -> CheckResult:
     """The check's answer: a sentence, with plain evidence."""
     check = next(one for one in KEY_VALUE_CHECKS if one.code == code)

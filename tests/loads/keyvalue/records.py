@@ -18,7 +18,7 @@ from iolab.core.host import HostFacts
 from iolab.core.run import CacheProof, DeviceDelta, HostRun, PlannedRun, Point, RunRecord, RunStatus
 from iolab.core.samples import BinTable, IntervalTable, Ints, no_counters
 from iolab.guests.analysis import GuestAnalysis
-from iolab.hosts.rates import Series
+from iolab.hosts.rates import CounterSeries
 from iolab.loads.keyvalue.analysis import KeyValueAnalysis
 from iolab.loads.keyvalue.metrics import KeyValueView
 from iolab.loads.keyvalue.workload import (
@@ -265,7 +265,7 @@ CALM: Final = tuple(
 def key_view(
     record: RunRecord,
     facts: dict[str, HostFacts] | None = None,
-    telemetry: tuple[Series, ...] = CALM,
+    telemetry: tuple[CounterSeries, ...] = CALM,
 ) -> KeyValueView:
     """The record as checks see it, by default with the facts of every host."""
     known = {host.host: facts_of(host.host) for host in record.hosts} if facts is None else facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from iolab.loads.keyvalue.db_bench_evidence import Asked, Left, read_cell
+from iolab.loads.keyvalue.db_bench_evidence import CellRequest, Left, read_cell
 from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, KeyValueSet, StoreShape
 from tests.recorded import is_recorded, recorded
 
@@ -15,8 +15,8 @@ WRITING: Final = replace(JOB, workload="readwhilewriting", write_bytes_per_s=419
 S: Final = 1_000_000_000
 
 
-def asked(job: KeyValueJob = JOB) -> Asked:
-    return Asked(job, 3, 9, 5, "7.8.3", "reflink", StoreShape(), None)
+def asked(job: KeyValueJob = JOB) -> CellRequest:
+    return CellRequest(job, 3, 9, 5, "7.8.3", "reflink", StoreShape(), None)
 
 
 def left(name: str, *, heard_ns: int | None = None, exited_ns: int | None = None) -> Left:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from iolab.loads.keyvalue.db_bench_output import parse
 from iolab.loads.keyvalue.db_bench_run import (
+    BenchSecond,
     LiveProgress,
-    Second,
     Totals,
     intervals_of,
     report_rows,
@@ -35,9 +35,9 @@ def lines(thread: int, *points: tuple[float, int]) -> list[ThreadProgress]:
 def test_rows_are_seconds_and_the_totals_tell_what_came_after_the_last() -> None:
     rows = [(1, 100), (2, 110)]
     assert seconds_of(rows, (), JOB, Totals(3.004, 330, None)) == (
-        Second(1.0, 1.0, 100, None),
-        Second(2.0, 1.0, 110, None),
-        Second(3.004, 1.004, 120, None),
+        BenchSecond(1.0, 1.0, 100, None),
+        BenchSecond(2.0, 1.0, 110, None),
+        BenchSecond(3.004, 1.004, 120, None),
     )
 
 
@@ -50,7 +50,7 @@ def test_a_short_rest_and_one_that_cannot_be_are_left_out(totals: Totals) -> Non
 
 def test_a_late_row_stands_for_two_seconds_and_two_of_one_second_for_one() -> None:
     found = seconds_of([(1, 100), (3, 220), (3, 5), (2, 4)], (), JOB, UNKNOWN)
-    assert found == (Second(1.0, 1.0, 100, None), Second(3.0, 2.0, 229, None))
+    assert found == (BenchSecond(1.0, 1.0, 100, None), BenchSecond(3.0, 2.0, 229, None))
 
 
 def test_no_report_has_no_seconds() -> None:
@@ -117,7 +117,9 @@ def test_real_seconds_add_up_to_what_was_counted() -> None:
 
 
 def test_intervals_stand_on_the_hosts_clock() -> None:
-    first, second = intervals_of([Second(1.0, 1.0, 9, None), Second(2.5, 1.5, 8, 3)], 5 * S)
+    first, second = intervals_of(
+        [BenchSecond(1.0, 1.0, 9, None), BenchSecond(2.5, 1.5, 8, 3)], 5 * S
+    )
     assert (first.seq, first.end_real_ns, first.span_ns) == (0, 6 * S, S)
     assert (second.seq, second.end_real_ns, second.span_ns) == (1, 7_500_000_000, 1_500_000_000)
     assert [(one.direction, one.ios) for one in first.directions] == [(KeyOperation.ALL, 9)]

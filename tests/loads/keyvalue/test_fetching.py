@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.hosts.host import Host, Refusal
+from iolab.hosts.host import AgentRefusal, Host
 from iolab.hosts.processes import fetched
 from tests.loads.keyvalue.local import on_this_machine
 
@@ -29,5 +29,5 @@ def test_a_file_comes_whole_and_a_missing_one_is_none(tmp_path: Path) -> None:
 
 def test_a_larger_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"12345")
-    with pytest.raises(Refusal):
+    with pytest.raises(AgentRefusal):
         brought(tmp_path / "file", 4)

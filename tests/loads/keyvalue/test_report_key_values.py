@@ -18,7 +18,7 @@ from iolab.loads.keyvalue.report import (
     key_runs_table,
 )
 from iolab.report.brief import Brief
-from iolab.report.html import Page, make_page
+from iolab.report.html import ReportPage, make_page
 from tests.facts import tells
 from tests.loads.keyvalue.key_value_records import READ
 from tests.loads.keyvalue.key_value_session import KeySource, cassandra, rocksdb
@@ -38,7 +38,7 @@ def brief() -> Brief:
 
 
 @pytest.fixture(scope="module")
-def page() -> Page:
+def page() -> ReportPage:
     return shared.page("keys")
 
 
@@ -47,11 +47,11 @@ def paced() -> KeySource:
     return shared.paced()
 
 
-def titles(page: Page) -> dict[str, list[str]]:
+def titles(page: ReportPage) -> dict[str, list[str]]:
     return {item.title: [figure.title for figure in item.figures] for item in page.workloads}
 
 
-def test_every_block_size_has_charts_and_a_row_of_its_own(page: Page, brief: Brief) -> None:
+def test_every_block_size_has_charts_and_a_row_of_its_own(page: ReportPage, brief: Brief) -> None:
     found = titles(page)
     best = brief.kinds.best_figures(brief)
     assert len(found) == len(best) == len(page.answer.matrix.rows) == 6
@@ -64,7 +64,7 @@ def test_every_block_size_has_charts_and_a_row_of_its_own(page: Page, brief: Bri
     assert [name for name, _ in best[0].latencies] == ["read mean", "read p99"]
 
 
-def test_writes_stand_apart_from_reads(page: Page) -> None:
+def test_writes_stand_apart_from_reads(page: ReportPage) -> None:
     (item,) = [w for w in page.workloads if w.title == "80 % reads, 20 % writes, block_size 4k"]
     apart = next(table for table, _ in item.more if table.title == "Each operation by itself")
     assert [cells[0].text for cells in apart.rows] == ["read", "write"] * 4
@@ -88,7 +88,7 @@ def test_fine_bins_need_no_bounds(paced: KeySource) -> None:
     assert bounds_table(points, lambda _: "here") is None
 
 
-def test_devices_stand_beside_the_operations(page: Page) -> None:
+def test_devices_stand_beside_the_operations(page: ReportPage) -> None:
     (device,) = [
         table
         for table, _ in page.workloads[0].more
@@ -101,7 +101,7 @@ def test_devices_stand_beside_the_operations(page: Page) -> None:
     assert all(cells[-1].level is Level.VALID for cells in device.rows)
 
 
-def test_build_databases_and_statistics_are_told(page: Page, brief: Brief) -> None:
+def test_build_databases_and_statistics_are_told(page: ReportPage, brief: Brief) -> None:
     assert ("Engine", "db_bench 7.8.3, assertions enabled") in page.facts
     tables = {table.title: table for table in page.jobs}
     shape = tables["Databases as the runs began on them"]
@@ -118,7 +118,7 @@ def test_build_databases_and_statistics_are_told(page: Page, brief: Brief) -> No
     assert len(brief.host_runs) == 24
 
 
-def test_what_rocksdb_counts_of_writes_and_compaction_stands_beside(page: Page) -> None:
+def test_what_rocksdb_counts_of_writes_and_compaction_stands_beside(page: ReportPage) -> None:
     (told,) = [
         table
         for table, _ in page.workloads[-1].more
@@ -132,7 +132,7 @@ def test_what_rocksdb_counts_of_writes_and_compaction_stands_beside(page: Page) 
     assert first["Stalled"] == "200 ms"
 
 
-def test_latencies_of_wide_bins_say_so(page: Page) -> None:
+def test_latencies_of_wide_bins_say_so(page: ReportPage) -> None:
     curves = next(f for f in page.runs[0].figures if f.title == "Latency by percentile")
     assert "half as wide" in curves.note
     assert "operations" in curves.finding
@@ -294,7 +294,7 @@ def test_a_short_run_is_told_by_the_percentile_that_it_has(paced: KeySource) -> 
     assert ", read p90 " in brief_operations(paced.results()[0])
 
 
-def test_a_study_on_keys_alone_lays_out_no_files(page: Page) -> None:
+def test_a_study_on_keys_alone_lays_out_no_files(page: ReportPage) -> None:
     assert "Files" not in [cells[0].text for cells in page.method.rows]
     assert "Files" in [cells[0].text for cells in shared.page("kpi").method.rows]
 

@@ -11,7 +11,7 @@ import pytest
 
 from iolab.analysis.adaptive import Log
 from iolab.analysis.comparison import compare_sides
-from iolab.analysis.differences import Side, differences
+from iolab.analysis.differences import ComparisonSide, differences
 from iolab.analysis.history import track
 from iolab.analysis.metrics import without_rare_stalls
 from iolab.analysis.points import bin_error, summarise
@@ -23,7 +23,7 @@ from iolab.core.run import Point
 from iolab.core.stopping import SeriesStatus, Steadiness
 from iolab.core.workload import AnyJob
 from iolab.loads.keyvalue.workload import EMBEDDED, ServerKind, ServerSettings
-from iolab.stats.comparison import Verdict
+from iolab.stats.comparison import ComparisonVerdict
 from tests.loads.keyvalue.records import BENCH, LOADED, YCSB
 from tests.loads.keyvalue.studies import BASE, STUDY, Values, rates, results
 
@@ -36,10 +36,10 @@ def side(
     job: AnyJob = BENCH,
     server: ServerSettings | None = None,
     created_s: int = 0,
-) -> Side:
+) -> ComparisonSide:
     study = replace(STUDY, server=server or EMBEDDED)
     point = Point("ab", BASE, READS, (("threads", 4),), job, "")
-    return Side(
+    return ComparisonSide(
         name=name,
         session=name,
         created_real_ns=created_s * 10**9,
@@ -67,9 +67,9 @@ def test_the_rate_and_the_first_operations_latency_are_compared() -> None:
     assert rows["ops_per_s"].better is Better.HIGHER
     assert rows["read_lat_ns_mean"].better is Better.LOWER
     assert [row.comparison.verdict for row in rows.values()] == [
-        Verdict.BETTER,
-        Verdict.BETTER,
-        Verdict.SAME,
+        ComparisonVerdict.BETTER,
+        ComparisonVerdict.BETTER,
+        ComparisonVerdict.SAME,
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 from iolab.hosts.answers import ExitedAnswer
 from iolab.hosts.engine import Command
 from iolab.hosts.remote_process import Ending
-from iolab.loads.keyvalue.ycsb_clients import KEPT_BYTES, Printed, out_of_memory
+from iolab.loads.keyvalue.ycsb_clients import KEPT_BYTES, YcsbStreams, out_of_memory
 from iolab.loads.keyvalue.ycsb_output import YcsbStatus
 
 STATUS = b"2026-11-21 02:08:30:710 7 sec: 12306 operations; 3958 current ops/sec;\n"
@@ -44,7 +44,7 @@ def test_one_that_ended_otherwise_is_not(limit: int | None, kills: int | None) -
 
 def test_both_streams_are_kept_up_to_a_limit_and_status_is_heard() -> None:
     heard: list[YcsbStatus] = []
-    printed = Printed(heard.append)
+    printed = YcsbStreams(heard.append)
     printed.out(b"[OVERALL]")
     printed.err(STATUS + b"said\n")
     printed.err(b"x" * (KEPT_BYTES + 1))
@@ -54,7 +54,7 @@ def test_both_streams_are_kept_up_to_a_limit_and_status_is_heard() -> None:
 
 
 def test_last_words_are_looked_for_beside_the_status_lines() -> None:
-    printed = Printed(lambda _: None)
+    printed = YcsbStreams(lambda _: None)
     printed.err(b"Error: no memory\n" + 100 * STATUS)
     found = printed.without_status(ending(oom_kills=None, stderr_tail="7 sec"))
     assert found.stderr_tail.strip() == "Error: no memory"

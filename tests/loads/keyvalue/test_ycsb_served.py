@@ -10,7 +10,7 @@ import pytest
 
 from iolab.errors import EngineError
 from iolab.loads.keyvalue.workload import server_settings, told_by
-from iolab.loads.keyvalue.ycsb_clients import Share, shares
+from iolab.loads.keyvalue.ycsb_clients import RecordShare, shares
 from tests.loads.keyvalue.ycsb_play import FakeServer, play, study_of
 from tests.loads.keyvalue.ycsb_stand_in import behave, java, started
 
@@ -46,7 +46,7 @@ def test_records_are_shared_without_a_gap(records: int, clients: int) -> None:
     ]
     assert sum(part.count for part in parts) == records
     assert max(part.count for part in parts) - min(part.count for part in parts) <= 1
-    assert shares(3, 1) == (Share(0, 3),)
+    assert shares(3, 1) == (RecordShare(0, 3),)
 
 
 def test_clients_load_it_together_once(program: Path, target: Path) -> None:

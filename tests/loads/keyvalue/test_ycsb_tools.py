@@ -10,7 +10,7 @@ import pytest
 from iolab.errors import EngineError
 from iolab.hosts.host import Host
 from iolab.loads.keyvalue.workload import EMBEDDED, ServerSettings
-from iolab.loads.keyvalue.ycsb_clients import Tools, YcsbTools
+from iolab.loads.keyvalue.ycsb_clients import YcsbInstall, YcsbTools
 from iolab.targets.work_directory import Site
 from tests.loads.keyvalue.local import on_this_machine
 from tests.loads.keyvalue.ycsb_play import no_kits
@@ -19,8 +19,8 @@ from tests.loads.keyvalue.ycsb_stand_in import java
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 
-def tools_with(settings: ServerSettings) -> Tools:
-    async def work(host: Host) -> Tools:
+def tools_with(settings: ServerSettings) -> YcsbInstall:
+    async def work(host: Host) -> YcsbInstall:
         site = Site(host, "/scratch", None, host.name)
         tools = YcsbTools(no_kits)
         found = await tools.on(site, settings, print)

@@ -6,7 +6,7 @@ from typing import Final
 
 from iolab.loads.keyvalue.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.workload import Distribution, KeyOperation, ServerKind, YcsbJob
-from iolab.loads.keyvalue.ycsb import Kit, Store, hdr_names
+from iolab.loads.keyvalue.ycsb import Kit, YcsbStore, hdr_names
 from iolab.loads.keyvalue.ycsb_output import YcsbOutput, parse
 from tests.recorded import is_recorded, recorded
 
@@ -25,8 +25,8 @@ D: Final = YcsbJob(
 F: Final = YcsbJob(((READ, 0.5), (RMW, 0.5)), records=20_000, threads=4, rate_ops_per_s=2000)
 ON_CASSANDRA: Final = YcsbJob(((READ, 0.5), (UPDATE, 0.5)), records=4000, threads=8)
 
-EMBEDDED: Final = Store(ServerKind.EMBEDDED, database="/scratch/db")
-SERVED: Final = Store(ServerKind.MANAGED, ("127.0.0.1:9042",), "iolab", consistency="QUORUM")
+EMBEDDED: Final = YcsbStore(ServerKind.EMBEDDED, database="/scratch/db")
+SERVED: Final = YcsbStore(ServerKind.MANAGED, ("127.0.0.1:9042",), "iolab", consistency="QUORUM")
 KIT: Final = Kit("java", ("/kit/core-0.17.0.jar", "/kit/iolab-ycsb.jar"))
 
 

@@ -19,7 +19,7 @@ from iolab.core.host import HostFacts
 from iolab.core.run import HostRun, PlannedRun, Point, RunRecord, RunStatus
 from iolab.core.samples import BinTable, IntervalTable, no_bins, no_counters, no_intervals
 from iolab.guests.analysis import GuestAnalysis
-from iolab.hosts.rates import Series
+from iolab.hosts.rates import CounterSeries
 from iolab.loads.metadata.metrics import MetadataView, measure_metadata
 from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
@@ -252,7 +252,7 @@ def mdtest_record(rates: Mapping[Operation, float], hosts: int = 2, repeat: int 
 def metadata_view(
     record: RunRecord,
     facts: dict[str, HostFacts] | None = None,
-    telemetry: tuple[Series, ...] = QUIET,
+    telemetry: tuple[CounterSeries, ...] = QUIET,
 ) -> MetadataView:
     """The record as checks see it, by default with the facts of every host."""
     known = {host.host: facts_of(host.host) for host in record.hosts} if facts is None else facts

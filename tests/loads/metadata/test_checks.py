@@ -10,7 +10,7 @@ import pytest
 from iolab.core.host import HostFacts
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import CacheProof, IdleProof, RunRecord, RunStatus
-from iolab.hosts.rates import Series
+from iolab.hosts.rates import CounterSeries
 from iolab.loads.metadata.workload import (
     MetadataRun,
     Operation,
@@ -44,7 +44,7 @@ def ask(
     code: str,
     record: RunRecord,
     facts: dict[str, HostFacts] | None = None,
-    telemetry: tuple[Series, ...] = CALM,
+    telemetry: tuple[CounterSeries, ...] = CALM,
 ) -> CheckResult:
     check = next(one for one in METADATA_CHECKS if one.code == code)
     result = check(metadata_view(record, facts, telemetry))

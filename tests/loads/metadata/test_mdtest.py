@@ -11,7 +11,7 @@ from iolab.errors import EngineError
 from iolab.loads.metadata.mdtest import (
     Mpi,
     MpiName,
-    Place,
+    RankPlacement,
     faults_of,
     measure_command,
     mpi_of,
@@ -26,12 +26,12 @@ from tests.recorded import recorded
 JOB: Final = MetadataJob(MDTEST_ENGINE, ranks=2, files_per_rank=50, rank_shift=2)
 MPICH: Final = Mpi(MpiName.MPICH, "4.0.2")
 OPEN_MPI: Final = Mpi(MpiName.OPEN_MPI, "4.1.4")
-TWO: Final = (Place("c01", "10.0.0.1", 2), Place("c02", "node-2.lan", 2))
+TWO: Final = (RankPlacement("c01", "10.0.0.1", 2), RankPlacement("c02", "node-2.lan", 2))
 
 
 def test_the_published_command_is_what_is_run() -> None:
     job = replace(JOB, ranks=136, files_per_rank=18382, rank_shift=136)
-    places = [Place(f"c{n}", f"c{n}", 136) for n in range(8)]
+    places = [RankPlacement(f"c{n}", f"c{n}", 136) for n in range(8)]
     command = measure_command(MPICH, job, places, "/mnt/x/iolab-scratch-c0", "mdtest.2.1")
     hosts = ",".join(f"c{n}:136" for n in range(8))
     assert command.argv == (
@@ -92,7 +92,7 @@ def test_anything_else_is_refused(name: str, value: str) -> None:
 def test_an_address_that_mpiexec_would_misread_is_refused(address: str) -> None:
     for mpi in (MPICH, OPEN_MPI):
         with pytest.raises(EngineError, match="address of host 'c09'"):
-            mpiexec_argv(mpi, "mpiexec", [Place("c09", address, 1)], as_root=False)
+            mpiexec_argv(mpi, "mpiexec", [RankPlacement("c09", address, 1)], as_root=False)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from iolab.loads.metadata.mdtest_output import (
     OUTPUT_LIMIT_BYTES,
     TREES,
-    Rule,
+    RateRule,
     contradictions,
     lines_of,
     parse,
@@ -26,13 +26,13 @@ from iolab.loads.metadata.workload import Operation
 from tests.recorded import recorded
 
 RULES: Final = {
-    "1.9.0": ("1.9", Rule.FASTEST_RANK),
-    "1.9.3": ("1.9.3", Rule.FASTEST_RANK),
-    "1.9.4": ("1.9.4-rc1", Rule.FASTEST_RANK),
-    "3.2.1": ("1.9.3", Rule.FASTEST_RANK),
-    "3.3.0": ("3.3.0", Rule.EVERY_RANK),
-    "4.0.0": ("4.0.0", Rule.SLOWEST_RANK),
-    "4.1.0-dev": ("4.1.0+dev", Rule.SLOWEST_RANK),
+    "1.9.0": ("1.9", RateRule.FASTEST_RANK),
+    "1.9.3": ("1.9.3", RateRule.FASTEST_RANK),
+    "1.9.4": ("1.9.4-rc1", RateRule.FASTEST_RANK),
+    "3.2.1": ("1.9.3", RateRule.FASTEST_RANK),
+    "3.3.0": ("3.3.0", RateRule.EVERY_RANK),
+    "4.0.0": ("4.0.0", RateRule.SLOWEST_RANK),
+    "4.1.0-dev": ("4.1.0+dev", RateRule.SLOWEST_RANK),
 }
 
 

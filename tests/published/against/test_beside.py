@@ -11,8 +11,8 @@ from iolab.core.configuration import Capacity
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
 from iolab.published.against import Basis, Beside, beside
-from iolab.published.audit.printed_figure import Span, exact
-from iolab.published.sets import Owner, Printed
+from iolab.published.audit.printed_figure import FigureRange, exact
+from iolab.published.sets import Owner, PublishedFigure
 from tests.report.studies import sweep
 
 SOURCE = sweep(seconds=20)
@@ -21,9 +21,9 @@ CLIENTS = len(SOURCE.study.configurations[0].hosts)
 
 
 def printed(
-    value: Span, metric: str = "iops", unit: str = "1/s", axis: Axis = (), **owner: object
-) -> Printed:
-    return Printed(
+    value: FigureRange, metric: str = "iops", unit: str = "1/s", axis: Axis = (), **owner: object
+) -> PublishedFigure:
+    return PublishedFigure(
         Owner("other", **owner),  # type: ignore[arg-type]
         "rand-read-4k",
         metric,
@@ -33,7 +33,7 @@ def printed(
     )
 
 
-def pair(figure: Printed, study: Study = SOURCE.study, points: object = POINTS) -> Beside:
+def pair(figure: PublishedFigure, study: Study = SOURCE.study, points: object = POINTS) -> Beside:
     (found,) = beside(study, points, [figure])  # type: ignore[arg-type]
     return found
 
@@ -91,10 +91,10 @@ def test_each_basis_that_both_sides_know() -> None:
 def test_the_interval_holds_chance_here_and_rounding_there() -> None:
     told = Metric(100.0, "1/s", 90.0, 110.0, 3)
     points = [replace(reads()[0], metrics={"iops": told})]
-    ratio = pair(printed(Span(45.0, 55.0)), points=points).shares[Basis.WHOLE].ratio
+    ratio = pair(printed(FigureRange(45.0, 55.0)), points=points).shares[Basis.WHOLE].ratio
     assert [ratio.value, ratio.low, ratio.high] == pytest.approx([2.0, 90 / 55, 110 / 45])
     alone = [replace(reads()[0], metrics={"iops": Metric(100.0, "1/s", n=1)})]
-    ratio = pair(printed(Span(45.0, 55.0)), points=alone).shares[Basis.WHOLE].ratio
+    ratio = pair(printed(FigureRange(45.0, 55.0)), points=alone).shares[Basis.WHOLE].ratio
     assert (ratio.low, ratio.high) == (None, None)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from iolab.analysis.value import Maximum, factor, per_host, quotients, scaled
 from iolab.published.against import CLIENTS_MOST, Given, configurations_of, given_back, maxima_of
-from iolab.published.audit.document import Published, read_published
+from iolab.published.audit.document import PublishedSet, read_published
 
 SETS = Path(__file__).parents[3] / "studies" / "published"
 GIB = 1024.0**3
@@ -18,7 +18,7 @@ def text_of(name: str) -> str:
     return (SETS / f"{name}.toml").read_text(encoding="utf-8")
 
 
-def published(name: str) -> Published:
+def published(name: str) -> PublishedSet:
     return read_published(text_of(name))
 
 

@@ -6,14 +6,16 @@ import pytest
 
 from iolab.cli.studies import open_published
 from iolab.published.audit.document import read_published
-from iolab.published.sets import Against, Printed, method_words, printed_figures
+from iolab.published.sets import Against, PublishedFigure, method_words, printed_figures
 
 
-def figures(name: str) -> tuple[Printed, ...]:
+def figures(name: str) -> tuple[PublishedFigure, ...]:
     return printed_figures(open_published(name))
 
 
-def one(found: tuple[Printed, ...], owner: str, workload: str, metric: str) -> Printed:
+def one(
+    found: tuple[PublishedFigure, ...], owner: str, workload: str, metric: str
+) -> PublishedFigure:
     (match,) = (
         f for f in found if (f.owner.name, f.workload, f.metric) == (owner, workload, metric)
     )

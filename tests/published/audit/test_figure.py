@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.published.audit.printed_figure import Span, exact, hull, printed, product
+from iolab.published.audit.printed_figure import FigureRange, exact, hull, printed, product
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_rounding_a_number_leaves_it_inside(value: float, digits: int) -> None:
 def test_products_and_quotients_hold_those_of_every_number_within(
     a: float, b: float, c: float, d: float
 ) -> None:
-    one, other = Span(min(a, b), max(a, b)), Span(min(c, d), max(c, d))
+    one, other = FigureRange(min(a, b), max(a, b)), FigureRange(min(c, d), max(c, d))
     times, over = one * other, one / other
     for x in (one.low, one.middle, one.high):
         for y in (other.low, other.middle, other.high):
@@ -60,21 +60,21 @@ def test_products_and_quotients_hold_those_of_every_number_within(
 
 
 def test_spans_meet_or_are_a_share_apart() -> None:
-    assert Span(1, 2).meets(Span(2, 3))
-    assert Span(1, 2).gap(Span(2, 3)) == 0
-    assert Span(1, 2).gap(Span(4, 5)) == 0.5
-    assert Span(4, 5).gap(Span(1, 2)) == 1.0
+    assert FigureRange(1, 2).meets(FigureRange(2, 3))
+    assert FigureRange(1, 2).gap(FigureRange(2, 3)) == 0
+    assert FigureRange(1, 2).gap(FigureRange(4, 5)) == 0.5
+    assert FigureRange(4, 5).gap(FigureRange(1, 2)) == 1.0
     assert exact(1).gap(exact(0)) == float("inf")
 
 
 def test_a_quotient_needs_a_positive_divisor() -> None:
     with pytest.raises(ValueError, match="positive divisor"):
-        exact(1) / Span(0, 1)
+        exact(1) / FigureRange(0, 1)
 
 
 def test_sums_products_and_hulls_of_several() -> None:
-    assert exact(1) + Span(2, 3) == Span(3, 4)
-    assert product([exact(2), Span(1, 2), exact(3)]) == Span(6, 12)
-    assert hull([Span(3, 4), Span(1, 2)]) == Span(1, 4)
+    assert exact(1) + FigureRange(2, 3) == FigureRange(3, 4)
+    assert product([exact(2), FigureRange(1, 2), exact(3)]) == FigureRange(6, 12)
+    assert hull([FigureRange(3, 4), FigureRange(1, 2)]) == FigureRange(1, 4)
     with pytest.raises(ValueError, match="no figures"):
         hull([])

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from iolab.core.metric import Level, Metric
 from iolab.published.choose import (
-    Answer,
     Budget,
     LatencyNeed,
     Needs,
     Offer,
+    OfferedPoint,
     RateNeed,
-    Seen,
+    RequirementStatus,
     best_first,
     currencies_of,
     fit,
@@ -33,14 +33,14 @@ def rate(value: float, low: float | None = None, n: int | None = 3) -> Metric:
 
 def seen(
     value: Metric, depth: int = 1, p99_ns: float | None = None, level: Level | None = Level.VALID
-) -> Seen:
+) -> OfferedPoint:
     latencies = {}
     if p99_ns is not None:
         latencies["lat_ns_p99"] = Metric(p99_ns, "ns", p99_ns, p99_ns, 3)
-    return Seen("w", (("iodepth", depth),), {"1/s": value}, latencies, level)
+    return OfferedPoint("w", (("iodepth", depth),), {"1/s": value}, latencies, level)
 
 
-def offer(*places: Seen, nodes: int | None = 4, cost: float | None = 100.0) -> Offer:
+def offer(*places: OfferedPoint, nodes: int | None = 4, cost: float | None = 100.0) -> Offer:
     return Offer("o", "s", nodes, 400.0, cost, "EUR", places)
 
 
@@ -51,16 +51,16 @@ def needs(least: float, *limits: LatencyNeed) -> Needs:
 @pytest.mark.parametrize(
     ("place", "least", "as_is"),
     [
-        (seen(rate(100, 95)), 95, Answer.YES),
-        (seen(rate(100, 95)), 96, Answer.LIKELY),
-        (seen(rate(100, 95)), 101, Answer.NO),
-        (seen(rate(100)), 99, Answer.LIKELY),
-        (seen(rate(100, 95), level=Level.INDICATIVE), 90, Answer.LIKELY),
-        (seen(rate(100, 95, n=None), level=None), 90, Answer.LIKELY),
+        (seen(rate(100, 95)), 95, RequirementStatus.YES),
+        (seen(rate(100, 95)), 96, RequirementStatus.LIKELY),
+        (seen(rate(100, 95)), 101, RequirementStatus.NO),
+        (seen(rate(100)), 99, RequirementStatus.LIKELY),
+        (seen(rate(100, 95), level=Level.INDICATIVE), 90, RequirementStatus.LIKELY),
+        (seen(rate(100, 95, n=None), level=None), 90, RequirementStatus.LIKELY),
     ],
 )
 def test_a_rate_is_sure_at_the_low_end_of_a_valid_interval(
-    place: Seen, least: float, as_is: Answer
+    place: OfferedPoint, least: float, as_is: RequirementStatus
 ) -> None:
     assert fit(needs(least), offer(place), 1.0).as_is is as_is
 
@@ -89,44 +89,51 @@ def test_the_advised_nodes_are_the_fewest_that_give_the_rate(
 def test_a_rate_counts_only_where_its_latency_is_kept() -> None:
     deep, shallow = seen(rate(900, 890), 32, p99_ns=9e6), seen(rate(300, 290), 4, p99_ns=1e6)
     found = fit(needs(290, LIMIT), offer(deep, shallow), 1.0)
-    assert found.as_is is Answer.YES
+    assert found.as_is is RequirementStatus.YES
     assert found.parts[0].axis == (("iodepth", 4),)
     assert fit(needs(500, LIMIT), offer(deep, shallow), 1.0).nodes == 7
-    assert fit(needs(100, LIMIT), offer(deep), 1.0).answer is Answer.NO
+    assert fit(needs(100, LIMIT), offer(deep), 1.0).answer is RequirementStatus.NO
 
 
 def test_a_latency_without_an_interval_makes_no_rate_sure() -> None:
     place = replace(seen(rate(300, 290)), latencies={LIMIT.metric: Metric(1e6, "ns", n=3)})
-    assert fit(needs(100), offer(place), 1.0).answer is Answer.YES
-    assert fit(needs(100, LIMIT), offer(place), 1.0).answer is Answer.LIKELY
+    assert fit(needs(100), offer(place), 1.0).answer is RequirementStatus.YES
+    assert fit(needs(100, LIMIT), offer(place), 1.0).answer is RequirementStatus.LIKELY
 
 
 def test_a_latency_that_is_only_known_to_be_more_is_not_kept() -> None:
     place = replace(seen(rate(9, 8)), latencies={"lat_ns_p99": Metric(None, "ns", low=1e6)})
-    assert fit(needs(1, LIMIT), offer(place), 1.0).answer is Answer.NO
+    assert fit(needs(1, LIMIT), offer(place), 1.0).answer is RequirementStatus.NO
 
 
 def test_what_is_not_known_is_said_to_be_unknown() -> None:
     place = seen(rate(100, 95))
-    assert fit(needs(1, LIMIT), offer(place), 1.0).answer is Answer.UNKNOWN
-    assert fit(needs(1), offer(), 1.0).answer is Answer.UNKNOWN
-    assert fit(Needs(latencies=(LIMIT,)), offer(place), 1.0).answer is Answer.UNKNOWN
-    assert fit(Needs(usable_tb=1), replace(offer(), usable_tb=None), 1.0).answer is Answer.UNKNOWN
-    assert fit(Needs(budget=Budget(1)), offer(cost=None), 1.0).answer is Answer.UNKNOWN
-    assert fit(Needs(budget=Budget(1, "USD")), offer(), 1.0).answer is Answer.UNKNOWN
+    assert fit(needs(1, LIMIT), offer(place), 1.0).answer is RequirementStatus.UNKNOWN
+    assert fit(needs(1), offer(), 1.0).answer is RequirementStatus.UNKNOWN
+    assert fit(Needs(latencies=(LIMIT,)), offer(place), 1.0).answer is RequirementStatus.UNKNOWN
+    assert (
+        fit(Needs(usable_tb=1), replace(offer(), usable_tb=None), 1.0).answer
+        is RequirementStatus.UNKNOWN
+    )
+    assert fit(Needs(budget=Budget(1)), offer(cost=None), 1.0).answer is RequirementStatus.UNKNOWN
+    assert fit(Needs(budget=Budget(1, "USD")), offer(), 1.0).answer is RequirementStatus.UNKNOWN
 
 
 def test_capacity_and_cost_grow_with_nodes() -> None:
     found = fit(Needs(usable_tb=450, budget=Budget(130, "EUR")), offer(), 0.5)
     assert (found.nodes, found.cost) == (5, 125.0)
-    assert (found.as_is, found.answer) == (Answer.NO, Answer.YES)
-    assert fit(Needs(usable_tb=450, budget=Budget(120)), offer(), 1.0).answer is Answer.NO
+    assert (found.as_is, found.answer) == (RequirementStatus.NO, RequirementStatus.YES)
+    assert (
+        fit(Needs(usable_tb=450, budget=Budget(120)), offer(), 1.0).answer is RequirementStatus.NO
+    )
 
 
 def test_an_offer_without_nodes_is_taken_as_it_is() -> None:
     found = fit(needs(200), offer(seen(rate(100, 95)), nodes=None), 1.0)
-    assert (found.nodes, found.answer) == (None, Answer.NO)
-    assert fit(needs(50), offer(seen(rate(100, 95)), nodes=None), 1.0).answer is Answer.YES
+    assert (found.nodes, found.answer) == (None, RequirementStatus.NO)
+    assert (
+        fit(needs(50), offer(seen(rate(100, 95)), nodes=None), 1.0).answer is RequirementStatus.YES
+    )
 
 
 def test_a_latency_alone_is_met_at_the_best_place() -> None:
@@ -135,7 +142,7 @@ def test_a_latency_alone_is_met_at_the_best_place() -> None:
     assert part.axis == (("iodepth", 1),)
     assert part.margin == 2.0
     assert fit(Needs(latencies=(replace(LIMIT, most_ns=1e5),)), offer(*places), 1.0).answer is (
-        Answer.NO
+        RequirementStatus.NO
     )
 
 
@@ -160,14 +167,14 @@ def test_costs_in_several_currencies_are_never_ranked() -> None:
 
 def test_a_need_that_no_number_of_nodes_meets_is_not_met() -> None:
     found = fit(needs(1e12), offer(seen(rate(1, 0.9))), 1.0)
-    assert (found.nodes, found.answer) == (None, Answer.NO)
+    assert (found.nodes, found.answer) == (None, RequirementStatus.NO)
     assert math.isclose(found.parts[0].margin or 0, 1e-12)
 
 
 def test_a_latency_of_nothing_or_without_end_has_no_margin() -> None:
     for metric, answer in (
-        (Metric(0.0, "ns"), Answer.LIKELY),
-        (Metric(None, "ns", 9.0), Answer.NO),
+        (Metric(0.0, "ns"), RequirementStatus.LIKELY),
+        (Metric(None, "ns", 9.0), RequirementStatus.NO),
     ):
         place = replace(seen(rate(9)), latencies={LIMIT.metric: metric})
         (part,) = fit(Needs(latencies=(LIMIT,)), offer(place), 1.0).parts

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iolab.analysis.curves import Curve
-from iolab.core.metric import Layer, Level, Outlier
+from iolab.analysis.curves import LoadCurve
+from iolab.core.metric import LatencyLayer, Level, Outlier
 from iolab.core.run import Point
 from iolab.guests.latency_account import Account, parts_of
-from iolab.report.charts.series import Panel, Trace
-from iolab.stats.curve import CurvePoint, Place
+from iolab.report.charts.series import Panel, PanelTrace
+from iolab.stats.curve import CurvePoint, LoadEstimate
 from iolab.study.schedule import Search
 from tests.guests.guest_session import GuestSource
 
@@ -45,8 +45,8 @@ def node() -> Node:
                     "Write latency of each disk",
                     "ns",
                     (
-                        Trace("nvme0n1", (9e4, 9e4, 8.8e4, 9e4)),
-                        Trace("nvme1n1", (9e4, 4e5, 4.2e5, 4.1e5)),
+                        PanelTrace("nvme0n1", (9e4, 9e4, 8.8e4, 9e4)),
+                        PanelTrace("nvme1n1", (9e4, 4e5, 4.2e5, 4.1e5)),
                     ),
                 ),
                 metrics=("write_lat_ns",),
@@ -55,7 +55,10 @@ def node() -> Node:
                 Panel(
                     "Sent by each port",
                     "bytes/s",
-                    (Trace("eth0", (1e8, 1.86e8, None, 1.86e8)), Trace("eth1", (1e8,) * 4)),
+                    (
+                        PanelTrace("eth0", (1e8, 1.86e8, None, 1.86e8)),
+                        PanelTrace("eth1", (1e8,) * 4),
+                    ),
                 ),
                 "nic",
                 ("tx_bytes_per_s",),
@@ -68,7 +71,7 @@ def node() -> Node:
 
 def wide_node(disks: int = 24) -> Node:
     """More disks than can be told apart by colour; the fifth stands out."""
-    traces = tuple(Trace(f"nvme{i}n1", (5e4 + i,) * 4) for i in range(disks))
+    traces = tuple(PanelTrace(f"nvme{i}n1", (5e4 + i,) * 4) for i in range(disks))
     panel = Panel("IOPS of each disk", "1/s", traces)
     out = Outlier("disk", "nvme5n1", "read_iops", 5e4, 5e4)
     return Node((Seen(panel, metrics=("read_iops", "write_iops")),), (out,))
@@ -83,14 +86,14 @@ def accounts() -> list[Account]:
     }
     found = []
     for (run, direction), means in seen.items():
-        layers = tuple(zip(Layer, means, strict=True))
+        layers = tuple(zip(LatencyLayer, means, strict=True))
         parts, capped = parts_of(layers)
         level = Level.VALID if run == "4 VMs" else Level.INDICATIVE
         found.append(Account(run, direction, means[0], parts, layers, capped, level))
     return found
 
 
-def curve_of(source: GuestSource, workload: str, depth: int) -> Curve:
+def curve_of(source: GuestSource, workload: str, depth: int) -> LoadCurve:
     """A curve over guests a node with a predicted point between measured ones."""
     points: dict[tuple[int, ...], Point] = {
         (int(dict(run.point.axis)["vms_per_node"]),): run.point
@@ -100,7 +103,7 @@ def curve_of(source: GuestSource, workload: str, depth: int) -> Curve:
     (made,) = (one for one in source.study.workloads if one.id == workload)
     loads = tuple(sorted(load for (load,) in points))
     search = Search(made, "default", ("vms_per_node",), (loads,), points)
-    return Curve(
+    return LoadCurve(
         search=search,
         metric="iops",
         points=(
@@ -109,7 +112,7 @@ def curve_of(source: GuestSource, workload: str, depth: int) -> Curve:
             CurvePoint(3, 2.2e5, 2.1e5, 2.3e5, measured=True),
         ),
         saturation=None,
-        knee=Place(2, 2, 3),
+        knee=LoadEstimate(2, 2, 3),
         bound_at=None,
         law=None,
     )

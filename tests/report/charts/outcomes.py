@@ -11,7 +11,7 @@ from iolab.core.metric_spec import spec_of
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_IOPS, Access, Workload
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.lines import Line, quantity_figure, rate_of
+from iolab.report.charts.lines import ChartLine, quantity_figure, rate_of
 from tests.report.studies import one_configuration
 from tests.report.synthetic import job, study_of, workload
 
@@ -49,7 +49,7 @@ def points(results: Sequence[Result]) -> tuple[PointSummary, ...]:
     return summarise(results, study_of("s", "S", "", one_configuration("a"), (WORKLOAD,)))
 
 
-def rate_figure(workload: Workload, axis: str, lines: Sequence[Line]) -> Figure:
+def rate_figure(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> Figure:
     """What a workload is run for against an axis."""
     rate = rate_of(workload.rate)
     return quantity_figure(workload.title, axis, lines, rate, spec_of(rate.key).unit)

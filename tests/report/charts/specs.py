@@ -11,22 +11,22 @@ from iolab.core.metric import Level, Metric
 from iolab.guests.latency_account import account_figure
 from iolab.guests.node_chart import inside_figure
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.distribution import Drawn, distribution_figure
+from iolab.report.charts.distribution import DrawnCurve, distribution_figure
 from iolab.report.charts.heat import heat_figure
 from iolab.report.charts.lines import (
     MEAN,
     TAIL,
-    Line,
-    Quantity,
+    ChartLine,
+    ChartQuantity,
     latency_figure,
     load_figure,
     quantity_figure,
     rate_of,
 )
 from iolab.report.charts.palette import SERIES
-from iolab.report.charts.ratios import Dot, beside_figure
+from iolab.report.charts.ratios import RatioRow, beside_figure
 from iolab.report.charts.scaling import growth_figure
-from iolab.report.charts.series import Curve, HeatMap, Panel, Timeline, Trace
+from iolab.report.charts.series import HeatMap, LatencyCurve, Panel, PanelTrace, Timeline
 from iolab.report.charts.timeline import timeline_figure
 from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.table import Table
@@ -35,10 +35,12 @@ from tests.report.charts.outcomes import WORKLOAD, points, rate_figure, result
 from tests.report.charts.values import value_figures
 from tests.report.growing import RATES, drawn
 
-CURVE: Final = Curve("read", 100_000, (1.0, 2.0, 10.0, 100.0, 1000.0), (5e4, 8e4, 1e5, 3e5, 2e6))
+CURVE: Final = LatencyCurve(
+    "read", 100_000, (1.0, 2.0, 10.0, 100.0, 1000.0), (5e4, 8e4, 1e5, 3e5, 2e6)
+)
 
 
-def lines() -> list[Line]:
+def lines() -> list[ChartLine]:
     """Two configurations; one has every verdict, and a point without a value, one an interval."""
     first = (
         result(1, 20_000.0),
@@ -49,8 +51,8 @@ def lines() -> list[Line]:
     again = result(8, 154_000.0, Level.INDICATIVE, repeat=2)
     second = (result(1, 25_000.0), result(8, 150_000.0), again, result(8, 151_000.0, repeat=3))
     return [
-        Line("Mainstream", SERIES[0], (), points(first)),
-        Line("Performance", SERIES[1], (), points(second)),
+        ChartLine("Mainstream", SERIES[0], (), points(first)),
+        ChartLine("Performance", SERIES[1], (), points(second)),
     ]
 
 
@@ -62,18 +64,20 @@ def timeline() -> Timeline:
         warmup_s=2.0,
         end_s=5.0,
         panels=(
-            Panel("Load", "1/s", (Trace("read", (1e4, 2e4, 3e4, 3e4, 3.1e4, 3e4)),)),
+            Panel("Load", "1/s", (PanelTrace("read", (1e4, 2e4, 3e4, 3e4, 3.1e4, 3e4)),)),
             Panel(
                 "Latency",
                 "ns",
                 (
-                    Trace("mean", (3e5, 2e5, None, 1e5, 1e5, 1e5)),
-                    Trace("p99", (3e6, 2e6, None, 1e6, 1e6, 1e6)),
+                    PanelTrace("mean", (3e5, 2e5, None, 1e5, 1e5, 1e5)),
+                    PanelTrace("p99", (3e6, 2e6, None, 1e6, 1e6, 1e6)),
                 ),
                 log=True,
             ),
             Panel(
-                "Processors busy", "share", (Trace("all cores", (0.1, 0.5, 0.6, 0.9, 1.0, 0.4)),)
+                "Processors busy",
+                "share",
+                (PanelTrace("all cores", (0.1, 0.5, 0.6, 0.9, 1.0, 0.4)),),
             ),
         ),
     )
@@ -100,7 +104,7 @@ def figures() -> dict[str, Figure]:
         "throughput": rate_figure(WORKLOAD, "iodepth", lines()),
         "latency": latency_figure(WORKLOAD.title, "iodepth", lines()[:1]),
         "distribution": distribution_figure(
-            "Random read", "Latency by percentile", [Drawn(CURVE, "read", SERIES[0])]
+            "Random read", "Latency by percentile", [DrawnCurve(CURVE, "read", SERIES[0])]
         ),
         "load": load_figure("Random read", "iodepth", lines(), rate_of("iops")),
         "tradeoff": tradeoff_figure(
@@ -113,8 +117,8 @@ def figures() -> dict[str, Figure]:
             "For each host, rates 0.5 to 2 times.",
             "",
             (
-                Dot("read-iops, IOPS", SERIES[0], Metric(0.5, "", 0.4, 0.6, 3), Level.VALID),
-                Dot("write-iops, IOPS", SERIES[0], Metric(2.0, "", n=1), Level.INDICATIVE),
+                RatioRow("read-iops, IOPS", SERIES[0], Metric(0.5, "", 0.4, 0.6, 3), Level.VALID),
+                RatioRow("write-iops, IOPS", SERIES[0], Metric(2.0, "", n=1), Level.INDICATIVE),
             ),
             Table("", (), ()),
         ),
@@ -134,7 +138,7 @@ def fleet_figures() -> dict[str, Figure]:
     ]
     account = account_figure("Random read", accounts(), "Guests emulated. ")
     assert account is not None
-    iops = Quantity("iops", "IOPS")
+    iops = ChartQuantity("iops", "IOPS")
     return {
         "guests": quantity_figure("Random read", "vms_per_node", guests, iops, "1/s"),
         "account": account,

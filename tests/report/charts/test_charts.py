@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from iolab.core.configuration import Limit
+from iolab.core.configuration import LatencyLimit
 from iolab.core.metric import Level
-from iolab.report.charts.chart import Boxes, Dot, Figure, Mark, Points, Rules, Words
+from iolab.report.charts.chart import Boxes, DotStyle, Figure, Mark, Points, Rules, TextMark
 from iolab.report.charts.chart import Line as LineMark
-from iolab.report.charts.lines import MEAN, Line, load_figure, rate_of
+from iolab.report.charts.lines import MEAN, ChartLine, load_figure, rate_of
 from iolab.report.charts.palette import FAINT, INK, MUTED, RAISED, SERIES, Token
 from iolab.report.charts.scale import PLOT_WIDTH
 from iolab.report.charts.tradeoff import tradeoff_figure
@@ -119,7 +119,7 @@ def test_rate_and_latency_stand_over_each_other_on_the_same_loads() -> None:
 
 def test_an_interval_that_says_nothing_is_not_drawn_and_does_not_stretch_an_axis() -> None:
     pair = (result(8, 150_000.0), result(8, 200.0, repeat=2))
-    wild = [Line("c", SERIES[0], (), points(pair))]
+    wild = [ChartLine("c", SERIES[0], (), points(pair))]
     (point,) = wild[0].points
     assert (point.metrics["iops"].high or 0.0) > 1e9
     figure = load_figure("s", "iodepth", wild, rate_of("iops"))
@@ -132,12 +132,12 @@ def test_an_interval_that_says_nothing_is_not_drawn_and_does_not_stretch_an_axis
 
 def test_the_knee_and_the_most_under_a_limit_are_named_at_their_points() -> None:
     first = replace(lines()[0], knee=4)
-    limit = Limit("lat_ns_mean", 60_000.0)
+    limit = LatencyLimit("lat_ns_mean", 60_000.0)
     rate = rate_of("iops")
     figure = tradeoff_figure("s", "iodepth", [first], rate, "1/s", (MEAN,), limit=limit)
-    named = [place for one in of(figure, Words) for place in one.places if "limit" in place[2]]
+    named = [place for one in of(figure, TextMark) for place in one.places if "limit" in place[2]]
     assert named == [(*near(70, 57.142857), "knee, limit")]
-    (ring,) = [one for one in of(figure, Points) if one.dot is Dot.RING]
+    (ring,) = [one for one in of(figure, Points) if one.dot is DotStyle.RING]
     assert ring.places == [near(70, 57.142857)]
     (line,) = of(figure, Rules, MUTED)
     assert line.pieces == [(None, 60, None, 60)]
@@ -149,7 +149,7 @@ def test_latency_against_rate_has_each_load_beside_its_point() -> None:
     assert scale(figure, "y") == (True, [20, 500])
     mean, tail, *others = of(figure, LineMark)
     assert mean.places == [(20, 50), near(70, 57.142857), near(95, 84.210526)]
-    beside = of(figure, Words)[0]
+    beside = of(figure, TextMark)[0]
     assert [text for *_, text in beside.places] == ["1", "4", "8"]
     assert [place[:2] for place in beside.places] == mean.places
     assert tail.places[0] == near(20, 150)
@@ -188,7 +188,7 @@ def test_ratios_stand_on_a_logarithmic_axis_with_their_intervals() -> None:
     ]
     assert [x for one in of(figure, Rules, MUTED) for x, *_ in one.pieces] == [1]
     assert len(of(figure, Rules, FAINT)) == 2
-    names = [text for one in of(figure, Words) for *_, text in one.places]
+    names = [text for one in of(figure, TextMark) for *_, text in one.places]
     assert names == ["read-iops, IOPS", "write-iops, IOPS"]
 
 
@@ -265,7 +265,7 @@ def test_parts_of_a_latency_are_as_long_as_their_share() -> None:
         [(device, 0.09), (host, 0.31), (disk, 0.5), (guest, 0.1)],
         [(device, 0.67), (disk, 0.17), (guest, 0.17)],
     ]
-    told = [text for one in of(figure, Words) for *_, text in one.places]
+    told = [text for one in of(figure, TextMark) for *_, text in one.places]
     assert told[:4] == ["device", "host, network", "virtual disk", "in the guest"]
     assert {"100 µs", "1 ms", "3 ms", "500 µs"} <= set(told)
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from iolab.core.metric import Level
 from iolab.report.charts.chart import LINE_GAP, Arrows, Figure, Mark, Points, Rules, spread
 from iolab.report.charts.chart import Line as LineMark
-from iolab.report.charts.distribution import MARKS, Drawn, at_percent, distribution_figure
-from iolab.report.charts.lines import MAX_LINES, MEAN, Line, rate_of
+from iolab.report.charts.distribution import MARKS, DrawnCurve, at_percent, distribution_figure
+from iolab.report.charts.lines import MAX_LINES, MEAN, ChartLine, rate_of
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.scale import linear_scale, log_scale, number_text, time_ticks
-from iolab.report.charts.series import Curve, Panel, Timeline, Trace
+from iolab.report.charts.series import LatencyCurve, Panel, PanelTrace, Timeline
 from iolab.report.charts.svg import draw
 from iolab.report.charts.timeline import TABLE_ROWS, timeline_figure
 from iolab.report.charts.tradeoff import tradeoff_figure
@@ -65,7 +65,7 @@ def test_line_and_bar_tell_what_is_published_and_small_marks_the_runs() -> None:
     runs = [result(8, iops, repeat=n) for n, iops in enumerate((10e3, 11e3, 12e3), 1)]
     (point,) = points(runs)
     metric = point.metrics["iops"]
-    figure = rate_figure(WORKLOAD, "iodepth", [Line("c", SERIES[0], (), (point,))])
+    figure = rate_figure(WORKLOAD, "iodepth", [ChartLine("c", SERIES[0], (), (point,))])
     (line,), (small, large), (bar,) = (marks(figure, kind) for kind in (LineMark, Points, Rules))
     assert isinstance(small, Points)
     assert [y for _, y in small.places] == [10.0, 11.0, 12.0]
@@ -82,7 +82,7 @@ def test_line_and_bar_tell_what_is_published_and_small_marks_the_runs() -> None:
 
 def test_a_run_that_did_not_enter_is_drawn_and_tabled_with_its_verdict() -> None:
     found = points([result(8, 10e3), result(8, 90e3, Level.INVALID, repeat=2)])
-    figure = rate_figure(WORKLOAD, "iodepth", [Line("c", SERIES[0], (), found)])
+    figure = rate_figure(WORKLOAD, "iodepth", [ChartLine("c", SERIES[0], (), found)])
     small, large = marks(figure, Points)
     assert small.levels == [Level.VALID, Level.INVALID]
     assert large.levels == [Level.VALID]
@@ -92,8 +92,8 @@ def test_a_run_that_did_not_enter_is_drawn_and_tabled_with_its_verdict() -> None
 
 def test_the_table_of_a_long_run_gives_the_highest_p99_and_averages_none() -> None:
     cells = 2 * TABLE_ROWS
-    tail = Trace("p99", tuple(1e6 if cell % 2 else 9e6 for cell in range(cells)))
-    load = Trace("read", tuple(1e3 if cell % 2 else 3e3 for cell in range(cells)))
+    tail = PanelTrace("p99", tuple(1e6 if cell % 2 else 9e6 for cell in range(cells)))
+    load = PanelTrace("read", tuple(1e3 if cell % 2 else 3e3 for cell in range(cells)))
     times = tuple(cell + 0.5 for cell in range(cells))
     panels = (Panel("Load", "1/s", (load,)), Panel("Latency", "ns", (tail,), log=True))
     long = Timeline(times, 1.0, 0.0, float(cells), panels)
@@ -108,7 +108,8 @@ def test_the_table_of_a_long_run_gives_the_highest_p99_and_averages_none() -> No
 
 def test_lines_beyond_the_limit_stand_in_the_table_alone() -> None:
     many = [
-        Line(f"c{i}", SERIES[0], (), points((result(1, 1e3), result(2, 2e3)))) for i in range(11)
+        ChartLine(f"c{i}", SERIES[0], (), points((result(1, 1e3), result(2, 2e3))))
+        for i in range(11)
     ]
     figure = rate_figure(WORKLOAD, "iodepth", many)
     assert (len(marks(figure, LineMark)), len(figure.table.rows)) == (MAX_LINES, 22)
@@ -117,7 +118,7 @@ def test_lines_beyond_the_limit_stand_in_the_table_alone() -> None:
 
 def test_a_hostile_name_is_text_in_what_a_pointer_is_told() -> None:
     name = "</script><script>alert(1)</script>\u202e\x1b"
-    many = [Line(name, SERIES[0], (), lines()[0].points), lines()[1]]
+    many = [ChartLine(name, SERIES[0], (), lines()[0].points), lines()[1]]
     drawn = draw(rate_figure(WORKLOAD, "iodepth", many))
     assert "alert" in drawn.marks
     assert not re.search("[<>&\u202e\x1b]", drawn.marks)
@@ -135,7 +136,7 @@ def test_numbers_beside_an_axis_have_few_digits(value: float, text: str) -> None
 def test_a_curve_tells_nothing_beyond_what_its_ios_support() -> None:
     assert at_percent(CURVE, 99.9) == 2e6
     assert at_percent(CURVE, 99.99) is None
-    assert at_percent(Curve("read", 5, (), ()), MARKS[0]) is None
+    assert at_percent(LatencyCurve("read", 5, (), ()), MARKS[0]) is None
 
 
 @given(st.lists(st.floats(min_value=0, max_value=190), min_size=1, max_size=8))
@@ -171,7 +172,7 @@ def test_times_have_few_round_ticks(span_s: float) -> None:
 
 
 def test_a_line_without_points_is_told_by_its_name_as_it_is_written() -> None:
-    none = Line("SSD A", SERIES[0], (), points([result(1, None, Level.INVALID)]))
+    none = ChartLine("SSD A", SERIES[0], (), points([result(1, None, Level.INVALID)]))
     for drawn, says in (
         ([none, lines()[1]], "SSD A: no point has both values. Performance: from "),
         ([none], "No point has both values."),
@@ -182,7 +183,7 @@ def test_a_line_without_points_is_told_by_its_name_as_it_is_written() -> None:
 
 def test_arrows_on_a_tradeoff_point_to_more_load_also_where_the_line_turns_back() -> None:
     found = points([result(1, 20_000.0), result(4, 90_000.0), result(8, 50_000.0)])
-    drawn = [Line("c", SERIES[0], (), found)]
+    drawn = [ChartLine("c", SERIES[0], (), found)]
     figure = tradeoff_figure("s", "iodepth", drawn, rate_of("iops"), "1/s", (MEAN,))
     (heads,) = marks(figure, Arrows)
     (_, _, forth), (_, _, back) = heads.places
@@ -194,8 +195,8 @@ def test_arrows_on_a_tradeoff_point_to_more_load_also_where_the_line_turns_back(
 @pytest.mark.parametrize("decades", [4, 5, 6, 7])
 def test_an_axis_of_percentiles_names_99_99_wherever_it_is_reached(decades: int) -> None:
     tail = tuple(10.0**step for step in range(decades + 1))
-    curve = Curve("read", 10 ** (decades + 2), (1.0, 2.0, *tail[1:]), (1e4,) * (decades + 2))
-    figure = distribution_figure("s", "t", [Drawn(curve, "read", SERIES[0])])
+    curve = LatencyCurve("read", 10 ** (decades + 2), (1.0, 2.0, *tail[1:]), (1e4,) * (decades + 2))
+    figure = distribution_figure("s", "t", [DrawnCurve(curve, "read", SERIES[0])])
     (plot,), (dots,) = figure.plots, marks(figure, Points)
     assert plot.x is not None
     assert {"50 %", "99.99 %"} <= {text for _, text in plot.x.ticks}
@@ -203,7 +204,7 @@ def test_an_axis_of_percentiles_names_99_99_wherever_it_is_reached(decades: int)
 
 
 def test_an_axis_of_percentiles_ends_where_ios_become_too_few() -> None:
-    figure = distribution_figure("s", "t", [Drawn(CURVE, "read", SERIES[0])])
+    figure = distribution_figure("s", "t", [DrawnCurve(CURVE, "read", SERIES[0])])
     (plot,) = figure.plots
     assert plot.x is not None
     names = [text for _, text in plot.x.ticks]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.core.metric import Layer, Level, Outlier
+from iolab.core.metric import LatencyLayer, Level, Outlier
 from iolab.guests.latency_account import MAX_RUNS, account_figure, layers_table, parts_of
 from iolab.guests.node_chart import NAMED_MAX, inside_figure
 from iolab.report.charts.chart import Boxes, Line
@@ -22,7 +22,7 @@ from tests.report.hostile import EVERY
 
 
 def test_parts_of_a_latency_add_up_to_it() -> None:
-    seen = ((Layer.ENGINE, 100.0), (Layer.GUEST, 80.0), (Layer.DEVICE, 30.0))
+    seen = ((LatencyLayer.ENGINE, 100.0), (LatencyLayer.GUEST, 80.0), (LatencyLayer.DEVICE, 30.0))
     parts, capped = parts_of(seen)
     assert [(part.name, part.took_ns) for part in parts] == [
         ("device", 30.0),
@@ -34,20 +34,20 @@ def test_parts_of_a_latency_add_up_to_it() -> None:
 
 @given(st.lists(st.floats(1.0, 1e9), min_size=1, max_size=4))
 def test_no_part_is_negative_and_the_whole_stays_whole(means: list[float]) -> None:
-    parts, capped = parts_of(tuple(zip(Layer, means, strict=False)))
+    parts, capped = parts_of(tuple(zip(LatencyLayer, means, strict=False)))
     assert all(part.took_ns >= 0 for part in parts)
     assert sum(part.took_ns for part in parts) == pytest.approx(means[0])
     assert bool(capped) == any(low > min(means[:i]) for i, low in enumerate(means) if i)
 
 
 def test_without_a_device_the_lowest_layer_has_all_below_it() -> None:
-    parts, _ = parts_of(((Layer.ENGINE, 100.0), (Layer.HYPERVISOR, 60.0)))
+    parts, _ = parts_of(((LatencyLayer.ENGINE, 100.0), (LatencyLayer.HYPERVISOR, 60.0)))
     assert [part.name for part in parts] == ["hypervisor", "guest, virtual disk"]
-    assert [part.name for part in parts_of(((Layer.ENGINE, 9.0),))[0]] == ["not known"]
+    assert [part.name for part in parts_of(((LatencyLayer.ENGINE, 9.0),))[0]] == ["not known"]
 
 
 def test_below_guests_of_others_is_virtualisation_too() -> None:
-    seen = ((Layer.ENGINE, 100.0), (Layer.GUEST, 80.0), (Layer.DEVICE, 30.0))
+    seen = ((LatencyLayer.ENGINE, 100.0), (LatencyLayer.GUEST, 80.0), (LatencyLayer.DEVICE, 30.0))
     (one, *_) = accounts()
     told = replace(one, parts=parts_of(seen)[0], whole_ns=100.0)
     figure = account_figure("Reads", [told])
@@ -95,7 +95,7 @@ def test_runs_beyond_the_limit_stand_in_the_table_alone() -> None:
 
 
 def test_nothing_is_drawn_where_no_layer_is_known() -> None:
-    parts, _ = parts_of(((Layer.ENGINE, 9.0),))
+    parts, _ = parts_of(((LatencyLayer.ENGINE, 9.0),))
     assert account_figure("Reads", [replace(accounts()[0], parts=parts)]) is None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iolab.analysis.curves import findings
 from iolab.analysis.points import summarise
-from iolab.report.charts.chart import Band, Dot, Figure, Points
+from iolab.report.charts.chart import Band, DotStyle, Figure, Points
 from iolab.report.charts.choose import axis_figures, looks_of
 from tests.analysis.adaptive.systems import whole_session
 from tests.analysis.adaptive.test_course import CURVE, SOFT
@@ -24,7 +24,7 @@ def test_predicted_loads_are_open_circles_over_a_band() -> None:
     marks = throughput.plots[0].marks
     (band,) = [one for one in marks if isinstance(one, Band)]
     assert len(band.places) == 24
-    (dots,) = [one for one in marks if isinstance(one, Points) and one.dot is Dot.OPEN]
+    (dots,) = [one for one in marks if isinstance(one, Points) and one.dot is DotStyle.OPEN]
     assert len(dots.places) == 14
     assert "Open circles: predicted, not measured" in throughput.note
     assert "the knee, at 10 (" in throughput.note

@@ -4,9 +4,9 @@ import json
 import re
 from dataclasses import replace
 
-from iolab.core.configuration import Cost
+from iolab.core.configuration import ProcurementCost
 from iolab.core.metric import Level, Metric
-from iolab.report.charts.chart import Boxes, Figure, Mark, Points, Rules, Words
+from iolab.report.charts.chart import Boxes, Figure, Mark, Points, Rules, TextMark
 from iolab.report.charts.cost import ROWS_MAX, SHADES, cost_figure
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.svg import draw
@@ -24,7 +24,7 @@ def marks(figure: Figure) -> tuple[Mark, ...]:
 
 
 def texts(figure: Figure) -> list[str]:
-    words = [one for one in marks(figure) if isinstance(one, Words)]
+    words = [one for one in marks(figure) if isinstance(one, TextMark)]
     return [text for one in words for *_, text in one.places]
 
 
@@ -102,7 +102,7 @@ def test_a_chart_of_costs_has_one_currency() -> None:
 
 def test_a_cost_of_nothing_is_none_and_many_are_counted() -> None:
     (first, *_) = bought()
-    free = replace(first.configuration, cost=Cost("EUR", 0.0, 0.0, 0.0))
+    free = replace(first.configuration, cost=ProcurementCost("EUR", 0.0, 0.0, 0.0))
     assert cost_figure("Cost", "EUR", [replace(first, configuration=free)], TABLE) is None
     many = cost_figure("Cost", "EUR", [first] * (ROWS_MAX + 1), TABLE)
     assert many is not None

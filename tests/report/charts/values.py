@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.core.configuration import Capacity, Configuration, Cost
+from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.cost import Bought, cost_figure
@@ -26,16 +26,20 @@ def bought() -> list[Bought]:
                 "/t",
                 6,
                 Capacity(461.0, 304.0),
-                Cost("EUR", 180e3, 40e3, 130e3),
+                ProcurementCost("EUR", 180e3, 40e3, 130e3),
             ),
             SERIES[0],
         ),
         Bought(
-            Configuration("b", "High capacity", ("c",), "/t", cost=Cost("EUR", 0.0, 40e3, 260e3)),
+            Configuration(
+                "b", "High capacity", ("c",), "/t", cost=ProcurementCost("EUR", 0.0, 40e3, 260e3)
+            ),
             SERIES[1],
         ),
         Bought(
-            Configuration("c", "Elsewhere", ("c",), "/t", cost=Cost("JPY", 1e6, 1e6, 1e6)),
+            Configuration(
+                "c", "Elsewhere", ("c",), "/t", cost=ProcurementCost("JPY", 1e6, 1e6, 1e6)
+            ),
             SERIES[2],
         ),
     ]

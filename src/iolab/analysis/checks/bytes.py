@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.analysis.check import (
+    CheckAnswer,
     Numbers,
-    Said,
     check,
     indicative,
     invalid,
@@ -173,7 +173,7 @@ def _discarded(host: HostRun, names: list[str]) -> int | None:
 
 
 @check("bytes-moved", "Bytes claimed and bytes moved")
-def bytes_moved(view: RunView) -> Said:
+def bytes_moved(view: RunView) -> CheckAnswer:
     """Whether the target's devices moved what the engine claims, no less and no more."""
     groups = moved_by_device(view)
     if groups is None:
@@ -188,7 +188,7 @@ def bytes_moved(view: RunView) -> Said:
     return worst(answer for group in groups for answer in _answers(group))
 
 
-def _answers(group: Moved) -> Iterator[Said]:
+def _answers(group: Moved) -> Iterator[CheckAnswer]:
     """Everything there is to say of a device: what is missing, then what is too much."""
     evidence = _evidence(group)
     for way, word in ((Direction.READ, "read"), (Direction.WRITE, "written")):
@@ -214,7 +214,7 @@ def _answers(group: Moved) -> Iterator[Said]:
     )
 
 
-def _trimmed(group: Moved) -> Iterator[Said]:
+def _trimmed(group: Moved) -> Iterator[CheckAnswer]:
     """Trims that the device's kernel did not count, or not as many, were none of the device's."""
     claimed, counted = group.claimed_trim, group.discard_bytes
     if not claimed:
@@ -230,7 +230,7 @@ def _trimmed(group: Moved) -> Iterator[Said]:
         )
 
 
-def _missing_below(group: Moved) -> Iterator[Said]:
+def _missing_below(group: Moved) -> Iterator[CheckAnswer]:
     """A layer below the nearest device (a loop's file, a thin pool) that answered by itself."""
     evidence = _evidence(group)
     if group.opaque:
@@ -256,7 +256,7 @@ def _lacks(below: int | None, above: int) -> bool:
     return below is not None and below < MISSING_BAD * above
 
 
-def _excess(group: Moved) -> Iterator[Said]:
+def _excess(group: Moved) -> Iterator[CheckAnswer]:
     total = group.claimed_read + group.claimed_write + group.claimed_trim
     limit = max(EXCESS_SHARE * total, BACKGROUND_BYTES_PER_S * group.seconds)
     causes = {
@@ -308,7 +308,7 @@ same two per cent as the bytes-moved check grants."""
 
 
 @check("buffered-io", "Buffered I/O", needs_load=False)
-def buffered_io(view: RunView) -> Said:
+def buffered_io(view: RunView) -> CheckAnswer:
     """Whether the page cache stands between the engine and the storage."""
     if view.job.direct:
         return valid("O_DIRECT: no page cache between the engine and the storage.", direct=True)
@@ -318,7 +318,7 @@ def buffered_io(view: RunView) -> Said:
 
 
 @check("cache-hits", "Reads from the page cache")
-def cache_hits(view: RunView) -> Said:
+def cache_hits(view: RunView) -> CheckAnswer:
     """Whether the reads can have been answered by the hosts' memory."""
     if not view.access.reads:
         return not_applicable("The workload reads nothing.", reads=False)
@@ -348,7 +348,7 @@ def _bytes_per_host(view: RunView) -> int:
     return job.numjobs * job.files_per_job * job.file_bytes
 
 
-def _against_memory(view: RunView, host: HostRun) -> Said:
+def _against_memory(view: RunView, host: HostRun) -> CheckAnswer:
     """Buffered reads without proof: what matters is whether the files fit into memory."""
     size, facts = _bytes_per_host(view), view.facts_of(host)
     if facts is None:
@@ -369,12 +369,12 @@ def _against_memory(view: RunView, host: HostRun) -> Said:
 
 
 @check("target-in-memory", "Target in memory", needs_load=False)
-def target_in_memory(view: RunView) -> Said:
+def target_in_memory(view: RunView) -> CheckAnswer:
     """Whether the target is storage at all."""
     return worst(_memory_target(view.target(host), host.host) for host in view.hosts)
 
 
-def _memory_target(target: TargetFacts | None, host: str) -> Said:
+def _memory_target(target: TargetFacts | None, host: str) -> CheckAnswer:
     if target is None:
         return unchecked(f"the target of {host} is not known", host=host)
     evidence: Numbers = {"host": host, "fs_type": target.fs_type, "device": target.device}
@@ -389,14 +389,14 @@ def _memory_target(target: TargetFacts | None, host: str) -> Said:
 
 
 @check("holes", "Reads of unwritten extents", needs_load=False)
-def holes(view: RunView) -> Said:
+def holes(view: RunView) -> CheckAnswer:
     """Whether all that is read was written before."""
     if not view.access.reads:
         return not_applicable("The workload reads nothing.", reads=False)
     return worst(_proved_written(host) for host in view.hosts)
 
 
-def _proved_written(host: HostRun) -> Said:
+def _proved_written(host: HostRun) -> CheckAnswer:
     proof = host.extents
     if proof is None or proof.method == "none" or proof.file_count == 0:
         return unchecked(f"nothing tells which extents of the files on {host.host} were written")

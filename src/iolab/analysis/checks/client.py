@@ -6,8 +6,8 @@ from collections.abc import Container
 from typing import Final
 
 from iolab.analysis.check import (
+    CheckAnswer,
     Numbers,
-    Said,
     check,
     indicative,
     invalid,
@@ -36,13 +36,13 @@ the tail are theirs."""
 
 
 @check("cpu-bound-client", "Client bound by its processors")
-def cpu_bound_client(view: RunView) -> Said:
+def cpu_bound_client(view: RunView) -> CheckAnswer:
     """Whether the client could have submitted more."""
     limited, hosts = view.limited_hosts, range(len(view.hosts))
     return worst((_busy(view, index, limited) for index in hosts), most="cores_busy_share")
 
 
-def _busy(view: RunView, index: int, limited: Container[str]) -> Said:
+def _busy(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
     host = view.hosts[index]
     cores = allowed_busy(view, index)
     job = None
@@ -109,13 +109,13 @@ def _jobs_a_core(totals: EngineTotals) -> float:
 
 
 @check("cpu-stolen", "Processor time stolen by the hypervisor")
-def cpu_stolen(view: RunView) -> Said:
+def cpu_stolen(view: RunView) -> CheckAnswer:
     """Whether other guests took the client's processors."""
     counted, hosts = view.counted_hosts, range(len(view.hosts))
     return worst((_stolen(view, index, counted) for index in hosts), most="steal_share")
 
 
-def _stolen(view: RunView, index: int, counted: Container[str]) -> Said:
+def _stolen(view: RunView, index: int, counted: Container[str]) -> CheckAnswer:
     host = view.hosts[index]
     share = view.mean_of(index, "cpu", "all", "steal_share")
     if host.host in counted:
@@ -132,7 +132,7 @@ def _stolen(view: RunView, index: int, counted: Container[str]) -> Said:
 
 
 @check("thermal-throttling", "Thermal throttling")
-def thermal_throttling(view: RunView) -> Said:
+def thermal_throttling(view: RunView) -> CheckAnswer:
     """Whether processors were slowed down to cool."""
     return worst(
         (_throttled_by_heat(view, index) for index in range(len(view.hosts))),
@@ -140,7 +140,7 @@ def thermal_throttling(view: RunView) -> Said:
     )
 
 
-def _throttled_by_heat(view: RunView, index: int) -> Said:
+def _throttled_by_heat(view: RunView, index: int) -> CheckAnswer:
     """Kernels without the counter (most guests) are no objection: there is nothing to see."""
     host, window = view.hosts[index], view.measured(index)
     rate = view.mean_of(index, "thermal", None, "throttle_events_per_s")
@@ -187,12 +187,12 @@ result is not of the storage at all. Below it a busy client makes it less certai
 
 
 @check("client-throttled", "CPU quota throttling")
-def client_throttled(view: RunView) -> Said:
+def client_throttled(view: RunView) -> CheckAnswer:
     """Whether a control group's quota stopped the load's processes."""
     return worst((_throttled(view, host) for host in view.hosts), most="stood_share")
 
 
-def _throttled(view: RunView, host: HostRun) -> Said:
+def _throttled(view: RunView, host: HostRun) -> CheckAnswer:
     use = host.processor
     if use is None or not use.groups or use.watched_ns <= 0:
         return not_applicable(f"{host.host} shows no control group that could limit its load.")
@@ -236,13 +236,13 @@ def _stood(group: ProcessorGroup, use: ProcessorUse) -> float:
 
 
 @check("client-starved", "Client CPU starvation")
-def client_starved(view: RunView) -> Said:
+def client_starved(view: RunView) -> CheckAnswer:
     """Whether the load's threads waited for a processor instead of for the storage."""
     hosts = range(len(view.hosts))
     return worst((_starved(view, index) for index in hosts), most="wait_share")
 
 
-def _starved(view: RunView, index: int) -> Said:
+def _starved(view: RunView, index: int) -> CheckAnswer:
     host = view.hosts[index]
     use = host.processor
     waited = None if use is None else _wait_share(use)

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.check import (
+    CheckAnswer,
     Numbers,
-    Said,
     check,
     indicative,
     invalid,
@@ -49,7 +49,7 @@ _ONE: Final = "One host: there is nothing to compare."
 
 
 @check("start-skew", "Hosts that started apart")
-def start_skew(view: RunView) -> Said:
+def start_skew(view: RunView) -> CheckAnswer:
     """Whether the first I/Os of all hosts came at about the same time."""
     if len(view.hosts) == 1:
         return not_applicable(_ONE)
@@ -70,7 +70,7 @@ def start_skew(view: RunView) -> Said:
 
 
 @check("clock-drift", "Clocks that moved during the run")
-def clock_drift(view: RunView) -> Said:
+def clock_drift(view: RunView) -> CheckAnswer:
     """Whether every host's clock kept its distance from the controller's.
 
     A guest's seconds are its hypervisor's work, and are held against others even where it is alone.
@@ -80,7 +80,7 @@ def clock_drift(view: RunView) -> Said:
     return worst((_drift_of(host) for host in view.hosts), most="drift_s")
 
 
-def _drift_of(host: HostRun) -> Said:
+def _drift_of(host: HostRun) -> CheckAnswer:
     drift = drift_ns(host)
     if drift is None:
         return indicative(
@@ -105,12 +105,12 @@ def _drift_of(host: HostRun) -> Said:
 
 
 @check("clock-step", "Clock stepped during the run", needs_load=False)
-def clock_step(view: RunView) -> Said:
+def clock_step(view: RunView) -> CheckAnswer:
     """Whether somebody set a host's clock while it was watched: slewing it is no step."""
     return worst((_step_of(host) for host in view.hosts), most="step_s")
 
 
-def _step_of(host: HostRun) -> Said:
+def _step_of(host: HostRun) -> CheckAnswer:
     step_ns = host.clock_step_ns
     if step_ns is None:
         return not_applicable(f"The clocks of {host.host} were not compared with each other.")
@@ -131,7 +131,7 @@ def _step_of(host: HostRun) -> Said:
 
 
 @check("uneven-fleet", "Hosts that did unlike amounts")
-def uneven_fleet(view: RunView) -> Said:
+def uneven_fleet(view: RunView) -> CheckAnswer:
     """Whether the total speaks of every host: rates for each I/O that a host keeps in flight."""
     point = view.record.run.point
     depths = np.array([point.io_on(host.host).depth_total for host in view.hosts])
@@ -139,7 +139,7 @@ def uneven_fleet(view: RunView) -> Said:
     return unevenness(view, rates, np.asarray(rates / depths, dtype=np.float64), "iops")
 
 
-def unevenness(view: RunView, rates: Floats, shares: Floats, unit: str) -> Said:
+def unevenness(view: RunView, rates: Floats, shares: Floats, unit: str) -> CheckAnswer:
     """How unlike the hosts' shares are; `rates` in that unit are told of the slowest and fastest.
 
     Shapes (H,), in the order of the run's hosts.
@@ -171,7 +171,7 @@ def unevenness(view: RunView, rates: Floats, shares: Floats, unit: str) -> Said:
 
 
 @check("bystander-lost", "Watched host lost", needs_load=False)
-def bystander_lost(view: RunView) -> Said:
+def bystander_lost(view: RunView) -> CheckAnswer:
     """Whether every storage node and hypervisor of the study was watched through the run."""
     watched = view.record.bystanders
     lost = [host for host in watched if host.error]

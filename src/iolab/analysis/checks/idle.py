@@ -7,7 +7,16 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.check import Numbers, Said, check, indicative, percent, unchecked, valid, worst
+from iolab.analysis.check import (
+    CheckAnswer,
+    Numbers,
+    check,
+    indicative,
+    percent,
+    unchecked,
+    valid,
+    worst,
+)
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import RunView
 from iolab.core.run import HostRun, IdleProof
@@ -27,12 +36,12 @@ OTHERS_SHARE: Final = 0.02
 
 
 @check("device-busy", "Device busy before the start")
-def device_busy(view: RunView) -> Said:
+def device_busy(view: RunView) -> CheckAnswer:
     """Whether others used the target's devices just before the start."""
     return worst((_idle(view, index) for index in range(len(view.hosts))), most="share_of_run")
 
 
-def metadata_idle(view: RunView) -> Said:
+def metadata_idle(view: RunView) -> CheckAnswer:
     """device-busy of metadata load: against what the devices moved in the run."""
     return worst(
         (idle_before(view, index, _seconds(view, index)) for index in range(len(view.hosts))),
@@ -40,7 +49,7 @@ def metadata_idle(view: RunView) -> Said:
     )
 
 
-def idle_before(view: RunView, index: int, seconds: float | None) -> Said:
+def idle_before(view: RunView, index: int, seconds: float | None) -> CheckAnswer:
     """Whether others used a host's devices just before, against what they moved in the run.
 
     `seconds` are those in which they moved it; None where nobody knows.
@@ -57,7 +66,7 @@ def idle_before(view: RunView, index: int, seconds: float | None) -> Said:
     return valid(f"{others.said}.", **others.evidence)
 
 
-def _idle(view: RunView, index: int) -> Said:
+def _idle(view: RunView, index: int) -> CheckAnswer:
     """Against the I/O that the engine did in the window."""
     host, load = view.hosts[index], view.load
     if host.idle is None:
@@ -72,7 +81,7 @@ def _idle(view: RunView, index: int) -> Said:
     return valid(f"{others.said}.", **others.evidence)
 
 
-def _unwatched(host: str) -> Said:
+def _unwatched(host: str) -> CheckAnswer:
     return unchecked(f"the devices of {host} were not watched before the start")
 
 

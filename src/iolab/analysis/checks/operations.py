@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.analysis.check import Numbers, Said, check, indicative, invalid, percent, valid
+from iolab.analysis.check import CheckAnswer, Numbers, check, indicative, invalid, percent, valid
 from iolab.units import format_count
 
 operations_failed = check("operations-failed", "Operations that failed")
@@ -40,7 +40,7 @@ def told_beside(by: str, what: str, claimed: int, counted: float) -> tuple[str, 
     }
 
 
-def held_against(claimed: int, counted: float, said: str, evidence: Numbers) -> Said:
+def held_against(claimed: int, counted: float, said: str, evidence: Numbers) -> CheckAnswer:
     """Whether what was counted bears out what was claimed."""
     if counted < FEWER_GOOD * claimed:
         verdict = invalid if counted < FEWER_BAD * claimed else indicative

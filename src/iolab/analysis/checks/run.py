@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.check import (
+    CheckAnswer,
     Numbers,
-    Said,
     check,
     indicative,
     invalid,
@@ -40,7 +40,7 @@ DISAGREE_BAD: Final = 0.01
 
 
 @check("run-unfinished", "Run not finished", needs_load=False)
-def run_unfinished(view: RunView) -> Said:
+def run_unfinished(view: RunView) -> CheckAnswer:
     """Whether the run came to its planned end."""
     record = view.record
     why = f" {record.failure}" if record.failure else ""
@@ -55,14 +55,14 @@ def run_unfinished(view: RunView) -> Said:
 
 
 @check("engine-errors", "Errors of the engine", needs_load=False)
-def engine_errors(view: RunView) -> Said:
+def engine_errors(view: RunView) -> CheckAnswer:
     """Whether the engine ran without error for as long as it was asked to."""
     return worst(
         answer for index in range(len(view.hosts)) for answer in _engine_answers(view, index)
     )
 
 
-def _engine_answers(view: RunView, index: int) -> Iterator[Said]:
+def _engine_answers(view: RunView, index: int) -> Iterator[CheckAnswer]:
     host, where = view.hosts[index], view.on(view.hosts[index])
     totals = host.totals
     short = sum(way.short_ios + way.dropped_ios for way in totals_by_way(host) if way)
@@ -128,7 +128,7 @@ def _is_stopped(host: HostRun) -> bool:
 
 
 @check("totals-disagree", "Sums that disagree with the engine's")
-def totals_disagree(view: RunView) -> Said:
+def totals_disagree(view: RunView) -> CheckAnswer:
     """Whether the intervals and bins add up to what the engine says of the whole run."""
     counted, binned = np.zeros((2, len(view.hosts)), dtype=np.int64)
     table = view.record.intervals
@@ -143,7 +143,7 @@ def totals_disagree(view: RunView) -> Said:
     )
 
 
-def _sums(view: RunView, index: int, counted: int, binned: int) -> Said:
+def _sums(view: RunView, index: int, counted: int, binned: int) -> CheckAnswer:
     host = view.hosts[index]
     if host.totals is None:
         return unchecked(f"the engine{view.on(host)} left no totals")
@@ -170,7 +170,7 @@ VERSIONS_SHOWN: Final = 4
 
 
 @check("versions-differ", "Hosts with different versions of the engine", needs_load=False)
-def versions_differ(view: RunView) -> Said:
+def versions_differ(view: RunView) -> CheckAnswer:
     """Whether every host that made load has the same version of the engine."""
     hosts: dict[str, list[str]] = {}
     for host in view.hosts:
@@ -205,7 +205,7 @@ than its own steady state varies (SNIA grants 10 % of slope)."""
 
 
 @check("unequal-state", "Unequal state", needs_load=False)
-def unequal_state(view: RunView) -> Said:
+def unequal_state(view: RunView) -> CheckAnswer:
     """Whether the run began from the state from which the first of its sweep began."""
     states = view.record.states
     if not states:
@@ -213,7 +213,7 @@ def unequal_state(view: RunView) -> Said:
     return worst((_judged(state) for state in states), most="moved_bytes")
 
 
-def _judged(state: TargetState) -> Said:
+def _judged(state: TargetState) -> CheckAnswer:
     moved = abs(state.written_bytes - state.compared_bytes)
     evidence: dict[str, int | float | str | bool | None] = {
         "host": state.host,

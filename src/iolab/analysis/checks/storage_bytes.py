@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from iolab.analysis.check import (
+    CheckAnswer,
     Numbers,
-    Said,
     check,
     indicative,
     invalid,
@@ -37,7 +37,7 @@ BACKGROUND_BYTES_PER_S: Final = 1 << 20
 
 
 @check("storage-bytes", "Bytes claimed and bytes moved by storage nodes")
-def storage_bytes(view: RunView) -> Said:
+def storage_bytes(view: RunView) -> CheckAnswer:
     """Whether the storage nodes' disks moved the clients' bytes times the declared factors."""
     account = account_of(view.record, view.facts)
     if account is None:
@@ -55,7 +55,7 @@ def is_accounted(view: RunView) -> bool:
     )
 
 
-def _answers(view: RunView, account: ByteAccount) -> Iterator[Said]:
+def _answers(view: RunView, account: ByteAccount) -> Iterator[CheckAnswer]:
     evidence = _evidence(account)
     claimed = account.claimed_read + account.claimed_write
     if account.expected_read is None or account.expected_write is None:
@@ -80,7 +80,7 @@ def _answers(view: RunView, account: ByteAccount) -> Iterator[Said]:
     )
 
 
-def _missing(account: ByteAccount, evidence: Numbers) -> Iterator[Said]:
+def _missing(account: ByteAccount, evidence: Numbers) -> Iterator[CheckAnswer]:
     reads, writes = account.expected_read or 0.0, account.expected_write or 0.0
     if reads and (account.moved_read or 0) < MISSING_GOOD * reads:
         share = (account.moved_read or 0) / reads
@@ -99,7 +99,7 @@ def _missing(account: ByteAccount, evidence: Numbers) -> Iterator[Said]:
         )
 
 
-def _excess(view: RunView, account: ByteAccount, evidence: Numbers) -> Iterator[Said]:
+def _excess(view: RunView, account: ByteAccount, evidence: Numbers) -> Iterator[CheckAnswer]:
     expected = (account.expected_read or 0.0) + (account.expected_write or 0.0)
     disks = sum(len(node.devices) for node in account.nodes)
     spans = [span.seconds for span in view.load.cut.hosts if span is not None]

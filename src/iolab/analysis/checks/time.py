@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.check import (
+    CheckAnswer,
     Numbers,
-    Said,
     check,
     indicative,
     invalid,
@@ -45,7 +45,7 @@ headline in the published studies is the 99.5th percentile."""
 
 
 @check("hosts-left-out", "Measured without hosts that failed", needs_load=False)
-def hosts_left_out(view: RunView) -> Said:
+def hosts_left_out(view: RunView) -> CheckAnswer:
     """Whether every host of the configuration took part."""
     left_out = view.record.without
     if not left_out:
@@ -57,7 +57,7 @@ def hosts_left_out(view: RunView) -> Said:
 
 
 @check("no-common-window", "No window common to all hosts", needs_load=False)
-def no_common_window(view: RunView) -> Said:
+def no_common_window(view: RunView) -> CheckAnswer:
     """Whether all hosts ran at the same time, so that their rates may be added."""
     windows = [window for window in view.load.cut.hosts if window is not None]
     missing = len(view.hosts) - len(windows)
@@ -92,7 +92,7 @@ def no_common_window(view: RunView) -> Said:
     return valid(f"All hosts ran together for {common.seconds:.1f} s.", **evidence)
 
 
-def _no_window(view: RunView, evidence: Numbers) -> Said:
+def _no_window(view: RunView, evidence: Numbers) -> CheckAnswer:
     if len(view.hosts) == 1:
         return invalid("Not one whole interval lies after the warm-up.", **evidence)
     return invalid(
@@ -102,7 +102,7 @@ def _no_window(view: RunView, evidence: Numbers) -> Said:
 
 
 @check("run-too-short", "Run too short")
-def run_too_short(view: RunView) -> Said:
+def run_too_short(view: RunView) -> CheckAnswer:
     """Whether the measured time is long enough to stand for more than itself."""
     seconds = float(view.load.seconds.min())
     # Cut and not rounded: 2.97 s are not the 3.0 s that would do.
@@ -115,12 +115,12 @@ def run_too_short(view: RunView) -> Said:
 
 
 @check("missing-seconds", "Seconds missing from the record")
-def missing_seconds(view: RunView) -> Said:
+def missing_seconds(view: RunView) -> CheckAnswer:
     """Whether the intervals cover the window, but for one that each of its edges may cut."""
     return worst((_covered(view, index) for index in range(len(view.hosts))), least="covered_share")
 
 
-def _covered(view: RunView, index: int) -> Said:
+def _covered(view: RunView, index: int) -> CheckAnswer:
     table, host = view.record.intervals, view.hosts[index]
     rows = view.load.cut.intervals & (table.host == index)
     if not np.any(rows):
@@ -141,7 +141,7 @@ def _covered(view: RunView, index: int) -> Said:
 
 
 @check("percentile-support", "Too few I/Os for a percentile")
-def percentile_support(view: RunView) -> Said:
+def percentile_support(view: RunView) -> CheckAnswer:
     """Whether enough I/Os were measured for each percentile; the others are not printed."""
     total = int(view.load.ios.sum())
     lacking = [(name, at) for name, at in PERCENTILES if not is_supported(total, at)]
@@ -175,7 +175,7 @@ TOO_SHORT: Final = "The run is too short to be judged."
 
 
 @check("transient", "Not steady")
-def transient(view: RunView) -> Said:
+def transient(view: RunView) -> CheckAnswer:
     """Whether the run's start had faded and its two halves agree."""
     steady = view.steady
     if steady is None:
@@ -192,7 +192,7 @@ def transient(view: RunView) -> Said:
     return valid(f"Steady after {told.cut_s} s of {told.seconds} s.", **evidence)
 
 
-def _not_steady(view: RunView, steady: Steady, evidence: Numbers) -> Said:
+def _not_steady(view: RunView, steady: Steady, evidence: Numbers) -> CheckAnswer:
     said = f"Not steady. {' '.join(steady.steadiness.reasons)}"
     if view.record.rule is not None and abs(steady.halves) > DRIFT_TOLERABLE:
         return invalid(f"{said} This is no steady state's number.", **evidence)
@@ -200,7 +200,7 @@ def _not_steady(view: RunView, steady: Steady, evidence: Numbers) -> Said:
 
 
 @check("burst-credits", "The rate fell to a plateau")
-def burst_credits(view: RunView) -> Said:
+def burst_credits(view: RunView) -> CheckAnswer:
     """Whether the measured time holds two levels of service: a burst and what follows it."""
     series = fleet_seconds(view.record)
     if series is None:
@@ -230,7 +230,7 @@ def burst_credits(view: RunView) -> Said:
 
 
 @check("cycle", "A cycle seen too few times")
-def cycle(view: RunView) -> Said:
+def cycle(view: RunView) -> CheckAnswer:
     """Whether enough whole cycles were seen where the rate swings."""
     steady = view.steady
     if steady is None:
@@ -245,7 +245,7 @@ def cycle(view: RunView) -> Said:
 
 
 @check("imprecise", "Mean not known well enough")
-def imprecise(view: RunView) -> Said:
+def imprecise(view: RunView) -> CheckAnswer:
     """Whether the rate's mean is known as well as the rule asks; without one, for information."""
     steady = view.steady
     if steady is None:
@@ -269,7 +269,7 @@ def imprecise(view: RunView) -> Said:
     return valid(f"{said}.", **evidence)
 
 
-def _without_interval(view: RunView, steady: Steady, evidence: Numbers) -> Said:
+def _without_interval(view: RunView, steady: Steady, evidence: Numbers) -> CheckAnswer:
     told, rule = steady.steadiness, view.record.rule
     correlated = told.status is SeriesStatus.CORRELATED
     said = " ".join(told.reasons) if correlated else "The run's own mean has no interval."
@@ -278,7 +278,7 @@ def _without_interval(view: RunView, steady: Steady, evidence: Numbers) -> Said:
     return indicative(said, **evidence, precision=rule.precision)
 
 
-def _unseen(view: RunView) -> Said:
+def _unseen(view: RunView) -> CheckAnswer:
     if view.record.rule is None:
         return not_applicable(TOO_SHORT, judged=False)
     return unchecked("the run ended before its rule could look at it", judged=False)

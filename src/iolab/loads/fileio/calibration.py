@@ -30,7 +30,7 @@ from iolab.hosts.remote_process import drive
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.generator_limit import kind_of
-from iolab.loads.fileio.limit_runs import Tally, null_rate, tally_of, trial_of
+from iolab.loads.fileio.limit_runs import LimitTally, null_rate, tally_of, trial_of
 from iolab.loads.fileio.options import AUTO
 from iolab.session.discovery import FACTS_LIMIT_S, tools_of
 from iolab.session.start_time import ROUND_TRIPS_TO_START
@@ -195,7 +195,7 @@ def _left(places: Iterable[_Place], failed: Mapping[str, IolabError]) -> HostErr
 class _Made:
     """What one process on one host came to; `rate` is by its own count of the time."""
 
-    tally: Tally
+    tally: LimitTally
     version: str
     method: str
     rate: float | None
@@ -403,7 +403,7 @@ BIN_ALLOWANCE: Final = 2 * BIN_ERROR
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CalibrationRow:
     """One figure of both engines: geometric means over their runs, and native over fio.
 
     `unit` is 1/s or ns.
@@ -416,7 +416,7 @@ class Row:
     comparison: Comparison
 
 
-def rows_of(trials: Sequence[Trial]) -> tuple[Row, ...]:
+def rows_of(trials: Sequence[Trial]) -> tuple[CalibrationRow, ...]:
     """Every figure of the pairs, in the order in which it is shown."""
     return tuple(
         _row(key, unit, better, trials, allowance) for key, unit, better, allowance in _FIGURES
@@ -432,13 +432,15 @@ _FIGURES: Final = (
 )
 
 
-def _row(key: str, unit: str, better: Better, trials: Sequence[Trial], allowance: float) -> Row:
+def _row(
+    key: str, unit: str, better: Better, trials: Sequence[Trial], allowance: float
+) -> CalibrationRow:
     fio, native = (
         [getattr(one, key) for one in sorted(trials, key=_pair) if one.engine == engine]
         for engine in (FIO_ENGINE, NATIVE_ENGINE)
     )
     comparison = compare_paired(fio, native, better, allowance=allowance)
-    return Row(key, unit, _middle(fio), _middle(native), comparison)
+    return CalibrationRow(key, unit, _middle(fio), _middle(native), comparison)
 
 
 def _pair(trial: Trial) -> int:

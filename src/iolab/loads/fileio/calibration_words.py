@@ -10,7 +10,7 @@ from typing import Any, Final
 from iolab.analysis.check import percent
 from iolab.core.engine import EngineName
 from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Calibration, HostCalibration, Trial
-from iolab.loads.fileio.calibration import Row, rows_of
+from iolab.loads.fileio.calibration import CalibrationRow, rows_of
 from iolab.loads.fileio.checks import BOUND_SHARE
 from iolab.report.numbers import listing, show_value
 from iolab.stats.comparison import SAME_WITHIN, Comparison
@@ -42,7 +42,7 @@ class Meaning:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class GeneratorShare:
     """How near an engine came to what it makes of nothing, on the host where that was nearest."""
 
     engine: EngineName
@@ -61,12 +61,12 @@ class Share:
         return self.share >= BOUND_SHARE
 
 
-def shares_of(found: Calibration) -> tuple[Share, ...]:
+def shares_of(found: Calibration) -> tuple[GeneratorShare, ...]:
     """How near each engine came to its ceiling, on the host where it came nearest.
 
     An engine without a ceiling is left out.
     """
-    nearest: dict[EngineName, Share] = {}
+    nearest: dict[EngineName, GeneratorShare] = {}
     for host in found.hosts:
         for one in host_shares(host):
             known = nearest.get(one.engine)
@@ -75,17 +75,17 @@ def shares_of(found: Calibration) -> tuple[Share, ...]:
     return tuple(nearest.values())
 
 
-def host_shares(host: HostCalibration) -> Iterator[Share]:
+def host_shares(host: HostCalibration) -> Iterator[GeneratorShare]:
     """The same on one host."""
     (iops,) = (row for row in rows_of(host.trials) if row.key == "iops")
     rates = {FIO_ENGINE: iops.fio, NATIVE_ENGINE: iops.native}
     for engine, ceiling in host.ceilings.items():
         if ceiling:
-            yield Share(engine, host.host, rates[engine], ceiling)
+            yield GeneratorShare(engine, host.host, rates[engine], ceiling)
 
 
 def meanings(
-    rows: Sequence[Row], shares: Sequence[Share], *, pairs: int, hosts: int = 1
+    rows: Sequence[CalibrationRow], shares: Sequence[GeneratorShare], *, pairs: int, hosts: int = 1
 ) -> tuple[Meaning, ...]:
     """What all figures together mean; `shares` are of the engines whose ceiling is known."""
     by_key = {row.key: row for row in rows}
@@ -98,7 +98,9 @@ def meanings(
     )
 
 
-def _overlay(about: str, rows: Sequence[Row], pairs: int, bound: Sequence[Share]) -> Meaning:
+def _overlay(
+    about: str, rows: Sequence[CalibrationRow], pairs: int, bound: Sequence[GeneratorShare]
+) -> Meaning:
     """Whether results of both engines can be set beside each other."""
     states = [_state(row) for row in rows]
     says = "; ".join(_said(row, state) for row, state in zip(rows, states, strict=True))
@@ -115,7 +117,7 @@ def _overlay(about: str, rows: Sequence[Row], pairs: int, bound: Sequence[Share]
     return Meaning(about, tone, f"{says}: results of both can be set beside each other.")
 
 
-def _state(row: Row) -> Tone:
+def _state(row: CalibrationRow) -> Tone:
     limit, one = WITHIN[row.key], row.comparison
     if one.low is None or one.high is None:
         return Tone.OPEN
@@ -125,7 +127,7 @@ def _state(row: Row) -> Tone:
     return Tone.WARNING if beyond and not one.low <= 1 <= one.high else Tone.OPEN
 
 
-def _said(row: Row, state: Tone) -> str:
+def _said(row: CalibrationRow, state: Tone) -> str:
     name, limit, one = NAMES[row.key], WITHIN[row.key], row.comparison
     verb = "agree" if name == "IOPS" else "agrees"
     if state is Tone.GOOD:
@@ -149,7 +151,7 @@ def _changed(ratio: float, higher: str = "more", lower: str = "less") -> str:
     return f"{percent(ratio - 1)} {higher}" if ratio > 1 else f"{percent(1 - ratio)} {lower}"
 
 
-def _cost(row: Row) -> Meaning:
+def _cost(row: CalibrationRow) -> Meaning:
     """What each engine takes of the client's processors."""
     one = row.comparison
     fio, native = format_ns(row.fio), format_ns(row.native)
@@ -159,7 +161,7 @@ def _cost(row: Row) -> Meaning:
     return Meaning("CPU", Tone.GOOD, f"{said}, {_changed(one.ratio)}.")
 
 
-def _ceiling(shares: Sequence[Share], hosts: int, *, apart: bool) -> Iterator[Meaning]:
+def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> Iterator[Meaning]:
     """Whose limit the figures are; `apart` where the engines' IOPS surely differ."""
     if not shares:
         return
@@ -264,7 +266,7 @@ def rate_text(value: float | None) -> str:
     return NONE if value is None else show_value(value, "1/s")
 
 
-def ratio_text(row: Row) -> str:
+def ratio_text(row: CalibrationRow) -> str:
     """The ratio of both engines, with its interval where there is one."""
     one = row.comparison
     if one.low is None or one.high is None:
@@ -272,7 +274,7 @@ def ratio_text(row: Row) -> str:
     return f"{one.ratio:.3f} [{one.low:.3f}, {one.high:.3f}]"
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: CalibrationRow) -> dict[str, Any]:
     one = row.comparison
     return {
         "key": row.key,

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.check import (
+    CheckAnswer,
     Numbers,
-    Said,
     check,
     indicative,
     invalid,
@@ -44,7 +44,7 @@ p99.9 leaves out. A target that stalls there keeps its slowest I/Os out of every
 
 
 @rate_kept
-def coordinated_omission(view: RunView) -> Said:
+def coordinated_omission(view: RunView) -> CheckAnswer:
     """Whether I/Os under a rate were issued when they were due, so that none waited unseen."""
     if view.job.asked_iops is None:
         loop = "Closed loop" if is_closed_loop(view.job) else "Paced by think time"
@@ -54,7 +54,7 @@ def coordinated_omission(view: RunView) -> Said:
     return worst((_kept(view, index) for index in range(len(view.hosts))), least="achieved")
 
 
-def _kept(view: RunView, index: int) -> Said:
+def _kept(view: RunView, index: int) -> CheckAnswer:
     host = view.hosts[index]
     job = view.record.run.point.io_on(host.host)
     if view.service is not None:
@@ -94,7 +94,7 @@ def _kept(view: RunView, index: int) -> Said:
     return valid(f"{said}: the latencies are those at that rate.", **evidence)
 
 
-def _reached(view: RunView, index: int, job: Job) -> Said:
+def _reached(view: RunView, index: int, job: Job) -> CheckAnswer:
     """Of latencies from when I/Os were due: nothing waits unseen, but a rate may be too high.
 
     What is due then waits ever longer, and a latency says how long the run was.
@@ -188,7 +188,7 @@ _TOP_LEVEL: Final = 64
 
 
 @check("depth-not-reached", "Queue depth not reached")
-def depth_not_reached(view: RunView) -> Said:
+def depth_not_reached(view: RunView) -> CheckAnswer:
     """Whether the engine submitted its I/Os at the depth that was asked for."""
     if not is_closed_loop(view.job):
         return not_applicable(
@@ -204,7 +204,7 @@ def depth_level(iodepth: int) -> str:
     return str(1 << (max(iodepth, 1).bit_length() - 1))
 
 
-def _depth_of(view: RunView, host: HostRun) -> Said:
+def _depth_of(view: RunView, host: HostRun) -> CheckAnswer:
     job, where = view.job, view.on(host)
     if host.totals and host.totals.generator and host.totals.generator.depth_asked:
         return _room_for(host.totals.generator, host.host, where)
@@ -225,7 +225,7 @@ def _depth_of(view: RunView, host: HostRun) -> Said:
     return valid(f"{said}.", **evidence)
 
 
-def _room_for(generator: GeneratorTotals, host: str, where: str) -> Said:
+def _room_for(generator: GeneratorTotals, host: str, where: str) -> CheckAnswer:
     """Of an engine that submits whenever it has room: how much room the kernel granted it."""
     asked, used = generator.depth_asked, generator.depth_used
     evidence: Numbers = {"host": host, "iodepth": asked, "room": used, "share": used / asked}
@@ -238,7 +238,7 @@ def _room_for(generator: GeneratorTotals, host: str, where: str) -> Said:
 
 
 @check("littles-law", "Little's law")
-def littles_law(view: RunView) -> Said:
+def littles_law(view: RunView) -> CheckAnswer:
     """Whether throughput times latency gives the I/Os that should have been in flight."""
     limited = view.limited_hosts
     # Counted once, and only where a host had too few in flight.
@@ -247,7 +247,9 @@ def littles_law(view: RunView) -> Said:
     return worst((_law_of(view, index, limited, bins) for index in hosts), most="off")
 
 
-def _law_of(view: RunView, index: int, limited: Container[str], bins: Callable[[], Ints]) -> Said:
+def _law_of(
+    view: RunView, index: int, limited: Container[str], bins: Callable[[], Ints]
+) -> CheckAnswer:
     host = view.hosts[index]
     job = view.record.run.point.io_on(host.host)
     found = concurrency(view.load, index, job.depth_total, view.service)
@@ -280,7 +282,9 @@ def _law_of(view: RunView, index: int, limited: Container[str], bins: Callable[[
     return _law_verdict(said, off, found.edge, job.iodepth, evidence)
 
 
-def _law_verdict(said: str, off: float, edge: float, iodepth: int, evidence: Numbers) -> Said:
+def _law_verdict(
+    said: str, off: float, edge: float, iodepth: int, evidence: Numbers
+) -> CheckAnswer:
     """More in flight than there can be contradicts itself; fewer is a lighter load."""
     if abs(off) <= good_limit(iodepth) + edge:
         return valid(f"{said}.", **evidence)
@@ -314,12 +318,12 @@ _NS_PER_S: Final = 1e9
 
 
 @check("generator-late", "Load generator behind its schedule")
-def generator_late(view: RunView) -> Said:
+def generator_late(view: RunView) -> CheckAnswer:
     """Whether I/Os of an open loop were submitted when they were due."""
     return worst((_late(view, index) for index in range(len(view.hosts))), most="share")
 
 
-def _late(view: RunView, index: int) -> Said:
+def _late(view: RunView, index: int) -> CheckAnswer:
     host, job = view.hosts[index], view.record.run.point.io_on(view.hosts[index].host)
     if view.service is None or job.asked_iops is None:
         return not_applicable("No I/O was due at a set time, so none was late.", open_loop=False)
@@ -359,12 +363,12 @@ def _late(view: RunView, index: int) -> Said:
 
 
 @check("generator-bound", "Load generator at its own limit")
-def generator_bound(view: RunView) -> Said:
+def generator_bound(view: RunView) -> CheckAnswer:
     """Whether the generator could have made much more load than it did."""
     return worst((_bound(view, index) for index in range(len(view.hosts))), most="share")
 
 
-def _bound(view: RunView, index: int) -> Said:
+def _bound(view: RunView, index: int) -> CheckAnswer:
     """A run without a ceiling is no objection: what its jobs used of their cores is checked too.
 
     One whose ceiling should have been had, and was not, is.
@@ -394,12 +398,12 @@ def _bound(view: RunView, index: int) -> Said:
 
 
 @check("wrong-blocks", "Blocks that do not hold what was written", needs_load=False)
-def wrong_blocks(view: RunView) -> Said:
+def wrong_blocks(view: RunView) -> CheckAnswer:
     """Whether every block that was read and verified held what was last written there."""
     return worst((said for host in view.hosts for said in _verified(view, host)), most="wrong")
 
 
-def _verified(view: RunView, host: HostRun) -> Iterator[Said]:
+def _verified(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
     generator = _generator(host)
     verify = generator.verify if generator else None
     if not view.job.verify:

@@ -134,7 +134,7 @@ PERCENTS: Final = (50.0, 99.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class LimitTally:
     """Every I/O of a run on one host: how many, over what time, how long they waited, at what cost.
 
     `bins` are their latencies in fio's bins.
@@ -147,7 +147,7 @@ class Tally:
     cpu_s: float
 
 
-def tally_of(name: EngineName, reading: EngineReading, ending: Ending, do: str) -> Tally:
+def tally_of(name: EngineName, reading: EngineReading, ending: Ending, do: str) -> LimitTally:
     """The whole run, over the time that all its intervals cover.
 
     EngineError, which says what to `do`, without any I/O.
@@ -165,10 +165,10 @@ def tally_of(name: EngineName, reading: EngineReading, ending: Ending, do: str) 
     if not ios or not span_ns:
         raise EngineError(f"{name} completed no I/O.", do)
     cpu_s = ending.exited.user_s + ending.exited.system_s
-    return Tally(ios, span_ns, waited_ns, bins, cpu_s)
+    return LimitTally(ios, span_ns, waited_ns, bins, cpu_s)
 
 
-def trial_of(engine: EngineName, pair: int, tallies: Sequence[Tally]) -> Trial:
+def trial_of(engine: EngineName, pair: int, tallies: Sequence[LimitTally]) -> Trial:
     """One host's run, or that of several at once: rates add up, percentiles are those of all I/Os.
 
     Each host's rate is over its own time, so that none that ended late dilutes the others.

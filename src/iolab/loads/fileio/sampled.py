@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.check import (
+    CheckAnswer,
     Numbers,
-    Said,
     check,
     indicative,
     invalid,
@@ -51,7 +51,7 @@ SURELY_WHOLE_BYTES: Final = 64 << 10
 they say of the largest I/O (a loop device takes 128 pages at once)."""
 
 
-def missing_sample(host: HostRun, what: str, where: str) -> Said:
+def missing_sample(host: HostRun, what: str, where: str) -> CheckAnswer:
     """Why `what` the block layer would tell is not known on a host."""
     reason = host.trace.reason if host.trace else "no sample was taken"
     return not_applicable(
@@ -129,12 +129,12 @@ _WORDS: Final = {Direction.READ: "read", Direction.WRITE: "written", Direction.T
 
 
 @check("block-size", "Block size")
-def block_size(view: RunView) -> Said:
+def block_size(view: RunView) -> CheckAnswer:
     """Whether the I/Os were as large as the job says: by claims, and by the device's own count."""
     return worst([*_claims(view), *_device_counts(view), *_sampled(view)])
 
 
-def _claims(view: RunView) -> Iterator[Said]:
+def _claims(view: RunView) -> Iterator[CheckAnswer]:
     """Claimed bytes against claimed I/Os, by host and direction."""
     for index, host in enumerate(view.hosts):
         job = view.record.run.point.io_on(host.host)
@@ -157,7 +157,7 @@ def _claimed_ios(view: RunView, index: int, way: Direction) -> int:
 
 def _claim(
     job: Job, way: Direction, ios: int, moved: int, short: int, name: str, where: str
-) -> Said:
+) -> CheckAnswer:
     sizes = sizes_of(job, way)
     low, high = _bounds(job, sizes, ios)
     slack = short * max(size for size, _ in sizes)
@@ -204,7 +204,7 @@ def _bounds(job: Job, sizes: tuple[tuple[int, float], ...], ios: int) -> tuple[f
     return float(low), float(min(mean + chance + edges, max(known)))
 
 
-def _device_counts(view: RunView) -> Iterator[Said]:
+def _device_counts(view: RunView) -> Iterator[CheckAnswer]:
     """The device's own count of I/Os against the claimed one; of direct I/O on a known device."""
     if not view.job.direct:
         return
@@ -218,7 +218,7 @@ def _device_counts(view: RunView) -> Iterator[Said]:
 
 def _counted(
     view: RunView, group: Moved, members: list[int], way: Direction, claimed: int
-) -> Iterator[Said]:
+) -> Iterator[CheckAnswer]:
     names = group.device.split("+")
     done, merged = _done(view, members, names, way)
     if not done:
@@ -257,7 +257,7 @@ def _too_many(
     says: str,
     evidence: Numbers,
     done: int,
-) -> Iterator[Said]:
+) -> Iterator[CheckAnswer]:
     """More I/Os than the claimed blocks need, where the device takes such blocks whole."""
     job, claimed = view.job, int(evidence["claimed_ios"] or 0)
     moved, told = group.moved(way) - group.probes(way), group.claimed(way)
@@ -281,7 +281,7 @@ def _too_many(
         )
 
 
-def _sampled(view: RunView) -> Iterator[Said]:
+def _sampled(view: RunView) -> Iterator[CheckAnswer]:
     """Sizes of sampled requests, of blocks that the kernel has no cause to split."""
     for host in view.hosts:
         job = view.record.run.point.io_on(host.host)
@@ -369,14 +369,14 @@ _WHOLE: Final = 100
 
 
 @check("access-pattern", "Access pattern")
-def access_pattern(view: RunView) -> Said:
+def access_pattern(view: RunView) -> CheckAnswer:
     """Whether random I/O covered the data set and was not in sequence, or sequential was."""
     if not view.job.direct:
         return not_applicable("The page cache decides what reaches the device, and in what order.")
     return worst(answer for host in view.hosts for answer in _host_answers(view, host))
 
 
-def _host_answers(view: RunView, host: HostRun) -> Iterator[Said]:
+def _host_answers(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
     job, where = view.record.run.point.io_on(host.host), view.on(host)
     if host.trace is None or host.trace.reason:
         yield missing_sample(host, "Which places were accessed", where)
@@ -405,7 +405,9 @@ def _host_answers(view: RunView, host: HostRun) -> Iterator[Said]:
             yield from _at_random(job, way, trace, host.host, where)
 
 
-def _in_sequence(job: Job, told: Mapping[Direction, WayTrace], host: str, where: str) -> Said:
+def _in_sequence(
+    job: Job, told: Mapping[Direction, WayTrace], host: str, where: str
+) -> CheckAnswer:
     """A sequential job: each stream's I/Os follow each other, but for its first of a window."""
     bios = sum(trace.bios for trace in told.values())
     share = sum(trace.sequential for trace in told.values()) / bios
@@ -440,7 +442,9 @@ def _in_sequence(job: Job, told: Mapping[Direction, WayTrace], host: str, where:
     return valid(f"{says}.", **evidence)
 
 
-def _at_random(job: Job, way: Direction, trace: WayTrace, host: str, where: str) -> Iterator[Said]:
+def _at_random(
+    job: Job, way: Direction, trace: WayTrace, host: str, where: str
+) -> Iterator[CheckAnswer]:
     options = dict(job.options)
     kind, _, values = options.get("random_distribution", "random").partition(":")
     if options.get("percentage_random", str(_WHOLE)) != str(_WHOLE) or kind not in (
@@ -476,7 +480,7 @@ def _not_in_sequence(
     blocks: int,
     zones: tuple[tuple[float, float], ...],
     place: tuple[str, str],
-) -> Said:
+) -> CheckAnswer:
     """By chance an I/O begins where another has ended; parts of one I/O always do."""
     host, where = place
     share = trace.sequential / trace.bios
@@ -516,7 +520,7 @@ def _covers(
     blocks: int,
     zones: tuple[tuple[float, float], ...],
     place: tuple[str, str],
-) -> Said:
+) -> CheckAnswer:
     """So many draws meet so many places; a map of visited blocks and split I/Os only more."""
     host, where = place
     drawn, distinct = len(trace.sectors), len(set(trace.sectors))
@@ -611,7 +615,7 @@ RANK_SHARE: Final = 0.05
 
 
 @check("latency-contradicted", "Latency below the device's")
-def latency_contradicted(view: RunView) -> Said:
+def latency_contradicted(view: RunView) -> CheckAnswer:
     """Whether no I/O was faster than the device, and the engine's sums fit its histogram."""
     nothing = not_applicable("No latency was measured.")
     bins = whole_bins(view)
@@ -640,7 +644,7 @@ def whole_bins(view: RunView) -> Ints:
     return counts
 
 
-def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[Said]:
+def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnswer]:
     """Sums, extremes and percentiles against the bins, which all tell the same I/Os."""
     host, table = view.hosts[index], view.record.intervals
     for way in Direction:
@@ -693,7 +697,7 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[Said]:
                 break
 
 
-def _against_device(view: RunView, index: int, bins: Ints) -> Iterator[Said]:
+def _against_device(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnswer]:
     """Of each direction the sampled distribution, else the mean of the device's own counts."""
     host = view.hosts[index]
     job, where = view.record.run.point.io_on(host.host), view.on(host)
@@ -725,7 +729,7 @@ def _against_device(view: RunView, index: int, bins: Ints) -> Iterator[Said]:
 
 def _distributions(
     host: HostRun, way: Direction, counts: Ints, trace: WayTrace, where: str
-) -> Said:
+) -> CheckAnswer:
     """At each rank, how many of the device's I/Os were slower than that many of the engine's."""
     total = int(counts.sum())
     above = total - np.cumsum(counts)
@@ -745,7 +749,7 @@ def _judged(
     slower: tuple[int, float, float, float],
     rank: tuple[float, int, float],
     where: str,
-) -> Said:
+) -> CheckAnswer:
     bios, share, error, windows = slower
     percentile, at, engine = rank
     bound = int(UPPER_NS[at])
@@ -787,7 +791,7 @@ def _judged(
     return _agrees(way, trace, where, evidence)
 
 
-def _agrees(way: Direction, trace: WayTrace, where: str, evidence: Numbers) -> Said:
+def _agrees(way: Direction, trace: WayTrace, where: str, evidence: Numbers) -> CheckAnswer:
     return valid(
         f"{format_count(trace.timed)} sampled {way_name(way)}{where} took the block layer no "
         "longer than the engine says, beyond what chance allows.",
@@ -826,7 +830,7 @@ def _slower(trace: WayTrace, at: int, left: float) -> tuple[int, float, float, f
     return bios, share, error, weight * weight / squares if squares else 0.0
 
 
-def _means(view: RunView, index: int, way: Direction, counts: Ints) -> Said:
+def _means(view: RunView, index: int, way: Direction, counts: Ints) -> CheckAnswer:
     """Without a sample: the mean of the device's counts, where they are those of this load."""
     host = view.hosts[index]
     where = view.on(host)

@@ -35,7 +35,7 @@ from iolab.loads.fileio.options import (
     whole_percent_of,
 )
 from iolab.study.checks import FILES_PER_HOST_MAX
-from iolab.study.document import Document, Faults
+from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import AXES, FLEET_RATE_MAX, RATE_MAX, RATES, WorkloadTable, aim_of
 from iolab.study.schedule import expand
 from iolab.study.tables import Item, Tables, place, start
@@ -65,7 +65,7 @@ LEDGER_FILES_MAX: Final = 1 << 16
 _USE_FIO: Final = "write engine = 'fio'"
 
 
-def check_io(document: Document, tables: Tables, faults: Faults) -> None:
+def check_io(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Add every fault of workloads of I/O that no single key shows."""
     for item, workload in tables.read("workload", WorkloadTable):
         _check_mix(document, item, workload, faults)
@@ -78,7 +78,9 @@ def check_io(document: Document, tables: Tables, faults: Faults) -> None:
     check_native(document, tables, faults)
 
 
-def _check_mix(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
+def _check_mix(
+    document: StudyDocument, item: Item, workload: WorkloadTable, faults: Faults
+) -> None:
     if workload.rwmixread is not None and not workload.rw.mixed:
         happened = (
             f"{start(document, item.path)} has rwmixread = {shown(item.written['rwmixread'])} "
@@ -89,7 +91,9 @@ def _check_mix(document: Document, item: Item, workload: WorkloadTable, faults: 
         faults.add_once(origin, "rwmixread", happened, do)
 
 
-def _check_depth(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
+def _check_depth(
+    document: StudyDocument, item: Item, workload: WorkloadTable, faults: Faults
+) -> None:
     if workload.ioengine in SYNC_IOENGINES and max(workload.iodepth) > 1:
         happened = (
             f"{start(document, item.path)} has iodepth = {max(workload.iodepth)} but ioengine = "
@@ -100,7 +104,7 @@ def _check_depth(document: Document, item: Item, workload: WorkloadTable, faults
 
 
 def _check_in_flight(
-    document: Document, item: Item, workload: WorkloadTable, faults: Faults
+    document: StudyDocument, item: Item, workload: WorkloadTable, faults: Faults
 ) -> None:
     most = max(workload.iodepth) * max(workload.numjobs)
     if most > IN_FLIGHT_MAX:
@@ -112,7 +116,9 @@ def _check_in_flight(
         faults.add_once(document.where((*item.path, "iodepth")), "in flight", happened, do)
 
 
-def _check_sizes(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
+def _check_sizes(
+    document: StudyDocument, item: Item, workload: WorkloadTable, faults: Faults
+) -> None:
     """Whole blocks only: a last part of a block would never be read or written."""
     for index, filesize in enumerate(workload.filesize):
         blocks = [bs for bs in workload.bs if parse_size(filesize) % parse_size(bs)]
@@ -135,7 +141,7 @@ def _check_sizes(document: Document, item: Item, workload: WorkloadTable, faults
         faults.add(document.where((*item.path, "files")), happened, do)
 
 
-def _check_fio_options(document: Document, item: Item, faults: Faults) -> None:
+def _check_fio_options(document: StudyDocument, item: Item, faults: Faults) -> None:
     """The options by themselves, so that they are told also where another key is at fault."""
     written = item.written.get("fio")
     workload = item.table if isinstance(item.table, WorkloadTable) else None
@@ -163,7 +169,7 @@ def _check_fio_options(document: Document, item: Item, faults: Faults) -> None:
             faults.add_once(origin, f"{name} ioengine", happened, do)
 
 
-def _check_split(document: Document, item: Item, split: str, faults: Faults) -> None:
+def _check_split(document: StudyDocument, item: Item, split: str, faults: Faults) -> None:
     """Shares of blocks that fio can draw; what the native engine cannot is told with the rest."""
     for side in split.split(","):
         percent = whole_percent_of(side)
@@ -182,7 +188,7 @@ def _instead_of(option: str) -> str:
     return "docs/reference/study.md lists the options that are."
 
 
-def check_native(document: Document, tables: Tables, faults: Faults) -> None:
+def check_native(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Add every fault of a workload that its engine cannot do as it is written."""
     for item, workload in tables.read("workload", WorkloadTable):
         if workload.engine == NATIVE_ENGINE:
@@ -200,7 +206,9 @@ def check_native(document: Document, tables: Tables, faults: Faults) -> None:
             faults.add_once(origin, says, happened, do)
 
 
-def _check_method(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
+def _check_method(
+    document: StudyDocument, item: Item, workload: WorkloadTable, faults: Faults
+) -> None:
     if workload.ioengine in METHODS:
         return
     happened = (
@@ -211,7 +219,9 @@ def _check_method(document: Document, item: Item, workload: WorkloadTable, fault
     faults.add_once(document.where((*item.path, "ioengine")), "ioengine", happened, do)
 
 
-def _check_options(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
+def _check_options(
+    document: StudyDocument, item: Item, workload: WorkloadTable, faults: Faults
+) -> None:
     for name, value in workload.fio.items():
         text = option_text(value)
         # What fio itself would not take is told where its options are looked at.
@@ -379,7 +389,9 @@ def _unknowable(tables: Tables, workload: WorkloadTable) -> _Told:
         yield ("verify",), says, "Raise bs, or use less filesize, files or numjobs."
 
 
-def check_rates(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
+def check_rates(
+    document: StudyDocument, item: Item, workload: WorkloadTable, faults: Faults
+) -> None:
     """Add the faults of one workload's rates and arrivals among themselves."""
     written = [key for key in RATES if getattr(workload, key) is not None]
     if len(written) > 1:
@@ -403,7 +415,7 @@ def check_rates(document: Document, item: Item, workload: WorkloadTable, faults:
         faults.add_once(document.where((*item.path, "fio", option)), option, happened, do)
 
 
-def check_shares(document: Document, study: Study, faults: Faults) -> None:
+def check_shares(document: StudyDocument, study: Study, faults: Faults) -> None:
     """Add the faults of rates of the fleet that its jobs cannot share in whole I/Os a second."""
     places = {workload.id: index for index, workload in enumerate(study.workloads)}
     shares: dict[tuple[str, int], set[int]] = {}
@@ -432,7 +444,9 @@ def _unshared(whole: int, counts: Iterable[int]) -> str:
     return f"{share} for each job, which may have {RATE_MAX}" if share > RATE_MAX else ""
 
 
-def _check_block(document: Document, item: Item, workload: WorkloadTable, faults: Faults) -> None:
+def _check_block(
+    document: StudyDocument, item: Item, workload: WorkloadTable, faults: Faults
+) -> None:
     """Less than a block a second is no rate: fio divides by whole I/Os a second."""
     if not workload.rate:
         return

@@ -15,11 +15,11 @@ from iolab.core.workload import FIO_ENGINE, Job, Workload
 from iolab.errors import Fault
 from iolab.loads.fileio.generator_limit import ceiling_reasons, look_notes
 from iolab.loads.fileio.study import check_io, check_shares, io_workload
-from iolab.study.document import Document, Faults
+from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import AXES, IO_ENGINES, WorkloadTable
-from iolab.study.kinds import Cost, HostStudy, LoadStudy, SeenFacts
+from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, SeenFacts
 from iolab.study.tables import Item, Tables
-from iolab.study.target_tables import Table
+from iolab.study.target_tables import StudyTable
 from iolab.study.targets import Target, makers_of
 from iolab.study.wording import shown
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
@@ -28,7 +28,7 @@ from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 class FileIoStudy(LoadStudy):
     """The part of I/O in studies and plans."""
 
-    tables: Mapping[type[Table], tuple[EngineName, ...]] = {WorkloadTable: IO_ENGINES}
+    tables: Mapping[type[StudyTable], tuple[EngineName, ...]] = {WorkloadTable: IO_ENGINES}
     axes = AXES
     examples: Mapping[str, str] = {"rw": '"randread"', "bs": '"4k"', "filesize": '"2g"'}
     on_device_filesystem = False
@@ -37,14 +37,14 @@ class FileIoStudy(LoadStudy):
         """See `LoadStudy`."""
         return _io_job(job)
 
-    def check(self, document: Document, tables: Tables, faults: Faults) -> None:
+    def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """Add every fault of its workloads that no single key shows."""
         check_io(document, tables, faults)
 
-    def check_devices(self, document: Document, tables: Tables, faults: Faults) -> None:
+    def check_devices(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """None: it needs no files."""
 
-    def check_points(self, document: Document, study: Study, faults: Faults) -> None:
+    def check_points(self, document: StudyDocument, study: Study, faults: Faults) -> None:
         """Add the faults of rates of the fleet that its jobs cannot share."""
         check_shares(document, study, faults)
 
@@ -52,18 +52,20 @@ class FileIoStudy(LoadStudy):
         """The workload of a table without faults."""
         return io_workload(item, table)
 
-    def cost(self, study: Study, runs: Sequence[PlannedRun], rate: float, hosts: HostStudy) -> Cost:
+    def cost(
+        self, study: Study, runs: Sequence[PlannedRun], rate: float, hosts: HostStudy
+    ) -> LoadCost:
         """The load as the method has it, the limits of its engines, and what it writes."""
         mine = [run.point for run in runs if isinstance(run.point.job, Job)]
         if not mine:
-            return Cost()
+            return LoadCost()
         method = study.method
         least_s, most_s = method.load_s
         length = f"warm-up + runtime of {format_duration_s(method.warmup_s)} + "
         length += format_duration_s(method.runtime_s)
         if method.rule is not None:
             length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}, until steady"
-        return Cost(
+        return LoadCost(
             load=((f"{len(mine)} runs: {length}", len(mine) * most_s),),
             looks=ceiling_reasons(study, runs),
             prepared_runs=len(mine),

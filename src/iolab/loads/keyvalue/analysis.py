@@ -84,7 +84,7 @@ from iolab.loads.keyvalue.store_checks import (
 )
 
 if TYPE_CHECKING:
-    from iolab.hosts.rates import Series
+    from iolab.hosts.rates import CounterSeries
 
 CHECKS: Final[tuple[Check[KeyValueView] | HostQuestion, ...]] = (
     run_unfinished,
@@ -141,7 +141,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
         self,
         record: RunRecord,
         facts: Facts,
-        telemetry: tuple[Series, ...],
+        telemetry: tuple[CounterSeries, ...],
         host_kinds: tuple[HostAnswers, ...],
     ) -> KeyValueView:
         """With what was done to the store; its seconds are judged as of one that stalls."""

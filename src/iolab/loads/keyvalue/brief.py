@@ -54,7 +54,7 @@ from iolab.loads.keyvalue.workload import (
 from iolab.report.best import Headline
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.distribution import Drawn, distribution_figure
+from iolab.report.charts.distribution import DrawnCurve, distribution_figure
 from iolab.report.charts.palette import Token, series_token
 from iolab.report.charts.run_series import (
     NAMED_PERCENTS,
@@ -64,8 +64,15 @@ from iolab.report.charts.run_series import (
     tail_by_cell,
     tail_of,
 )
-from iolab.report.charts.series import Curve, DetailKey, Grid, Panel, RunDetail, trace_on_grid
-from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measured
+from iolab.report.charts.series import (
+    DetailKey,
+    Grid,
+    LatencyCurve,
+    Panel,
+    RunDetail,
+    trace_on_grid,
+)
+from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measurements
 from iolab.report.page_parts import BestFigure, ChartGroup
 from iolab.report.results import runs_markdown
 from iolab.report.table import Table
@@ -122,7 +129,7 @@ class KeyValueReport(LoadReport):
                 curves.append(curve_of(operation.word, windowed))
             elif told is not None:
                 curves.append(binned_curve(told))
-        return Latencies(Curve(name, 0, (), ()), tuple(curves), load.cut.common)
+        return Latencies(LatencyCurve(name, 0, (), ()), tuple(curves), load.cut.common)
 
     def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
         """See `key_panels`."""
@@ -132,7 +139,7 @@ class KeyValueReport(LoadReport):
         """Each operation; from wide bins only the named percentiles, with what to know of them."""
         curves = [curve for curve in detail.curves if curve.tail]
         drawn = [
-            Drawn(curve, curve.name, series_token(index) if len(curves) > 1 else token)
+            DrawnCurve(curve, curve.name, series_token(index) if len(curves) > 1 else token)
             for index, curve in enumerate(curves)
         ]
         if not drawn:
@@ -147,7 +154,7 @@ class KeyValueReport(LoadReport):
         groups = groups_in(study, points)
         return tuple(headline for group in groups for headline in group_headlines(group, study))
 
-    def best_figures(self, told: Measured) -> tuple[BestFigure, ...]:
+    def best_figures(self, told: Measurements) -> tuple[BestFigure, ...]:
         """The most operations a second of each group."""
         return key_figures(groups_in(told.study, told.points), told.study)
 
@@ -267,13 +274,13 @@ _KEY_WORDS: Final = {
 """Operations in the room beside a panel."""
 
 
-def binned_curve(latency: BinnedLatency) -> Curve:
+def binned_curve(latency: BinnedLatency) -> LatencyCurve:
     """The same from an engine's own bins, by a straight line through each."""
     total = latency.count
     named = [percent for percent in NAMED_PERCENTS if is_supported(total, percent)]
     if not named or not latency.bins:
-        return Curve(latency.operation.word, total, (), ())
-    return Curve(
+        return LatencyCurve(latency.operation.word, total, (), ())
+    return LatencyCurve(
         latency.operation.word,
         total,
         tuple(tail_of(percent) for percent in named),

@@ -17,7 +17,7 @@ from iolab.loads.keyvalue.evidence import Hosts, device_table, store_table
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE_KEY, latency_key
 from iolab.loads.keyvalue.report import (
     WORDS,
-    Group,
+    PointGroup,
     apart_table,
     bounds_table,
     drawn_tail,
@@ -33,10 +33,10 @@ from iolab.loads.keyvalue.report import (
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.report.best import PointFigures, best_figure
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import Look
+from iolab.report.charts.choose import ConfigurationStyle
 from iolab.report.charts.lines import (
-    Line,
-    Quantity,
+    ChartLine,
+    ChartQuantity,
     finding_of,
     latency_figure,
     load_figure,
@@ -61,7 +61,7 @@ LARGEST_NOTE: Final = (
 )
 
 
-def key_gains(study: Study, groups: Sequence[Group]) -> tuple[Gains, ...]:
+def key_gains(study: Study, groups: Sequence[PointGroup]) -> tuple[Gains, ...]:
     """Each further configuration against the first, over all cells of all groups.
 
     Of each cell all operations, and of its main operation the mean, p99 and what is published.
@@ -74,7 +74,7 @@ def key_gains(study: Study, groups: Sequence[Group]) -> tuple[Gains, ...]:
     return gains(study, points, (WHOLE_KEY, *(latency_key(main, name) for name in names)))
 
 
-def within(found: Sequence[Gains], group: Group) -> tuple[Gains, ...]:
+def within(found: Sequence[Gains], group: PointGroup) -> tuple[Gains, ...]:
     """The cells of one group."""
     places = {(point.key.workload, point.key.axis) for point in group.points}
     return tuple(
@@ -99,13 +99,15 @@ def interval_text(low: float | None, high: float | None) -> str:
     return f"[{share_text(low)}, {share_text(high)}]"
 
 
-def cell_name(gain: Gain, group: Group) -> str:
+def cell_name(gain: Gain, group: PointGroup) -> str:
     """The cell by what varies within its group."""
     own = tuple(pair for pair in gain.axis if pair not in group.others)
     return axis_label(own) or NOTHING
 
 
-def gains_table(found: Sequence[Gains], group: Group, looks: Mapping[str, Look]) -> Table | None:
+def gains_table(
+    found: Sequence[Gains], group: PointGroup, looks: Mapping[str, ConfigurationStyle]
+) -> Table | None:
     """Every cell of a group with both values; None where nothing is compared."""
     several = len(found) > 1
     rows = tuple(
@@ -145,7 +147,7 @@ def largest_of(found: Sequence[Gains], metric: str) -> tuple[Gains, LargestGain]
 
 
 def largest_table(
-    groups: Sequence[Group], found: Sequence[Gains], looks: Mapping[str, Look]
+    groups: Sequence[PointGroup], found: Sequence[Gains], looks: Mapping[str, ConfigurationStyle]
 ) -> Table | None:
     """For each group, candidate and metric the largest gain with its cell."""
     if not found:
@@ -169,14 +171,14 @@ class Largest:
     `words` name the metric, `at` the cell.
     """
 
-    group: Group
+    group: PointGroup
     candidate: str
     words: str
     at: str
     best: LargestGain | None
 
 
-def largest_gains(groups: Sequence[Group], found: Sequence[Gains]) -> list[Largest]:
+def largest_gains(groups: Sequence[PointGroup], found: Sequence[Gains]) -> list[Largest]:
     """The largest gain for each group, candidate and metric."""
     made = []
     for group in groups:
@@ -188,7 +190,9 @@ def largest_gains(groups: Sequence[Group], found: Sequence[Gains]) -> list[Large
     return made
 
 
-def _largest_row(one: Largest, looks: Mapping[str, Look], *, several: bool) -> tuple[Cell, ...]:
+def _largest_row(
+    one: Largest, looks: Mapping[str, ConfigurationStyle], *, several: bool
+) -> tuple[Cell, ...]:
     start = (
         Cell(one.group.title),
         *((Cell(looks[one.candidate].title),) if several else ()),
@@ -215,7 +219,9 @@ def difference_text(gain: Gain) -> str:
     return f"{sign}{show(replace(gain.candidate, value=abs(gain.difference)))}"
 
 
-def gain_sentence(found: Sequence[Gains], group: Group, looks: Mapping[str, Look]) -> str:
+def gain_sentence(
+    found: Sequence[Gains], group: PointGroup, looks: Mapping[str, ConfigurationStyle]
+) -> str:
     """The largest gain in operations a second with its cell and what it says; empty for none."""
     best = largest_of(found, WHOLE_KEY)
     if best is None:
@@ -300,7 +306,7 @@ _STORE_NOTE: Final = (
 )
 
 
-def key_figures(groups: Sequence[Group], study: Study) -> tuple[BestFigure, ...]:
+def key_figures(groups: Sequence[PointGroup], study: Study) -> tuple[BestFigure, ...]:
     """The most operations a second of each group and configuration, with its main latencies."""
     return tuple(
         best_figure(headline, tuple(_latencies(headline.best, group)) if headline.best else ())
@@ -309,7 +315,7 @@ def key_figures(groups: Sequence[Group], study: Study) -> tuple[BestFigure, ...]
     )
 
 
-def _latencies(best: PointFigures, group: Group) -> Iterator[tuple[str, str]]:
+def _latencies(best: PointFigures, group: PointGroup) -> Iterator[tuple[str, str]]:
     metrics = next(p.metrics for p in group.points if p.digest == best.shown.digest)
     main = main_operation([metrics])
     tail = drawn_tail(group.workload.job, [metrics], main)
@@ -317,7 +323,11 @@ def _latencies(best: PointFigures, group: Group) -> Iterator[tuple[str, str]]:
 
 
 def key_charts(
-    group: Group, study: Study, told: Hosts, looks: Mapping[str, Look], found: Sequence[Gains]
+    group: PointGroup,
+    study: Study,
+    told: Hosts,
+    looks: Mapping[str, ConfigurationStyle],
+    found: Sequence[Gains],
 ) -> ChartGroup | None:
     """The group's charts, and under them what each operation took and what devices did."""
     if not any(value_of(point.metrics, WHOLE_KEY) is not None for point in group.points):
@@ -330,20 +340,20 @@ def key_charts(
 
 
 def _gains(
-    group: Group, looks: Mapping[str, Look], found: Sequence[Gains]
+    group: PointGroup, looks: Mapping[str, ConfigurationStyle], found: Sequence[Gains]
 ) -> Iterator[tuple[Table, str]]:
     table = gains_table(found, group, looks)
     if table is not None:
         yield table, f"{GAIN_NOTE}{skipped_note(found)}"
 
 
-def lines_of(group: Group, looks: Mapping[str, Look]) -> list[Line]:
+def lines_of(group: PointGroup, looks: Mapping[str, ConfigurationStyle]) -> list[ChartLine]:
     """One line a configuration, in the order in which they were measured."""
     found: dict[str, list[PointSummary]] = {}
     for point in group.points:
         found.setdefault(point.key.configuration, []).append(point)
     return [
-        Line(
+        ChartLine(
             looks[name].name,
             looks[name].token,
             (),
@@ -355,7 +365,9 @@ def lines_of(group: Group, looks: Mapping[str, Look]) -> list[Line]:
     ]
 
 
-def _figures(group: Group, looks: Mapping[str, Look], found: Sequence[Gains]) -> Iterator[Figure]:
+def _figures(
+    group: PointGroup, looks: Mapping[str, ConfigurationStyle], found: Sequence[Gains]
+) -> Iterator[Figure]:
     """Rate and latency over the load, and one against the other."""
     lines, axis = lines_of(group, looks), group.axis
     metrics = [point.metrics for point in group.points]
@@ -371,7 +383,7 @@ def _figures(group: Group, looks: Mapping[str, Look], found: Sequence[Gains]) ->
     yield next(_tradeoffs(group, lines, main))
 
 
-def _further(group: Group, looks: Mapping[str, Look]) -> Iterator[Figure]:
+def _further(group: PointGroup, looks: Mapping[str, ConfigurationStyle]) -> Iterator[Figure]:
     """The tail against the rate where it has a chart of its own, and other operations."""
     lines, axis = lines_of(group, looks), group.axis
     metrics = [point.metrics for point in group.points]
@@ -389,7 +401,9 @@ def _further(group: Group, looks: Mapping[str, Look]) -> Iterator[Figure]:
         yield _due_figure(group, lines, main, due)
 
 
-def _tradeoffs(group: Group, lines: Sequence[Line], main: KeyOperation) -> Iterator[Figure]:
+def _tradeoffs(
+    group: PointGroup, lines: Sequence[ChartLine], main: KeyOperation
+) -> Iterator[Figure]:
     """Latency against performance: both latencies in one chart, or of several lines one each."""
     metrics = [point.metrics for point in group.points]
     tail = drawn_tail(group.workload.job, metrics, main)
@@ -407,7 +421,7 @@ def _tradeoffs(group: Group, lines: Sequence[Line], main: KeyOperation) -> Itera
         )
 
 
-def _wanted(group: Group, main: KeyOperation, tail: str) -> str:
+def _wanted(group: PointGroup, main: KeyOperation, tail: str) -> str:
     """Why the percentile that the field publishes is not drawn; empty where it is."""
     wanted = tail_name(group.workload.job)
     if wanted == tail:
@@ -422,26 +436,26 @@ def _wanted(group: Group, main: KeyOperation, tail: str) -> str:
 
 
 def _due_figure(
-    group: Group, lines: Sequence[Line], main: KeyOperation, due: KeyOperation
+    group: PointGroup, lines: Sequence[ChartLine], main: KeyOperation, due: KeyOperation
 ) -> Figure:
     """The published percentile of service, and that since an operation was due."""
     tail = drawn_tail(group.workload.job, [point.metrics for point in group.points], due)
     word = f"{main.word} {WORDS[tail]}"
-    service = Quantity(latency_key(main, tail), f"{word} of service", "service")
-    since = Quantity(latency_key(due, tail), "since due", "since due")
+    service = ChartQuantity(latency_key(main, tail), f"{word} of service", "service")
+    since = ChartQuantity(latency_key(due, tail), "since due", "since due")
     figure = latency_figure(group.title, group.axis, lines, service, since)
     told = finding_of(group.axis, lines, since)
     return replace(figure, finding=f"Of service: {figure.finding} Since due: {told}")
 
 
-def _latency(operation: KeyOperation, name: str, *, alone: bool = False) -> Quantity:
+def _latency(operation: KeyOperation, name: str, *, alone: bool = False) -> ChartQuantity:
     word = WORDS[name]
     told = f"{operation.word} {word}" if name == "mean" or alone else word
-    return Quantity(latency_key(operation, name), told, word)
+    return ChartQuantity(latency_key(operation, name), told, word)
 
 
 def _tables(
-    group: Group, study: Study, hosts: Hosts, looks: Mapping[str, Look]
+    group: PointGroup, study: Study, hosts: Hosts, looks: Mapping[str, ConfigurationStyle]
 ) -> Iterator[tuple[Table, str]]:
     """What stands under a group's charts, with a note each."""
     several = len(study.configurations) > 1

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.check import (
+    CheckAnswer,
     Numbers,
-    Said,
     check,
     indicative,
     invalid,
@@ -61,7 +61,7 @@ ABSENT_ASKED: Final = "readmissing"
 """db_bench's workload that reads absent keys on purpose."""
 
 
-def key_value_errors(view: KeyValueView) -> Said:
+def key_value_errors(view: KeyValueView) -> CheckAnswer:
     """engine-errors of load on a key-value store: also what the engine was found not to have done.
 
     db_bench and YCSB end with 0 when no key was found, or no server answered.
@@ -71,7 +71,7 @@ def key_value_errors(view: KeyValueView) -> Said:
     )
 
 
-def _engine_answers(view: KeyValueView, index: int) -> Iterator[Said]:
+def _engine_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     host, where = view.hosts[index], view.on(view.hosts[index])
     told = told_by(host)
     window = view.load.cut.hosts[index]
@@ -108,7 +108,7 @@ def _engine_answers(view: KeyValueView, index: int) -> Iterator[Said]:
 
 
 @operations_failed
-def key_operations_failed(view: KeyValueView) -> Said:
+def key_operations_failed(view: KeyValueView) -> CheckAnswer:
     """operations-failed of load on a key-value store: whatever was not the store's plain yes."""
     counts = [(host, one) for host, told in _told(view) for one in told.counts]
     if not counts:
@@ -128,7 +128,7 @@ def key_operations_failed(view: KeyValueView) -> Said:
 
 
 @check("keys-absent", "Reads of keys that are not there")
-def keys_absent(view: KeyValueView) -> Said:
+def keys_absent(view: KeyValueView) -> CheckAnswer:
     """Whether every key that was read was there: looking for an absent one costs hardly anything.
 
     YCSB counts such a read as failed.
@@ -158,7 +158,7 @@ def _reads(one: OperationCount) -> bool:
 
 
 @check("debug-build", "Engine not built for release", needs_load=False)
-def debug_build(view: KeyValueView) -> Said:
+def debug_build(view: KeyValueView) -> CheckAnswer:
     """Whether the engine is one that its makers would publish numbers of."""
     builds = {told.build: host.host for host, told in _told(view) if told.build}
     if not builds:
@@ -174,7 +174,7 @@ def debug_build(view: KeyValueView) -> Said:
 
 
 @check("seed-shared", "Keys drawn in the same order twice", needs_load=False)
-def seed_shared(view: KeyValueView) -> Said:
+def seed_shared(view: KeyValueView) -> CheckAnswer:
     """Whether any thread draws the keys of another one, or those of the load in their order.
 
     Thread n of db_bench draws from the stream seed + n; keys drawn before are in a cache.
@@ -212,7 +212,7 @@ def seed_shared(view: KeyValueView) -> Said:
     return valid("No two threads and no load share a random stream.", hosts=len(seeds))
 
 
-def key_value_sums(view: KeyValueView) -> Said:
+def key_value_sums(view: KeyValueView) -> CheckAnswer:
     """totals-disagree of load on a key-value store: intervals against the engine's own count.
 
     What is in no interval is explained by the time that no interval covers.
@@ -220,7 +220,7 @@ def key_value_sums(view: KeyValueView) -> Said:
     return worst((_sums(view, index) for index in range(len(view.hosts))), most="unexplained")
 
 
-def _sums(view: KeyValueView, index: int) -> Said:
+def _sums(view: KeyValueView, index: int) -> CheckAnswer:
     host = view.hosts[index]
     told = told_by(host)
     if told is None or not told.counts:
@@ -297,7 +297,7 @@ configurations to have had the same beside them; db_bench itself keeps a low rat
 only."""
 
 
-def key_percentiles(view: KeyValueView) -> Said:
+def key_percentiles(view: KeyValueView) -> CheckAnswer:
     """percentile-support of load on a key-value store: the operation of which there were fewest."""
     load = view.key_value_load
     hosts = range(len(view.hosts))
@@ -326,7 +326,7 @@ def key_percentiles(view: KeyValueView) -> Said:
 
 
 @check("wide-bins", "Percentiles known to wide bins only")
-def wide_bins(view: KeyValueView) -> Said:
+def wide_bins(view: KeyValueView) -> CheckAnswer:
     """Whether the engine's own bins tell where a percentile lies."""
     widths = list(_widths(view.key_value_load))
     if not widths:
@@ -334,7 +334,7 @@ def wide_bins(view: KeyValueView) -> Said:
     return worst(widths, most="width")
 
 
-def _widths(load: KeyValueLoad) -> Iterator[Said]:
+def _widths(load: KeyValueLoad) -> Iterator[CheckAnswer]:
     """The widest bin of a percentile that is printed, of each operation that has wide bins."""
     hosts = range(len(load.seconds))
     for operation in load.operations:
@@ -363,7 +363,7 @@ def _widths(load: KeyValueLoad) -> Iterator[Said]:
 
 
 @rate_kept
-def key_value_omission(view: KeyValueView) -> Said:
+def key_value_omission(view: KeyValueView) -> CheckAnswer:
     """coordinated-omission of load on a key-value store: service against intended latency."""
     job = view.key_value_job
     rate = None if isinstance(job, KeyValueJob) else job.rate_ops_per_s
@@ -378,7 +378,7 @@ def key_value_omission(view: KeyValueView) -> Said:
     return worst([*kept, *_apart(view.key_value_load)], least="achieved")
 
 
-def _kept(view: KeyValueView, index: int, rate: int) -> Said:
+def _kept(view: KeyValueView, index: int, rate: int) -> CheckAnswer:
     host, load = view.hosts[index], view.key_value_load
     if load.seconds[index] <= 0:
         return unchecked(f"no operation was measured on {host.host}")
@@ -399,7 +399,7 @@ def _kept(view: KeyValueView, index: int, rate: int) -> Said:
     return valid(f"{said}.", **evidence)
 
 
-def _apart(load: KeyValueLoad) -> Iterator[Said]:
+def _apart(load: KeyValueLoad) -> Iterator[CheckAnswer]:
     """Each operation's intended latency against its service time."""
     hosts = range(len(load.seconds))
     for operation in load.operations:
@@ -434,7 +434,7 @@ def _apart(load: KeyValueLoad) -> Iterator[Said]:
 
 
 @check("writer-rate", "Writer beside readers without its rate")
-def writer_rate(view: KeyValueView) -> Said:
+def writer_rate(view: KeyValueView) -> CheckAnswer:
     """Whether the readers of every configuration have the same writes beside them."""
     job = view.key_value_job
     if not isinstance(job, KeyValueJob) or not job.has_writer:
@@ -450,7 +450,7 @@ def writer_rate(view: KeyValueView) -> Said:
     return worst(_written(view, i, float(written[i]), asked) for i in range(len(view.hosts)))
 
 
-def _written(view: KeyValueView, index: int, written: float, asked: int) -> Said:
+def _written(view: KeyValueView, index: int, written: float, asked: int) -> CheckAnswer:
     host = view.hosts[index]
     evidence: Numbers = {
         "host": host.host,
@@ -469,12 +469,12 @@ def _written(view: KeyValueView, index: int, written: float, asked: int) -> Said
     return valid(f"{said}.", **evidence)
 
 
-def key_value_cpu(view: KeyValueView) -> Said:
+def key_value_cpu(view: KeyValueView) -> CheckAnswer:
     """cpu-bound-client of load on a key-value store."""
     return worst((_busy(view, index) for index in range(len(view.hosts))), most="cores_busy_share")
 
 
-def _busy(view: KeyValueView, index: int) -> Said:
+def _busy(view: KeyValueView, index: int) -> CheckAnswer:
     host = view.hosts[index]
     share = view.mean_of(index, "cpu", "all", "busy_share")
     facts = view.facts_of(host)
@@ -492,7 +492,7 @@ def _busy(view: KeyValueView, index: int) -> Said:
     return valid(f"{said}.", **evidence)
 
 
-def key_value_uneven(view: KeyValueView) -> Said:
+def key_value_uneven(view: KeyValueView) -> CheckAnswer:
     """uneven-fleet of load on a key-value store: whole operations a second of each client."""
     rates: Floats = view.key_value_load.rates
     return unevenness(view, rates, rates, "ops_per_s")
@@ -518,7 +518,7 @@ _BY_ROCKSDB: Final = (
 
 
 @operations_counted
-def key_operations_counted(view: KeyValueView) -> Said:
+def key_operations_counted(view: KeyValueView) -> CheckAnswer:
     """Whether the server, or RocksDB itself, counted the operations that the engines claim."""
     job, server = view.key_value_job, server_in(view.record)
     if isinstance(job, KeyValueJob):
@@ -535,7 +535,7 @@ def key_operations_counted(view: KeyValueView) -> Said:
     return worst(_by_server(view, server), least="counted_share")
 
 
-def _by_rocksdb(view: KeyValueView, index: int) -> Iterator[Said]:
+def _by_rocksdb(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     host = view.hosts[index]
     told = _values(one.statistics if (one := told_by(host)) else ())
     counted = 0
@@ -551,7 +551,7 @@ def _by_rocksdb(view: KeyValueView, index: int) -> Iterator[Said]:
         yield not_applicable(f"RocksDB{view.on(host)} told no counters of keys.", host=host.host)
 
 
-def _by_server(view: KeyValueView, server: ServerRun) -> Iterator[Said]:
+def _by_server(view: KeyValueView, server: ServerRun) -> Iterator[CheckAnswer]:
     before, after = _values(server.statistics_before), _values(server.statistics_after)
     everybody = tuple(range(len(view.hosts)))
     looked = 0

@@ -186,7 +186,7 @@ NODE_AGAIN_S: Final = 12.0
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class LoadedStore:
     """Records that are loaded once on a host and kept, with a job that works on them."""
 
     job: KeyJob
@@ -277,10 +277,10 @@ def _load_reasons(study: Study, points: list[Point], rate: float) -> Iterator[tu
         yield f"load and compact {count} {what} of {format_bytes(size)} (assumed rates)", seconds
 
 
-def _stores(configuration: Configuration, points: Iterable[Point]) -> list[Store]:
+def _stores(configuration: Configuration, points: Iterable[Point]) -> list[LoadedStore]:
     """The stores that a configuration's runs work on, each once."""
     jobs = stores_of(point for point in points if point.configuration == configuration.id)
-    return [Store(job, own=isinstance(job, YcsbJob) or not job.database) for job in jobs]
+    return [LoadedStore(job, own=isinstance(job, YcsbJob) or not job.database) for job in jobs]
 
 
 def _store_key(job: KeyJob) -> object:

@@ -21,7 +21,7 @@ from iolab.core.events import Phase
 from iolab.core.run import NOT_DROPPED, CacheProof, PlannedRun
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.engine import Command
-from iolab.hosts.host import Host, Refusal, printable
+from iolab.hosts.host import AgentRefusal, Host, printable
 from iolab.hosts.processes import driven, ending_says, program_of, told
 from iolab.hosts.remote_process import Ending
 from iolab.loads.keyvalue.db_bench import levels_command, load_command, shape_command
@@ -83,7 +83,7 @@ async def golden(host: Host, folder: str) -> dict[str, Any] | None:
     try:
         async for message in stream:
             content += message.payload
-    except Refusal:
+    except AgentRefusal:
         return None
     finally:
         await stream.aclose()

@@ -23,7 +23,7 @@ from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.processes import fetched, told
-from iolab.loads.keyvalue.db_bench_evidence import Asked, Left, read_cell
+from iolab.loads.keyvalue.db_bench_evidence import CellRequest, Left, read_cell
 from iolab.loads.keyvalue.db_bench_output import OUTPUT_LIMIT_BYTES
 from iolab.loads.keyvalue.db_bench_run import TABLES_LIMIT_BYTES, LiveProgress
 from iolab.loads.keyvalue.options import DB_BENCH_OPTIONS, PROGRAMS
@@ -303,16 +303,16 @@ STORED_REPORT: Final = "db_bench.report.csv"
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class DbBenchTask:
     """What one host is to do: its command, where that leaves its report, and what is expected."""
 
-    asked: Asked
+    asked: CellRequest
     command: Command
     report: str
 
 
 async def make_load(
-    crew: Crew, run: PlannedRun, mine: Evidence, cell: Cell, go: Go, halt: asyncio.Event
+    crew: Crew, run: PlannedRun, mine: Evidence, cell: DbBenchTask, go: Go, halt: asyncio.Event
 ) -> None:
     """Run the cell between two looks at the devices, and fill in the evidence however it ends.
 
@@ -334,7 +334,7 @@ async def make_load(
 class _Heard:
     """Keeps both streams, shows each second, and reads all of it at the end."""
 
-    def __init__(self, crew: Crew, run: PlannedRun, mine: Evidence, cell: Cell) -> None:
+    def __init__(self, crew: Crew, run: PlannedRun, mine: Evidence, cell: DbBenchTask) -> None:
         self._crew = crew
         self._run = run
         self._mine = mine

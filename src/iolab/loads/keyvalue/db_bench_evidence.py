@@ -8,7 +8,7 @@ from typing import Final
 
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import NS_PER_S
-from iolab.loads.keyvalue.db_bench_output import Build, DbBenchOutput, Result, parse
+from iolab.loads.keyvalue.db_bench_output import BenchmarkOutput, Build, DbBenchOutput, parse
 from iolab.loads.keyvalue.db_bench_run import (
     Totals,
     block_fault,
@@ -136,7 +136,7 @@ def _tree_faults(output: DbBenchOutput) -> Iterator[str]:
             yield f"level {row.name[1:]} is at {row.score:g} of its limit after the load"
 
 
-def _key_faults(output: DbBenchOutput, result: Result, job: KeyValueJob) -> Iterator[str]:
+def _key_faults(output: DbBenchOutput, result: BenchmarkOutput, job: KeyValueJob) -> Iterator[str]:
     """Keys that were not there: reading what is absent costs next to nothing."""
     if job.workload in ABSENT_BY_DESIGN:
         return
@@ -159,7 +159,7 @@ def _key_faults(output: DbBenchOutput, result: Result, job: KeyValueJob) -> Iter
         )
 
 
-def _latency_faults(result: Result) -> Iterator[str]:
+def _latency_faults(result: BenchmarkOutput) -> Iterator[str]:
     expected = OPERATIONS.get(result.benchmark)
     if expected is None:
         if not result.latencies:
@@ -244,7 +244,7 @@ STALLED: Final = "rocksdb.stall.micros"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CellRequest:
     """What a cell was to be: its job for so many seconds, from which seeds and which database.
 
     `loaded_bytes` are those of the tree after its load. `version` is what the program said of
@@ -276,7 +276,7 @@ class Left:
     exited_ns: int | None
 
 
-def read_cell(asked: Asked, left: Left, *, halted: bool) -> tuple[EngineReading, KeyValueRun]:
+def read_cell(asked: CellRequest, left: Left, *, halted: bool) -> tuple[EngineReading, KeyValueRun]:
     """The evidence; a cell that was `halted` at our wish has no fault for that it is not whole."""
     job = asked.job
     output = parse(left.stdout, left.stderr)
@@ -317,7 +317,7 @@ def read_cell(asked: Asked, left: Left, *, halted: bool) -> tuple[EngineReading,
 
 
 def _faults(
-    output: DbBenchOutput, asked: Asked, rows: tuple[tuple[int, int], ...] | None
+    output: DbBenchOutput, asked: CellRequest, rows: tuple[tuple[int, int], ...] | None
 ) -> tuple[str, ...]:
     faults = cell_faults(output, asked.job, asked.seconds, asked.loaded_bytes)
     if rows is None and output.result(asked.job.workload) is not None:

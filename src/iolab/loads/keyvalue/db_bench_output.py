@@ -143,7 +143,7 @@ class CompactionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Stalls:
+class WriteStalls:
     """How often RocksDB slowed or stopped writers, by its own names, and for how long in all."""
 
     counts: tuple[tuple[str, int], ...]
@@ -301,7 +301,7 @@ class FirstThread:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class BenchmarkOutput:
     """One benchmark's line and the histograms below it.
 
     `seconds` and `operations` are None for versions before 7.3, which do not print them. The rate
@@ -333,17 +333,17 @@ class DbBenchOutput:
 
     version: str
     header: Header
-    results: tuple[Result, ...]
+    results: tuple[BenchmarkOutput, ...]
     levels: tuple[LevelShape, ...]
     compaction: tuple[CompactionRow, ...]
-    stalls: Stalls | None
+    stalls: WriteStalls | None
     tickers: dict[str, int]
     timed: dict[str, TimedTicker]
     progress: tuple[ThreadProgress, ...]
     said: tuple[str, ...]
     faults: tuple[str, ...]
 
-    def result(self, benchmark: str) -> Result | None:
+    def result(self, benchmark: str) -> BenchmarkOutput | None:
         """The first result of that benchmark."""
         return next((one for one in self.results if one.benchmark == benchmark), None)
 
@@ -403,7 +403,7 @@ class _Draft:
         self._head: dict[str, str] = {}
         self._warnings: list[str] = []
         self._header_ended = False
-        self._results: list[Result] = []
+        self._results: list[BenchmarkOutput] = []
         self._open: HistogramDraft | None = None
         self._columns: tuple[str, ...] = ()
         self._in_levels = False
@@ -454,7 +454,9 @@ class _Draft:
             results=tuple(self._results),
             levels=tuple(self._levels),
             compaction=tuple(self._rows),
-            stalls=None if self._stall_counts is None else Stalls(self._stall_counts, *stalled),
+            stalls=None
+            if self._stall_counts is None
+            else WriteStalls(self._stall_counts, *stalled),
             tickers=self._tickers,
             timed=self._timed,
             progress=progress,
@@ -494,7 +496,7 @@ class _Draft:
             return
         mib = _MIB.search(tail)
         self._results.append(
-            Result(
+            BenchmarkOutput(
                 benchmark=match[1],
                 mean_us=mean,
                 ops_per_s=rate,

@@ -199,7 +199,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Second:
+class BenchSecond:
     """What was done from `end_s - span_s` to `end_s` after the start; `written` beside it."""
 
     end_s: float
@@ -213,7 +213,7 @@ def seconds_of(
     progress: Iterable[ThreadProgress],
     job: KeyValueJob,
     totals: Totals,
-) -> tuple[Second, ...]:
+) -> tuple[BenchSecond, ...]:
     """The rows of the report file as operations that count, and the writer's beside them.
 
     Where a row is late the next one stands for two seconds. After the last row comes what is
@@ -224,22 +224,22 @@ def seconds_of(
     marks = _marks(rows, totals)
     if not job.has_writer:
         return tuple(
-            Second(end_s, end_s - start_s, end - start, None)
+            BenchSecond(end_s, end_s - start_s, end - start, None)
             for (start_s, start), (end_s, end) in pairwise(marks)
         )
     writer = [one for one in progress if one.thread == WRITER_THREAD]
     points = _points(writer, totals)
-    found: list[Second] = []
+    found: list[BenchSecond] = []
     for (start_s, start), (end_s, end) in pairwise(marks):
         before, after = _done_at(points, start_s), _done_at(points, end_s)
         if before is None or after is None:
             break
         written = round(after) - round(before)
-        found.append(Second(end_s, end_s - start_s, max(end - start - written, 0), written))
+        found.append(BenchSecond(end_s, end_s - start_s, max(end - start - written, 0), written))
     return tuple(found)
 
 
-def intervals_of(seconds: Iterable[Second], start_real_ns: int) -> tuple[Interval, ...]:
+def intervals_of(seconds: Iterable[BenchSecond], start_real_ns: int) -> tuple[Interval, ...]:
     """The same as intervals on the host's clock, on which the cell began at `start_real_ns`."""
     return tuple(
         Interval(
@@ -335,7 +335,7 @@ def _done_at(points: Sequence[tuple[float, int]], at_s: float) -> float | None:
     return low + (high - low) * (at_s - low_s) / (high_s - low_s)
 
 
-def _directions(one: Second) -> Iterable[DirectionInterval]:
+def _directions(one: BenchSecond) -> Iterable[DirectionInterval]:
     yield DirectionInterval(KeyOperation.ALL, one.done, 0, 0.0, _NONE, _NONE)
     if one.written is not None:
         yield DirectionInterval(KeyOperation.WRITE, one.written, 0, 0.0, _NONE, _NONE)

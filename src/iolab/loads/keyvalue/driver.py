@@ -29,7 +29,7 @@ from iolab.loads.keyvalue.databases import (
     source_of,
 )
 from iolab.loads.keyvalue.db_bench import (
-    Cell,
+    DbBenchTask,
     RocksdbPrograms,
     Seeds,
     cell_command,
@@ -39,7 +39,7 @@ from iolab.loads.keyvalue.db_bench import (
     make_load,
     next_seed,
 )
-from iolab.loads.keyvalue.db_bench_evidence import Asked
+from iolab.loads.keyvalue.db_bench_evidence import CellRequest
 from iolab.loads.keyvalue.problems import wanted_tools
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
@@ -212,14 +212,14 @@ class DbBenchDriver(Driver):
 
         await crew.stop.unless_requested(on_each(evidence, copy))
 
-    def _cell(self, crew: Crew, run: PlannedRun, mine: Evidence, seconds: int) -> Cell:
+    def _cell(self, crew: Crew, run: PlannedRun, mine: Evidence, seconds: int) -> DbBenchTask:
         """What one client is to do, with streams of keys that nobody has used."""
         job, start = job_of(run), self._starts[mine.name]
         what = (run.point.digest, run.repeat, run.attempt, mine.name)
         wanted = cell_seeds(job, derived_seed(crew.study.method.seed, *what))
         seed = next_seed(self._loads | self._cells, wanted)
         self._cells.add(cell_seeds(job, seed))
-        asked = Asked(
+        asked = CellRequest(
             job=job,
             seconds=seconds,
             seed=seed,
@@ -233,7 +233,7 @@ class DbBenchDriver(Driver):
         command = cell_command(
             job, mine.site.dir, _copy_on(mine.site), seconds=seconds, seed=seed, report_file=report
         )
-        return Cell(asked, command, report)
+        return DbBenchTask(asked, command, report)
 
 
 REPORT: Final = "report.csv"

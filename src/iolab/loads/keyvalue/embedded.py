@@ -14,11 +14,11 @@ from iolab.hosts.processes import told
 from iolab.loads.keyvalue.databases import clone, commit_golden, drop_caches_of, golden, remove
 from iolab.loads.keyvalue.options import LOAD_ONLY
 from iolab.loads.keyvalue.workload import LevelShape, ServerKind, StoreShape, YcsbJob
-from iolab.loads.keyvalue.ycsb import Store, load_command, rocks_command
+from iolab.loads.keyvalue.ycsb import YcsbStore, load_command, rocks_command
 from iolab.loads.keyvalue.ycsb_clients import (
     LOAD_THREADS,
-    Share,
-    Tools,
+    RecordShare,
+    YcsbInstall,
     load_limit_s,
     load_records,
     work_folder,
@@ -136,7 +136,7 @@ class EmbeddedStores:
         run: PlannedRun,
         job: YcsbJob,
         evidence: Sequence[Evidence],
-        tools: Mapping[str, Tools],
+        tools: Mapping[str, YcsbInstall],
     ) -> None:
         """A fresh copy of a whole database on each client, not in its page cache.
 
@@ -176,10 +176,10 @@ async def _load(
     run: PlannedRun,
     job: YcsbJob,
     missing: Sequence[Evidence],
-    tools: Mapping[str, Tools],
+    tools: Mapping[str, YcsbInstall],
 ) -> dict[str, StoreShape]:
     """Load what is missing from nothing, flush, compact and count it; the markers come last."""
-    whole = Share(0, job.records)
+    whole = RecordShare(0, job.records)
 
     async def clear(mine: Evidence) -> None:
         await remove(mine.site.host, golden_folder(mine.site, job))
@@ -215,7 +215,7 @@ async def _load(
     return shapes
 
 
-async def _settled(site: Site, job: YcsbJob, tools: Tools) -> StoreShape:
+async def _settled(site: Site, job: YcsbJob, tools: YcsbInstall) -> StoreShape:
     """The shape of a loaded database at rest. EngineError unless every record is there whole."""
     command = rocks_command(job, _store(site, job), tools.kit, work_folder(site), settle=True)
     words = await told(site.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s)
@@ -229,7 +229,7 @@ async def _settled(site: Site, job: YcsbJob, tools: Tools) -> StoreShape:
     return found.shape
 
 
-async def _loaded_shape(site: Site, job: YcsbJob, tools: Tools) -> StoreShape | None:
+async def _loaded_shape(site: Site, job: YcsbJob, tools: YcsbInstall) -> StoreShape | None:
     """The shape of the loaded database; None when there is none, or none that is whole."""
     marker = await golden(site.host, golden_folder(site, job))
     if marker is None:
@@ -238,11 +238,11 @@ async def _loaded_shape(site: Site, job: YcsbJob, tools: Tools) -> StoreShape | 
     return shape if marker == _marker_of(job, tools) else None
 
 
-def _store(site: Site, job: YcsbJob) -> Store:
-    return Store(ServerKind.EMBEDDED, database=golden_folder(site, job))
+def _store(site: Site, job: YcsbJob) -> YcsbStore:
+    return YcsbStore(ServerKind.EMBEDDED, database=golden_folder(site, job))
 
 
-def _marker_of(job: YcsbJob, tools: Tools) -> dict[str, Any]:
+def _marker_of(job: YcsbJob, tools: YcsbInstall) -> dict[str, Any]:
     """What a whole database says of itself, but for its shape."""
     return {
         "engine": job.engine,

@@ -35,7 +35,7 @@ from iolab.loads.keyvalue.workload import (
     server_settings,
 )
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, with_spare
-from iolab.study.document import Document, Faults
+from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import ConfigurationTable, HostTable
 from iolab.study.tables import Item, Tables, place, start, with_paths
 from iolab.study.targets import Target, targets_of
@@ -47,7 +47,7 @@ OVERWRITE: Final = "overwrite"
 """The one benchmark without readers whose rate db_bench limits."""
 
 
-def check_key_values(document: Document, tables: Tables, faults: Faults) -> None:
+def check_key_values(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Add every fault of key-value workloads and of their server that no single key shows."""
     for item in tables.items["workload"]:
         _check_options(document, item, "db_bench", DB_BENCH_OPTIONS, option_text, faults)
@@ -62,7 +62,7 @@ def check_key_values(document: Document, tables: Tables, faults: Faults) -> None
 
 
 def _check_options(
-    document: Document,
+    document: StudyDocument,
     item: Item,
     key: str,
     allowed: Mapping[str, EngineOption],
@@ -90,7 +90,7 @@ def _check_options(
 
 
 def _check_benchmark(
-    document: Document, item: Item, workload: DbBenchTable, faults: Faults
+    document: StudyDocument, item: Item, workload: DbBenchTable, faults: Faults
 ) -> None:
     """What belongs to some benchmarks alone."""
     name = workload.benchmark
@@ -112,7 +112,9 @@ def _check_benchmark(
         faults.add_once(document.where((*item.path, "read_percent")), "read_percent", happened, do)
 
 
-def _check_database(document: Document, item: Item, workload: DbBenchTable, faults: Faults) -> None:
+def _check_database(
+    document: StudyDocument, item: Item, workload: DbBenchTable, faults: Faults
+) -> None:
     """What a database of the user was loaded with must be said: nothing else is held against it."""
     if workload.database is None:
         return
@@ -130,7 +132,9 @@ def _check_database(document: Document, item: Item, workload: DbBenchTable, faul
         faults.add_once(document.where((*item.path, "block_size")), "block_size", happened, do)
 
 
-def _check_memory(document: Document, item: Item, workload: DbBenchTable, faults: Faults) -> None:
+def _check_memory(
+    document: StudyDocument, item: Item, workload: DbBenchTable, faults: Faults
+) -> None:
     """Less than its own cache, and the process would be killed before it has shown anything."""
     if workload.memory is None or parse_size(workload.memory) > parse_size(workload.cache_size):
         return
@@ -142,7 +146,7 @@ def _check_memory(document: Document, item: Item, workload: DbBenchTable, faults
     faults.add_once(document.where((*item.path, "memory")), "memory", happened, do)
 
 
-def _check_mix(document: Document, item: Item, workload: YcsbTable, faults: Faults) -> None:
+def _check_mix(document: StudyDocument, item: Item, workload: YcsbTable, faults: Faults) -> None:
     shares = {key: getattr(workload.mix, key) for key in MixTable.model_fields}
     if adds_up(list(shares.values())):
         return
@@ -152,7 +156,7 @@ def _check_mix(document: Document, item: Item, workload: YcsbTable, faults: Faul
     faults.add_once(document.where((*item.path, "mix")), "mix", happened, do)
 
 
-def _check_server(document: Document, tables: Tables, faults: Faults) -> None:
+def _check_server(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     written = document.tree.get("server")
     if not isinstance(written, dict):
         return
@@ -178,7 +182,7 @@ def _check_server(document: Document, tables: Tables, faults: Faults) -> None:
 
 
 def _check_one_store(
-    document: Document, workloads: list[tuple[Item, YcsbTable]], faults: Faults
+    document: StudyDocument, workloads: list[tuple[Item, YcsbTable]], faults: Faults
 ) -> None:
     """A keyspace has one table of one shape."""
     shapes = [(w.records, w.fields, parse_size(w.field_size)) for _, w in workloads]
@@ -193,7 +197,7 @@ def _check_one_store(
             faults.add(document.where(item.path), happened, do)
 
 
-def _check_node(document: Document, server: ServerTable, faults: Faults) -> None:
+def _check_node(document: StudyDocument, server: ServerTable, faults: Faults) -> None:
     """What one node of ours cannot do."""
     if server.replication > 1:
         happened = (
@@ -209,7 +213,7 @@ def _check_node(document: Document, server: ServerTable, faults: Faults) -> None
 
 
 def _check_place(
-    document: Document, tables: Tables, written: Mapping[str, Any], faults: Faults
+    document: StudyDocument, tables: Tables, written: Mapping[str, Any], faults: Faults
 ) -> None:
     """The node's host is one of the study, and every client can reach it there."""
     hosts = {host.name: host for _, host in tables.read("host", HostTable)}

@@ -146,7 +146,7 @@ def brief_operations(result: Result) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PointGroup:
     """The points of a workload that differ in nothing but the main `axis` and configuration.
 
     `axis` is "" where nothing that is a number varies.
@@ -163,14 +163,14 @@ class Group:
         return group_name(self.workload, self.others)
 
 
-def groups_of(workload: Workload, points: Sequence[PointSummary]) -> tuple[Group, ...]:
+def groups_of(workload: Workload, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
     """A workload's points, apart by every axis but the main one."""
     axis = main_axis([point.key.axis for point in points]) or _only_axis(points)
     found: dict[Axis, list[PointSummary]] = {}
     for point in points:
         others = tuple(pair for pair in point.key.axis if pair[0] != axis)
         found.setdefault(others, []).append(point)
-    return tuple(Group(workload, others, axis, tuple(of)) for others, of in found.items())
+    return tuple(PointGroup(workload, others, axis, tuple(of)) for others, of in found.items())
 
 
 def _only_axis(points: Sequence[PointSummary]) -> str:
@@ -183,7 +183,7 @@ def _only_axis(points: Sequence[PointSummary]) -> str:
 _LOADS: Final = ("threads", "rate")
 
 
-def groups_in(study: Study, points: Sequence[PointSummary]) -> tuple[Group, ...]:
+def groups_in(study: Study, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
     """The groups of all workloads on key-value stores; points may be of other loads too."""
     return tuple(
         group
@@ -192,7 +192,7 @@ def groups_in(study: Study, points: Sequence[PointSummary]) -> tuple[Group, ...]
     )
 
 
-def group_headlines(group: Group, study: Study) -> tuple[Headline, ...]:
+def group_headlines(group: PointGroup, study: Study) -> tuple[Headline, ...]:
     """The point with the most operations of each configuration, under the group's own name."""
     name = " ".join([group.workload.id, *(str(value) for _, value in group.others)])
     named = replace(group.workload, id=name, title=group.title)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.analysis.check import (
+    CheckAnswer,
     Numbers,
-    Said,
     check,
     indicative,
     invalid,
@@ -64,7 +64,7 @@ PENDING: Final = "compactions_pending"
 
 
 @check("reads-from-memory", "Reads answered by memory")
-def reads_from_memory(view: KeyValueView) -> Said:
+def reads_from_memory(view: KeyValueView) -> CheckAnswer:
     """Whether the devices read what memory cannot have held, and most of what was read."""
     if is_elsewhere(view):
         return unchecked("the devices of a server outside of the study are not watched")
@@ -74,7 +74,7 @@ def reads_from_memory(view: KeyValueView) -> Said:
     return worst((answer for one in stores for answer in _answered(view, one)), least="from_device")
 
 
-def _answered(view: KeyValueView, store: Store) -> Iterator[Said]:
+def _answered(view: KeyValueView, store: StoreReads) -> Iterator[CheckAnswer]:
     reads = sum(_reads_of(view, index) for index in store.clients)
     if not reads:
         yield not_applicable("Nothing was read.", reads=0)
@@ -127,7 +127,7 @@ def _each(ios: float) -> str:
     return format_count(ios) if ios >= 1 else f"{ios:.2g}"
 
 
-def _below(store: Store, evidence: Numbers) -> Iterator[Said]:
+def _below(store: StoreReads, evidence: Numbers) -> Iterator[CheckAnswer]:
     if store.below_bytes is not None and store.below_bytes < BELOW_GOOD * store.read_bytes:
         yield invalid(
             f"The devices below {store.device} read only {format_bytes(store.below_bytes)} of its "
@@ -169,7 +169,7 @@ def _is_uniform(view: KeyValueView) -> bool:
 
 
 @check("warm-caches", "Caches not empty at the start", needs_load=False)
-def warm_caches(view: KeyValueView) -> Said:
+def warm_caches(view: KeyValueView) -> CheckAnswer:
     """Whether the page cache held nothing of the store when the run began."""
     if is_elsewhere(view):
         return unchecked("the caches of a server outside of the study cannot be dropped")
@@ -181,7 +181,7 @@ def warm_caches(view: KeyValueView) -> Said:
     return worst((_dropped(host, proof, size) for host, proof in proofs), most="resident_bytes")
 
 
-def _dropped(host: str, proof: CacheProof | None, size: int) -> Said:
+def _dropped(host: str, proof: CacheProof | None, size: int) -> CheckAnswer:
     if proof is None:
         return unchecked(f"whether the page cache of {host} was dropped is not known", host=host)
     evidence: Numbers = {
@@ -204,7 +204,7 @@ def _dropped(host: str, proof: CacheProof | None, size: int) -> Said:
 
 
 @check("start-state", "Store not brought to its start state", needs_load=False)
-def start_state(view: KeyValueView) -> Said:
+def start_state(view: KeyValueView) -> CheckAnswer:
     """Whether each run began from the same database, whatever the runs before it wrote."""
     server = server_in(view.record)
     if server is not None:
@@ -215,7 +215,7 @@ def start_state(view: KeyValueView) -> Said:
     return worst(_restored(name, run.copied_by) for name, run in told)
 
 
-def _restored(whose: str, by: str) -> Said:
+def _restored(whose: str, by: str) -> CheckAnswer:
     evidence: Numbers = {"store_of": whose, "restored_by": by}
     if by == "reflink":
         return valid("The store was a clone of the one that was loaded.", **evidence)
@@ -233,12 +233,12 @@ def _restored(whose: str, by: str) -> Said:
 
 
 @check("store-shape", "Another store than was loaded", needs_load=False)
-def store_shape(view: KeyValueView) -> Said:
+def store_shape(view: KeyValueView) -> CheckAnswer:
     """Whether the store held the keys, in the blocks, that the workload is of."""
     return worst(_shapes(view))
 
 
-def _shapes(view: KeyValueView) -> Iterator[Said]:
+def _shapes(view: KeyValueView) -> Iterator[CheckAnswer]:
     job = view.key_value_job
     if not isinstance(job, KeyValueJob):
         yield _rows(server_in(view.record), job.records)
@@ -272,7 +272,7 @@ def _shape(host: str, start: StoreShape) -> Numbers:
     }
 
 
-def _rows(server: ServerRun | None, records: int) -> Said:
+def _rows(server: ServerRun | None, records: int) -> CheckAnswer:
     if server is None:
         return not_applicable(
             "Each client loaded its own records, which its reads prove.", records=records
@@ -291,7 +291,7 @@ def _rows(server: ServerRun | None, records: int) -> Said:
 
 
 @check("compaction-debt", "Compactions left to do at the start", needs_load=False)
-def compaction_debt(view: KeyValueView) -> Said:
+def compaction_debt(view: KeyValueView) -> CheckAnswer:
     """Whether the store shared its devices with compactions of what was written before."""
     server = server_in(view.record)
     if server is not None:
@@ -307,7 +307,7 @@ def compaction_debt(view: KeyValueView) -> Said:
     )
 
 
-def _debt_of(host: str, start: StoreShape | None) -> Said:
+def _debt_of(host: str, start: StoreShape | None) -> CheckAnswer:
     if start is None or not start.levels:
         return unchecked(f"the levels of the database of {host} were not looked at before the run")
     full = sum(1 for one in start.levels if one.score is not None and one.score >= 1)
@@ -315,7 +315,7 @@ def _debt_of(host: str, start: StoreShape | None) -> Said:
     return _debt(host, pending=full, fresh=fresh, pending_bytes=start.pending_bytes or 0)
 
 
-def _debt(whose: str, *, pending: int, fresh: int = 0, pending_bytes: int = 0) -> Said:
+def _debt(whose: str, *, pending: int, fresh: int = 0, pending_bytes: int = 0) -> CheckAnswer:
     evidence: Numbers = {
         "store_of": whose,
         "pending": pending,
@@ -333,7 +333,7 @@ def _debt(whose: str, *, pending: int, fresh: int = 0, pending_bytes: int = 0) -
 
 
 @check("server-lost", "Server that did not live through the run", needs_load=False)
-def server_lost(view: KeyValueView) -> Said:
+def server_lost(view: KeyValueView) -> CheckAnswer:
     """Whether the server was the same process throughout and dropped nothing."""
     server = server_in(view.record)
     if server is None:
@@ -360,7 +360,7 @@ def server_lost(view: KeyValueView) -> Said:
     return valid("The server lived through the run and dropped nothing.", **evidence, dropped=0)
 
 
-def key_value_idle(view: KeyValueView) -> Said:
+def key_value_idle(view: KeyValueView) -> CheckAnswer:
     """device-busy of load on a key-value store: on the devices that hold it."""
     clients = store_clients(view)
     if not clients:
@@ -377,7 +377,7 @@ def _run_seconds(view: KeyValueView, index: int) -> float | None:
     return None if whole is None else whole.seconds
 
 
-def key_value_target(view: KeyValueView) -> Said:
+def key_value_target(view: KeyValueView) -> CheckAnswer:
     """target-in-memory of load on a key-value store: of the target that holds it."""
     if is_elsewhere(view):
         return unchecked("the storage of a server outside of the study is not known")
@@ -385,7 +385,7 @@ def key_value_target(view: KeyValueView) -> Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class StoreReads:
     """What one group of devices holds, and what they read in the whole run.
 
     `clients` are the hosts, by their place in the run, whose operations it answered. `data_bytes`
@@ -429,7 +429,7 @@ def loaded_bytes(view: KeyValueView) -> int:
     return job.records * job.record_bytes
 
 
-def stores_of(view: KeyValueView) -> tuple[Store, ...] | None:
+def stores_of(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     """Every store with what its devices read; None where they were not counted."""
     server = server_in(view.record)
     if server is None:
@@ -446,7 +446,7 @@ def stores_of(view: KeyValueView) -> tuple[Store, ...] | None:
     bounded = server.memory_bytes is not None
     size = loaded_bytes(view)
     return (
-        Store(
+        StoreReads(
             device=device,
             clients=everybody,
             data_bytes=size,
@@ -460,7 +460,7 @@ def stores_of(view: KeyValueView) -> tuple[Store, ...] | None:
     )
 
 
-def _on_clients(view: KeyValueView) -> tuple[Store, ...] | None:
+def _on_clients(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     groups = moved_by_device(view)
     if groups is None:
         return None
@@ -474,7 +474,7 @@ def _on_clients(view: KeyValueView) -> tuple[Store, ...] | None:
         # Each client's engine has a bound of its own; clients of one kernel share its memory.
         memory = min(bound * len(clients), total or bound * len(clients)) if bound else total
         found.append(
-            Store(
+            StoreReads(
                 device=group.device,
                 clients=clients,
                 data_bytes=loaded_bytes(view) * len(clients),

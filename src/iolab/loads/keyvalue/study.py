@@ -30,7 +30,7 @@ from iolab.loads.keyvalue.workload import (
 from iolab.study import ssh_addresses, values
 from iolab.study.names import HOSTS_MAX
 from iolab.study.tables import Tables
-from iolab.study.target_tables import Id, Label, Numbers, Sizes, Table, TargetPath, Title
+from iolab.study.target_tables import Id, Label, Numbers, Sizes, StudyTable, TargetPath, Title
 from iolab.study.values import option_text
 from iolab.study.wording import shown, suggestion
 from iolab.units import parse_size
@@ -259,7 +259,7 @@ ValueBytes = Annotated[int | str, values.size(1, VALUE_BYTES_MAX, multiple=1)]
 Share = Annotated[float, portion_value()]
 
 
-class DbBenchTable(Table):
+class DbBenchTable(StudyTable):
     """`[[workload]]` of db_bench; the keys of `DB_BENCH_AXES` may be lists."""
 
     id: Id
@@ -281,7 +281,7 @@ class DbBenchTable(Table):
     db_bench: dict[str, Label] = Field(default_factory=dict)
 
 
-class MixTable(Table):
+class MixTable(StudyTable):
     """`mix` of a YCSB workload: the share of each operation, all of them 1."""
 
     read: Share = 0.0
@@ -291,7 +291,7 @@ class MixTable(Table):
     read_modify_write: Share = 0.0
 
 
-class YcsbTable(Table):
+class YcsbTable(StudyTable):
     """`[[workload]]` of YCSB; the keys of `YCSB_AXES` may be lists."""
 
     id: Id
@@ -311,7 +311,7 @@ class YcsbTable(Table):
     ycsb: dict[str, Label] = Field(default_factory=dict)
 
 
-class ServerTable(Table):
+class ServerTable(StudyTable):
     """`[server]`: the store of all YCSB workloads; each kind reads the keys that it needs."""
 
     kind: Annotated[ServerKind, values.choice(ServerKind, "kinds of server")] = EMBEDDED.kind

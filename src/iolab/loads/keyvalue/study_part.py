@@ -48,11 +48,11 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.report.numbers import count
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, overhead_s
-from iolab.study.document import Document, Faults
-from iolab.study.foretold import Limit, time_limits
-from iolab.study.kinds import Cost, HostStudy, LoadStudy, SeenFacts
+from iolab.study.document import Faults, StudyDocument
+from iolab.study.foretold import VerdictLimit, time_limits
+from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, SeenFacts
 from iolab.study.tables import Item, Tables, start
-from iolab.study.target_tables import XFS, Table
+from iolab.study.target_tables import XFS, StudyTable
 from iolab.study.targets import targets_of
 from iolab.units import format_bytes, format_rate_bytes
 
@@ -61,11 +61,11 @@ class ServerSection:
     """`[server]`: the store of all YCSB workloads."""
 
     name: Final = "server"
-    table: type[Table] = ServerTable
+    table: type[StudyTable] = ServerTable
     makes_hosts: Final = False
     setting: Final = "server"
 
-    def stand_in(self, written: object) -> Table:  # noqa: ARG002
+    def stand_in(self, written: object) -> StudyTable:  # noqa: ARG002
         """What a table that cannot be read counts as."""
         return ServerTable()
 
@@ -78,7 +78,7 @@ class KeyValueStudy(LoadStudy):
     """The part of key-value load in studies and plans."""
 
     section = ServerSection()
-    tables: Mapping[type[Table], tuple[EngineName, ...]] = {
+    tables: Mapping[type[StudyTable], tuple[EngineName, ...]] = {
         DbBenchTable: DB_BENCH_ENGINES,
         YcsbTable: YCSB_ENGINES,
     }
@@ -97,15 +97,15 @@ class KeyValueStudy(LoadStudy):
         """See `LoadStudy`."""
         return _ycsb_job(job) if isinstance(job, YcsbJob) else _db_bench_job(job)
 
-    def check(self, document: Document, tables: Tables, faults: Faults) -> None:
+    def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """Add every fault of its workloads and of their server that no single key shows."""
         check_key_values(document, tables, faults)
 
-    def check_devices(self, document: Document, tables: Tables, faults: Faults) -> None:
+    def check_devices(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """A database lies on a file system, which the session can make."""
         if tables.target.filesystem == XFS:
             return
-        for item, table in tables.read("workload", Table):
+        for item, table in tables.read("workload", StudyTable):
             if not isinstance(table, DbBenchTable | YcsbTable):
                 continue
             happened = f"{start(document, item.path)} needs a file system, but the target is a "
@@ -122,9 +122,9 @@ class KeyValueStudy(LoadStudy):
         runs: Sequence[PlannedRun],
         rate: float,
         hosts: HostStudy,  # noqa: ARG002 - databases lie on the targets of hosts that exist
-    ) -> Cost:
+    ) -> LoadCost:
         """Loading, copying and what runs write; its runs prepare themselves."""
-        return Cost(
+        return LoadCost(
             own=tuple(key_value_reasons(study, runs, rate)),
             set_up_bytes=key_value_written(study, runs, rate),
             space_bytes=key_value_space_most(study, runs, rate),
@@ -140,7 +140,7 @@ class KeyValueStudy(LoadStudy):
         load_s = key_value_seconds(written_s, job, server_settings(study).kind, len(here.hosts))
         return max(load_s + run_overhead_s(study, job) - overhead_s(method), 0.0)
 
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[Limit]:
+    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
         """Runs that are too short."""
         return time_limits(study, (run for run in runs if isinstance(run.point.job, KeyJob)))
 

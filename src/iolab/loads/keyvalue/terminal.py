@@ -15,7 +15,7 @@ from iolab.loads.keyvalue.charts import Largest, interval_text, key_gains, large
 from iolab.loads.keyvalue.metrics import WHOLE_KEY, latency_key, rate_key
 from iolab.loads.keyvalue.report import (
     PERCENTILES,
-    Group,
+    PointGroup,
     groups_in,
     highest_known,
     main_operation,
@@ -82,7 +82,7 @@ def keys_screen(
     yield from _gains(study, found)
 
 
-def _gains(study: Study, groups: Sequence[Group]) -> Iterator[RenderableType]:
+def _gains(study: Study, groups: Sequence[PointGroup]) -> Iterator[RenderableType]:
     """The largest gain of each group and metric over the first configuration."""
     found = key_gains(study, groups)
     if not found:
@@ -119,7 +119,7 @@ def _gain_row(one: Largest) -> list[Text | str]:
     ]
 
 
-def _columns(groups: Sequence[Group]) -> list[_Shown]:
+def _columns(groups: Sequence[PointGroup]) -> list[_Shown]:
     """Mean and published percentile of the main operation; more where there is room."""
     metrics: list[Mapping[str, Metric]] = [p.metrics for group in groups for p in group.points]
     published = {tail_name(group.workload.job) for group in groups}
@@ -153,7 +153,12 @@ def _is_known(metrics: Sequence[Mapping[str, Metric]], key: str) -> bool:
 
 
 def _row(
-    group: Group, point: PointSummary, row: PointRow, shown: Sequence[_Shown], *, repeated: bool
+    group: PointGroup,
+    point: PointSummary,
+    row: PointRow,
+    shown: Sequence[_Shown],
+    *,
+    repeated: bool,
 ) -> list[Text | str]:
     own = tuple(pair for pair in point.key.axis if pair not in group.others)
     name = axis_label(own) or "all"

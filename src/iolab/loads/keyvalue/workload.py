@@ -8,7 +8,7 @@ from enum import IntEnum, StrEnum
 from typing import Any, ClassVar, Final
 
 from iolab.core.engine import EngineName
-from iolab.core.run import HostDetails, HostRun, Run, RunDetails
+from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
 from iolab.core.study import ServedBy, Study
 from iolab.core.workload import AnyJob
 from iolab.units import parse_size
@@ -505,6 +505,6 @@ def told_by(host: HostRun) -> KeyValueRun | None:
     return host.details if isinstance(host.details, KeyValueRun) else None
 
 
-def server_in(run: Run) -> ServerRun | None:
+def server_in(run: RunManifest) -> ServerRun | None:
     """What the run's server told; None without one."""
     return run.details if isinstance(run.details, ServerRun) else None

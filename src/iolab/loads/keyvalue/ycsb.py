@@ -55,7 +55,7 @@ SHARE_DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class YcsbStore:
     """The store that a client works on.
 
     `addresses` are HOST:PORT of Cassandra's nodes; `database` is the folder of an embedded RocksDB,
@@ -113,7 +113,7 @@ def java_argv(
 
 def load_command(
     job: YcsbJob,
-    store: Store,
+    store: YcsbStore,
     kit: Kit,
     directory: str,
     *,
@@ -144,7 +144,7 @@ def load_command(
 
 
 def measure_command(
-    job: YcsbJob, store: Store, kit: Kit, directory: str, *, seconds: int, prefix: str
+    job: YcsbJob, store: YcsbStore, kit: Kit, directory: str, *, seconds: int, prefix: str
 ) -> Command:
     """Make the job's load for so many seconds; the latency logs are `hdr_names` in `directory`.
 
@@ -194,7 +194,9 @@ def timed_operations(job: YcsbJob) -> tuple[KeyOperation, ...]:
     return tuple(operation for operation in YCSB_OPERATIONS if operation in wanted)
 
 
-def rocks_command(job: YcsbJob, store: Store, kit: Kit, directory: str, *, settle: bool) -> Command:
+def rocks_command(
+    job: YcsbJob, store: YcsbStore, kit: Kit, directory: str, *, settle: bool
+) -> Command:
     """Count what an embedded database holds; with `settle` flush and compact it before.
 
     Its output is for `rocks_shape.read_shape`.
@@ -227,7 +229,7 @@ _PROPORTIONS: Final = {
 }
 
 
-def _common(job: YcsbJob, store: Store) -> dict[str, str]:
+def _common(job: YcsbJob, store: YcsbStore) -> dict[str, str]:
     """What loading and measuring are both told: above all the records, which must be the same."""
     options = _allowed(job.options)
     own = {name: text for name, text in options.items() if not YCSB_OPTIONS[name].prefix}
@@ -248,11 +250,11 @@ def _common(job: YcsbJob, store: Store) -> dict[str, str]:
     }
 
 
-def _embedded(store: Store) -> dict[str, str]:
+def _embedded(store: YcsbStore) -> dict[str, str]:
     return {"iolab.database": store.database}
 
 
-def _served(store: Store) -> dict[str, str]:
+def _served(store: YcsbStore) -> dict[str, str]:
     if not store.addresses:
         raise EngineError("There is no address of a Cassandra node.", "Name one as HOST:PORT.")
     return {

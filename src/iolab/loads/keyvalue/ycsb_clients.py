@@ -22,7 +22,7 @@ from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.barrier import alongside
 from iolab.hosts.engine import Command
-from iolab.hosts.host import Host, Refusal, printable
+from iolab.hosts.host import AgentRefusal, Host, printable
 from iolab.hosts.processes import driven, ending_says, fetched, told
 from iolab.hosts.remote_process import STDERR_TAIL_BYTES, Ending
 from iolab.hosts.telemetry import CounterCollector
@@ -61,7 +61,7 @@ Hear = Callable[[YcsbStatus], None]
 """Takes each status line when it comes."""
 
 
-class Printed:
+class YcsbStreams:
     """Keeps both streams of a process, and reads its status lines while they come."""
 
     def __init__(self, hear: Hear) -> None:
@@ -136,7 +136,7 @@ class YcsbClients:
         self._counters = counters
         self._halt = asyncio.Event()
         self.printed = {
-            mine.name: Printed(show(crew, run, mine.name, record_bytes)) for mine in evidence
+            mine.name: YcsbStreams(show(crew, run, mine.name, record_bytes)) for mine in evidence
         }
 
     async def measure(self, died: Died = nobody_dies) -> None:
@@ -166,7 +166,7 @@ class YcsbClients:
 
         async def bring(mine: Evidence) -> None:
             for path in names[mine.name]:
-                with suppress(Refusal):
+                with suppress(AgentRefusal):
                     content = await fetched(mine.site.host, path, LOG_LIMIT_BYTES)
                     if content is not None:
                         mine.files[path.rpartition("/")[2]] = Packed.of(content)
@@ -230,17 +230,17 @@ LOAD_AGAIN: Final = "See that the store has room and answers; the records are lo
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class RecordShare:
     """The records that one client loads: `count` of them from number `first` on."""
 
     first: int
     count: int
 
 
-def shares(records: int, clients: int) -> tuple[Share, ...]:
+def shares(records: int, clients: int) -> tuple[RecordShare, ...]:
     """The records in parts as equal as can be, in order, none left out."""
     edges = [records * index // clients for index in range(clients + 1)]
-    return tuple(Share(low, high - low) for low, high in pairwise(edges))
+    return tuple(RecordShare(low, high - low) for low, high in pairwise(edges))
 
 
 def load_limit_s(count: int) -> int:
@@ -252,7 +252,7 @@ async def load_records(
     crew: Crew,
     run: PlannedRun,
     evidence: Sequence[Evidence],
-    work: Mapping[str, tuple[Command, Share]],
+    work: Mapping[str, tuple[Command, RecordShare]],
 ) -> None:
     """Each client writes its share, all at once. EngineError unless every record came in.
 
@@ -264,7 +264,7 @@ async def load_records(
 
     async def one(mine: Evidence) -> None:
         command, share = work[mine.name]
-        printed = Printed(progress.of(mine.name))
+        printed = YcsbStreams(progress.of(mine.name))
         try:
             await _load_share(mine, command, share, printed, halt)
         except (HostError, EngineError):
@@ -303,7 +303,7 @@ class _Progress:
 
 
 async def _load_share(
-    mine: Evidence, command: Command, share: Share, printed: Printed, halt: asyncio.Event
+    mine: Evidence, command: Command, share: RecordShare, printed: YcsbStreams, halt: asyncio.Event
 ) -> None:
     """One client's part, to its end or until it is halted."""
     ending = await driven(
@@ -331,7 +331,7 @@ _CORE: Final = re.compile(r"^core-(\d[\w.-]*)\.jar$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class YcsbInstall:
     """What starts YCSB on a host, and which version of it that is."""
 
     kit: Kit
@@ -349,13 +349,15 @@ class YcsbTools:
 
     def __init__(self, kits: Kits = kit_on) -> None:
         self._kits = kits
-        self._found: WeakKeyDictionary[Host, Tools] = WeakKeyDictionary()
+        self._found: WeakKeyDictionary[Host, YcsbInstall] = WeakKeyDictionary()
 
-    def of(self, site: Site) -> Tools:
+    def of(self, site: Site) -> YcsbInstall:
         """The tools of a host that was asked before; KeyError for another."""
         return self._found[site.host]
 
-    async def on(self, site: Site, settings: ServerSettings, say: Callable[[str], None]) -> Tools:
+    async def on(
+        self, site: Site, settings: ServerSettings, say: Callable[[str], None]
+    ) -> YcsbInstall:
         """The tools on a site's host. EngineError when they cannot be had, HostError of a host."""
         found = self._found.get(site.host)
         if found is None:
@@ -364,11 +366,11 @@ class YcsbTools:
 
     async def _look(
         self, site: Site, settings: ServerSettings, say: Callable[[str], None]
-    ) -> Tools:
+    ) -> YcsbInstall:
         java = await java_on(site.host, settings.java, oldest=OLDEST_JAVA)
         version = await _version_of(site.host, settings.ycsb) if settings.ycsb else YCSB_VERSION
         jars = await self._kits(site.host, KitName.YCSB, YCSB_VERSION, site.dir, say)
-        return Tools(kit_of(settings.java, jars, ycsb=settings.ycsb), java, version)
+        return YcsbInstall(kit_of(settings.java, jars, ycsb=settings.ycsb), java, version)
 
 
 def work_folder(site: Site) -> str:

@@ -33,11 +33,11 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
-from iolab.loads.keyvalue.ycsb import Store, hdr_names, load_command, measure_command
+from iolab.loads.keyvalue.ycsb import YcsbStore, hdr_names, load_command, measure_command
 from iolab.loads.keyvalue.ycsb_clients import (
     LOAD_THREADS,
-    Printed,
     YcsbClients,
+    YcsbStreams,
     YcsbTools,
     load_limit_s,
     load_records,
@@ -63,17 +63,17 @@ SEE_OUTPUT: Final = "See what YCSB printed in the session's folder, and run agai
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class YcsbClientState:
     """What is known of one client's part: its job, its logs' names, its database at the start."""
 
     job: YcsbJob
     seconds: int
     logs: tuple[str, ...]
     start: DatabaseStart | None
-    printed: Printed
+    printed: YcsbStreams
 
 
-def read_back(mine: Evidence, client: Client) -> tuple[str, ...]:
+def read_back(mine: Evidence, client: YcsbClientState) -> tuple[str, ...]:
     """Fill in what a client's output and latency logs tell; why it is not what was asked for.
 
     A client that was halted is not held against its job: it has no summary, and its logs end early.
@@ -258,11 +258,11 @@ class YcsbDriver(Driver):
             prefix=PREFIX,
         )
 
-    def _store(self, crew: Crew, database: str) -> Store:
+    def _store(self, crew: Crew, database: str) -> YcsbStore:
         settings = server_settings(crew.study)
         if self._server is None:
-            return Store(settings.kind, database=database)
-        return Store(
+            return YcsbStore(settings.kind, database=database)
+        return YcsbStore(
             settings.kind,
             addresses=self._server.addresses,
             keyspace=settings.keyspace,
@@ -302,7 +302,7 @@ class YcsbDriver(Driver):
 
         async def read(mine: Evidence) -> None:
             start = self._embedded.start_of(mine)
-            client = Client(job, seconds, names, start, clients.printed[mine.name])
+            client = YcsbClientState(job, seconds, names, start, clients.printed[mine.name])
             faults = read_back(mine, client)
             # What is wrong with the outputs of a run that failed follows from that.
             if faults and failure is None:

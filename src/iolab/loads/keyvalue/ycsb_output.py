@@ -34,7 +34,7 @@ DURATION_TOLERANCE_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class YcsbSection:
     """One section of the summary: an operation as YCSB names it.
 
     `done` are all that were timed under this name. `returned` are those by the status that the
@@ -71,14 +71,14 @@ class YcsbOutput:
     """
 
     version: str
-    sections: tuple[Section, ...]
+    sections: tuple[YcsbSection, ...]
     statistics: tuple[Statistic, ...]
     reported_s: float | None
     reported_ops_per_s: float | None
     said: tuple[str, ...]
     faults: tuple[str, ...]
 
-    def section(self, name: str) -> Section | None:
+    def section(self, name: str) -> YcsbSection | None:
         """The section of that name."""
         return next((one for one in self.sections if one.name == name), None)
 
@@ -230,14 +230,14 @@ class _Draft:
             self._sections.setdefault(section, {})[what] = int(text)
 
 
-def _section(name: str, held: dict[str, int]) -> Section:
+def _section(name: str, held: dict[str, int]) -> YcsbSection:
     returned = tuple(
         (what.removeprefix("Return="), count) for what, count in held.items() if what[:1] == "R"
     )
-    return Section(name, held.get("Operations", 0), returned)
+    return YcsbSection(name, held.get("Operations", 0), returned)
 
 
-def _absent(operation: KeyOperation, section: Section) -> int | None:
+def _absent(operation: KeyOperation, section: YcsbSection) -> int | None:
     return dict(section.returned).get(NOT_FOUND, 0) if operation is KeyOperation.READ else None
 
 

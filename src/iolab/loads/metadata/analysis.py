@@ -59,7 +59,7 @@ from iolab.loads.metadata.metrics import (
 )
 
 if TYPE_CHECKING:
-    from iolab.hosts.rates import Series
+    from iolab.hosts.rates import CounterSeries
 
 CHECKS: Final[tuple[Check[MetadataView] | HostQuestion, ...]] = (
     run_unfinished,
@@ -101,7 +101,7 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
         self,
         record: RunRecord,
         facts: Facts,
-        telemetry: tuple[Series, ...],
+        telemetry: tuple[CounterSeries, ...],
         host_kinds: tuple[HostAnswers, ...],
     ) -> MetadataView:
         """With what its phases did."""

@@ -38,8 +38,8 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.palette import Token
 from iolab.report.charts.run_series import curve_of, only_operation, spread_over, tail_by_cell
-from iolab.report.charts.series import Curve, Grid, Panel, RunDetail, trace_on_grid
-from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measured
+from iolab.report.charts.series import Grid, LatencyCurve, Panel, RunDetail, trace_on_grid
+from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measurements
 from iolab.report.page_parts import BestFigure
 from iolab.report.table import Table, markdown
 from iolab.report.terminal import Screen
@@ -88,7 +88,7 @@ class MetadataReport(LoadReport):
         curves = tuple(
             curve_of(NAMES[phase.operation], phase.histogram(hosts)) for phase in phases.file_phases
         )
-        return Latencies(Curve(name, 0, (), ()), curves, phases.span())
+        return Latencies(LatencyCurve(name, 0, (), ()), curves, phases.span())
 
     def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
         """See `operation_panels`."""
@@ -98,7 +98,7 @@ class MetadataReport(LoadReport):
         """Each operation in a colour of its own."""
         return operations_distribution(subject, "Latency by percentile", detail)
 
-    def best_figures(self, told: Measured) -> tuple[BestFigure, ...]:
+    def best_figures(self, told: Measurements) -> tuple[BestFigure, ...]:
         """The mean rate of each operation on files."""
         return operation_figures(told)
 

@@ -25,9 +25,9 @@ from iolab.loads.metadata.workload import MetadataJob, Operation
 from iolab.report.best import reason_of
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import Look
+from iolab.report.charts.choose import ConfigurationStyle
 from iolab.report.charts.series import DetailKey
-from iolab.report.kinds import Measured
+from iolab.report.kinds import Measurements
 from iolab.report.numbers import axis_label, show
 from iolab.report.page_parts import BestFigure, ChartGroup
 
@@ -35,7 +35,7 @@ _HEADLINE: Final = Operation.FILE_CREATE
 """The operation by which the best point is chosen."""
 
 
-def operation_figures(told: Measured) -> tuple[BestFigure, ...]:
+def operation_figures(told: Measurements) -> tuple[BestFigure, ...]:
     """Of each workload the mean rate of each operation on files, where most files were made."""
     found: list[tuple[Operation, BestFigure]] = []
     for workload in told.study.workloads:
@@ -95,7 +95,7 @@ def operation_charts(
     brief: Brief,
     workload: Workload,
     results: Sequence[Result],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, ConfigurationStyle],
     anchors: Mapping[DetailKey, str],
 ) -> list[ChartGroup]:
     """The workload's summary, rates of every iteration, and latencies of the median one."""

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.check import (
+    CheckAnswer,
     Numbers,
-    Said,
     check,
     indicative,
     invalid,
@@ -55,7 +55,7 @@ def is_counted(view: MetadataView) -> bool:
 
 
 @operations_failed
-def metadata_failed(view: MetadataView) -> Said:
+def metadata_failed(view: MetadataView) -> CheckAnswer:
     """Whether every operation succeeded: one that fails is often faster than one that works."""
     if not is_counted(view):
         return unchecked("mdtest does not count the operations that failed")
@@ -79,7 +79,7 @@ def metadata_failed(view: MetadataView) -> Said:
 
 
 @check("phase-incomplete", "Phase not finished", needs_load=False)
-def phase_incomplete(view: MetadataView) -> Said:
+def phase_incomplete(view: MetadataView) -> CheckAnswer:
     """Whether every phase was run to its end on every host."""
     if not is_counted(view):
         told = {rate.operation for rate in reported_in(view.record)}
@@ -92,7 +92,7 @@ def phase_incomplete(view: MetadataView) -> Said:
     return worst((_finished(view, operation) for operation in Operation), most="skipped")
 
 
-def _finished(view: MetadataView, operation: Operation) -> Said:
+def _finished(view: MetadataView, operation: Operation) -> CheckAnswer:
     phase = next((p for p in view.metadata.phases if p.operation is operation), None)
     if phase is None:
         return invalid(f"No host came to {operation.word}.", phase=operation.word)
@@ -116,7 +116,7 @@ def _finished(view: MetadataView, operation: Operation) -> Said:
 
 
 @check("reported-rates", "Rates as the engine prints them")
-def reported_rates(view: MetadataView) -> Said:
+def reported_rates(view: MetadataView) -> CheckAnswer:
     """Whether rates that the engine itself computed fit what it was asked to do."""
     if is_counted(view):
         return not_applicable("Operations were counted as they ended; no printed rate is used.")
@@ -138,7 +138,7 @@ def reported_rates(view: MetadataView) -> Said:
     )
 
 
-def _fits(operation: Operation, implied: float, asked: int, engine: str) -> Said:
+def _fits(operation: Operation, implied: float, asked: int, engine: str) -> CheckAnswer:
     off = abs(implied - asked) / max(asked, 1)
     evidence: Numbers = {
         "phase": operation.word,
@@ -156,7 +156,7 @@ def _fits(operation: Operation, implied: float, asked: int, engine: str) -> Said
     )
 
 
-def metadata_sums(view: MetadataView) -> Said:
+def metadata_sums(view: MetadataView) -> CheckAnswer:
     """totals-disagree of metadata load: intervals and bins against what each host says it did."""
     if not is_counted(view):
         return not_applicable(
@@ -165,7 +165,7 @@ def metadata_sums(view: MetadataView) -> Said:
     return worst((_summed(view, phase) for phase in view.metadata.phases), most="difference")
 
 
-def _summed(view: MetadataView, phase: PhaseLoad) -> Said:
+def _summed(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
     done = np.array([0 if run is None else run.done for run in phase.runs], dtype=np.int64)
     binned = phase.bins.sum(axis=1)
     off = np.maximum(np.abs(phase.ops - done), np.abs(binned - done))
@@ -188,12 +188,12 @@ def _summed(view: MetadataView, phase: PhaseLoad) -> Said:
     return valid("Intervals and bins of every phase add up to what the hosts did.", **evidence)
 
 
-def metadata_engine(view: MetadataView) -> Said:
+def metadata_engine(view: MetadataView) -> CheckAnswer:
     """engine-errors of metadata load: what the engine said and how it ended on each host."""
     return worst(answer for host in view.hosts for answer in _ended(view, host))
 
 
-def _ended(view: MetadataView, host: HostRun) -> Iterator[Said]:
+def _ended(view: MetadataView, host: HostRun) -> Iterator[CheckAnswer]:
     """An agent's ranks are no process of their own: they have no exit code."""
     where = view.on(host)
     evidence: Numbers = {
@@ -225,7 +225,7 @@ processor."""
 
 
 @check("ranks-apart", "Ranks that did not work at the same time")
-def ranks_apart(view: MetadataView) -> Said:
+def ranks_apart(view: MetadataView) -> CheckAnswer:
     """Whether all ranks of all hosts worked on the files together, so that rates may be added."""
     if not is_counted(view):
         return unchecked("mdtest does not tell when each rank worked; its rates are of the whole")
@@ -235,7 +235,7 @@ def ranks_apart(view: MetadataView) -> Said:
     return worst((_together(view, phase) for phase in phases), least="together_share")
 
 
-def _together(view: MetadataView, phase: PhaseLoad) -> Said:
+def _together(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
     clock_error_ns = max((host.clock_error_ns for host in view.hosts), default=0)
     whole_s = 0.0 if phase.whole is None else phase.whole.seconds
     common_s = 0.0 if phase.common is None else phase.common.seconds
@@ -266,7 +266,7 @@ def _together(view: MetadataView, phase: PhaseLoad) -> Said:
 
 
 @check("phase-too-short", "Phase too short")
-def phase_too_short(view: MetadataView) -> Said:
+def phase_too_short(view: MetadataView) -> CheckAnswer:
     """Whether each phase on files took long enough to stand for more than itself."""
     seconds = dict(_phase_seconds(view))
     if not seconds:
@@ -293,7 +293,7 @@ def _phase_seconds(view: MetadataView) -> Iterator[tuple[Operation, float]]:
 
 
 @check("client-answers", "Answers from the client's own cache", needs_load=False)
-def client_answers(view: MetadataView) -> Said:
+def client_answers(view: MetadataView) -> CheckAnswer:
     """Whether hosts stat and read files that they made themselves and still have in memory."""
     job, hosts = view.metadata_job, len(view.hosts)
     total = job.ranks * hosts
@@ -326,7 +326,7 @@ def _dropped(view: MetadataView) -> bool:
 
 
 @check("ranks-preempted", "Ranks that waited for a processor")
-def ranks_preempted(view: MetadataView) -> Said:
+def ranks_preempted(view: MetadataView) -> CheckAnswer:
     """Whether latencies are waits for a processor: ranks share the cores of their host."""
     if is_counted(view):
         answers = [
@@ -339,7 +339,7 @@ def ranks_preempted(view: MetadataView) -> Said:
     return worst((_crowded(view, index) for index in range(len(view.hosts))), most="ranks_per_core")
 
 
-def _preempted(view: MetadataView, phase: PhaseLoad, index: int) -> Said:
+def _preempted(view: MetadataView, phase: PhaseLoad, index: int) -> CheckAnswer:
     host, run = view.hosts[index], phase.runs[index]
     done = 0 if run is None else run.done
     preemptions = 0 if run is None else run.preemptions
@@ -362,7 +362,7 @@ def _preempted(view: MetadataView, phase: PhaseLoad, index: int) -> Said:
     return valid(f"{said} {format_count(preemptions)} times, the most of all phases.", **evidence)
 
 
-def _crowded(view: MetadataView, index: int) -> Said:
+def _crowded(view: MetadataView, index: int) -> CheckAnswer:
     """Without a count of preemptions: more ranks than cores."""
     host, cores, ranks = view.hosts[index], _cores(view, index), view.metadata_job.ranks
     if cores is None:
@@ -386,7 +386,7 @@ def _cores(view: MetadataView, index: int) -> int | None:
     return None if facts is None else max(facts.cpu.threads, 1)
 
 
-def metadata_percentiles(view: MetadataView) -> Said:
+def metadata_percentiles(view: MetadataView) -> CheckAnswer:
     """percentile-support of metadata load: the operation on files of which there were fewest."""
     if not is_counted(view):
         return not_applicable("Rates only: mdtest does not measure latencies, and none is shown.")
@@ -404,7 +404,7 @@ def metadata_percentiles(view: MetadataView) -> Said:
     return verdict(f"{count} are too few for {needs}: not printed.", **evidence)
 
 
-def metadata_cpu(view: MetadataView) -> Said:
+def metadata_cpu(view: MetadataView) -> CheckAnswer:
     """cpu-bound-client of metadata load: each phase on files by itself."""
     windows = [(phase.operation, phase.whole) for phase in view.metadata.file_phases]
     answers = [
@@ -420,7 +420,7 @@ def metadata_cpu(view: MetadataView) -> Said:
     return worst(known or whole, most="cores_busy_share")
 
 
-def _busy(view: MetadataView, index: int, word: str, share: float | None) -> Said:
+def _busy(view: MetadataView, index: int, word: str, share: float | None) -> CheckAnswer:
     host = view.hosts[index]
     evidence: Numbers = {"host": host.host, "phase": word, "cores_busy_share": share}
     if share is None:
@@ -440,7 +440,7 @@ count blocks of inodes, or tell nothing."""
 
 
 @operations_counted
-def metadata_counted(view: MetadataView) -> Said:
+def metadata_counted(view: MetadataView) -> CheckAnswer:
     """operations-counted of metadata load: files that the target's file system counted.
 
     Others may make and remove files there as well, so it tells no more than too few.
@@ -469,7 +469,7 @@ class _Files:
     kept_s: float | None
 
 
-def _by_system(view: MetadataView, members: list[int]) -> Iterator[Said]:
+def _by_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
     target = view.target(view.hosts[members[0]])
     if target is None or (target.in_memory and len(members) > 1):
         yield not_applicable("Whether the hosts share a file system in memory is not known.")

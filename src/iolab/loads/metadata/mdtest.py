@@ -43,7 +43,7 @@ from iolab.session.context import Crew
 from iolab.session.discovery import FACTS_LIMIT_S
 from iolab.session.driver import Driver, Evidence, on_each
 from iolab.session.exit_faults import ending_fault
-from iolab.session.observers import Watch
+from iolab.session.observers import HostWatch
 from iolab.session.start import watch_idle
 from iolab.targets.work_directory import Site, require_shared
 
@@ -67,7 +67,7 @@ class Mpi:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankPlacement:
     """Where ranks run: a host's name in the study, its address among the hosts, how many."""
 
     host: str
@@ -90,7 +90,9 @@ def mpi_of(text: str) -> Mpi:
     raise EngineError(f"mpiexec says its version is {first[:60]!r}, which is unknown.", INSTALL_MPI)
 
 
-def mpiexec_argv(mpi: Mpi, program: str, places: Sequence[Place], *, as_root: bool) -> list[str]:
+def mpiexec_argv(
+    mpi: Mpi, program: str, places: Sequence[RankPlacement], *, as_root: bool
+) -> list[str]:
     """Start ranks on all places, filled one after the other; what to run is to be appended.
 
     Hosts stand in the arguments, so that no host file is left anywhere. The launcher reaches the
@@ -119,7 +121,7 @@ _VERSIONS: Final = (
 _ADDRESS: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252}[A-Za-z0-9])?")
 
 
-def _require_plain(place: Place) -> None:
+def _require_plain(place: RankPlacement) -> None:
     if _ADDRESS.fullmatch(place.address):
         return
     happened = f"mpiexec cannot be told the address of host '{place.host}', {place.address!r}."
@@ -139,27 +141,27 @@ INSTALL_MDTEST: Final = "Install it on every client, in the same place: it comes
 
 
 @dataclass(frozen=True, slots=True)
-class Programs:
+class MpiPrograms:
     """What to start, each a name to be found on PATH or a full path."""
 
     mdtest: str
     mpiexec: str
 
 
-def programs_of(job: MetadataJob) -> Programs:
+def programs_of(job: MetadataJob) -> MpiPrograms:
     """The programs that the job names, else those of the usual names. EngineError as below."""
     options = allowed("mdtest", job.options, MDTEST_OPTIONS)
-    return Programs(options.get("mdtest", "mdtest"), options.get("mpiexec", "mpiexec"))
+    return MpiPrograms(options.get("mdtest", "mdtest"), options.get("mpiexec", "mpiexec"))
 
 
-def version_command(programs: Programs, directory: str) -> Command:
+def version_command(programs: MpiPrograms, directory: str) -> Command:
     """Ask `mpiexec` for its version."""
     argv = (programs.mpiexec, "--version")
     return Command(argv, directory, b"", "", VERSION_LIMIT_S, OUTPUT_LIMIT_BYTES)
 
 
 def measure_command(
-    mpi: Mpi, job: MetadataJob, places: Sequence[Place], directory: str, folder: str
+    mpi: Mpi, job: MetadataJob, places: Sequence[RankPlacement], directory: str, folder: str
 ) -> Command:
     """One iteration of all phases below `directory`/`folder`, which mdtest makes and removes.
 
@@ -261,7 +263,7 @@ class MdtestDriver(Driver):
         mpi = await _same_mpi(evidence, job, halt)
         first = evidence[0]
         folder = f"mdtest.{run.repeat}.{run.attempt}"
-        places = [Place(mine.name, address_of(mine.site), job.ranks) for mine in evidence]
+        places = [RankPlacement(mine.name, address_of(mine.site), job.ranks) for mine in evidence]
         first.command = measure_command(mpi, job, places, first.site.dir, folder)
         raw = await _watched(crew, evidence, counters, first.command, halt)
         self.rates = _rates(evidence, job, raw)
@@ -356,7 +358,7 @@ async def _watched(
 ) -> bytes:
     """What mdtest prints while every client is watched; also kept packed, however it ends."""
     watches = {
-        mine.name: Watch(crew, mine.site.host, index, counters, mine.site.inodes_of)
+        mine.name: HostWatch(crew, mine.site.host, index, counters, mine.site.inodes_of)
         for index, mine in enumerate(evidence)
     }
     first = evidence[0]
@@ -396,7 +398,7 @@ async def _watched(
     return bytes(raw)
 
 
-async def _follow(mine: Evidence, watch: Watch) -> None:
+async def _follow(mine: Evidence, watch: HostWatch) -> None:
     """Telemetry until cancelled; a host that is lost is told of in its evidence."""
     try:
         await watch.follow(0)

@@ -34,7 +34,7 @@ SENTENCE_LIMIT: Final = 300
 """Characters kept of an error line."""
 
 
-class Rule(Enum):
+class RateRule(Enum):
     """What a version's summary takes for the rate of a phase in one iteration."""
 
     FASTEST_RANK = "fastest rank"
@@ -46,7 +46,7 @@ class Rule(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SummaryRow:
     """A line of the summary as printed, in operations a second."""
 
     operation: Operation
@@ -57,7 +57,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PhaseLine:
     """A line of `-v`: one phase of one iteration (from 1) as rank 0 saw it.
 
     `ops_per_s` counts all ranks' work up to 3.3 and rank 0's own in 4.x; that of the trees is
@@ -84,14 +84,14 @@ class MdtestOutput:
     nodes: int | None
     files: int | None
     iterations: int | None
-    rule: Rule | None
-    rows: tuple[Row, ...]
-    seen: tuple[Seen, ...]
+    rule: RateRule | None
+    rows: tuple[SummaryRow, ...]
+    seen: tuple[PhaseLine, ...]
     finished: bool
     said: tuple[str, ...]
     faults: tuple[str, ...]
 
-    def row(self, operation: Operation) -> Row | None:
+    def row(self, operation: Operation) -> SummaryRow | None:
         """The summary's line of that operation."""
         return next((row for row in self.rows if row.operation is operation), None)
 
@@ -167,9 +167,9 @@ class _Draft:
         self._iterations: int | None = None
         self._iteration = 0
         self._table: str | None = None
-        self._rule: Rule | None = None
-        self._rows: dict[Operation, Row] = {}
-        self._seen: list[Seen] = []
+        self._rule: RateRule | None = None
+        self._rows: dict[Operation, SummaryRow] = {}
+        self._seen: list[PhaseLine] = []
         self._finished = False
         self._said: list[str] = []
 
@@ -233,7 +233,7 @@ class _Draft:
         elif 1 <= self._iteration <= ITERATIONS_LIMIT:
             key = (self._iteration, operation)
             if key not in {(one.iteration, one.operation) for one in self._seen[-8:]}:
-                self._seen.append(Seen(self._iteration, operation, seconds, rate))
+                self._seen.append(PhaseLine(self._iteration, operation, seconds, rate))
 
     def _add_row(self, match: re.Match[str]) -> None:
         operation = OPERATIONS.get(match[1])
@@ -246,7 +246,7 @@ class _Draft:
             row = " ".join(words)[:SENTENCE_LIMIT]
             self.faults.append(f"mdtest summarises {match[1]} as {row!r}")
             return
-        self._rows[operation] = Row(operation, *numbers)
+        self._rows[operation] = SummaryRow(operation, *numbers)
         if operation not in TREES:
             self._rule = _rule_of(match)
 
@@ -255,11 +255,11 @@ class _Draft:
             self._said.append(line.strip()[:SENTENCE_LIMIT])
 
 
-def _rule_of(match: re.Match[str]) -> Rule:
+def _rule_of(match: re.Match[str]) -> RateRule:
     if not match[3]:
-        return Rule.SLOWEST_RANK
+        return RateRule.SLOWEST_RANK
     short = len(match[1]) + len(match[2]) <= _SHORT_NAME
-    return Rule.FASTEST_RANK if short else Rule.EVERY_RANK
+    return RateRule.FASTEST_RANK if short else RateRule.EVERY_RANK
 
 
 def _finite(word: str) -> float | None:
@@ -271,7 +271,7 @@ def _finite(word: str) -> float | None:
     return number if math.isfinite(number) and number >= 0 else None
 
 
-def lines_of(output: MdtestOutput, operation: Operation) -> Iterator[Seen]:
+def lines_of(output: MdtestOutput, operation: Operation) -> Iterator[PhaseLine]:
     """What rank 0 saw of that operation, iteration by iteration."""
     return (seen for seen in output.seen if seen.operation is operation)
 
@@ -366,7 +366,7 @@ ROUNDING: Final = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class IterationSpread:
     """Rates over iterations; `std_dev` is that of a sample (n-1), None for a single one."""
 
     n: int
@@ -376,15 +376,15 @@ class Spread:
     std_dev: float | None
 
 
-def spread(rates: Sequence[float]) -> Spread:
+def spread(rates: Sequence[float]) -> IterationSpread:
     """The statistics of those rates. ValueError for none."""
     if not rates:
         raise ValueError("a spread needs at least one rate")
     std_dev = statistics.stdev(rates) if len(rates) > 1 else None
-    return Spread(len(rates), max(rates), min(rates), statistics.fmean(rates), std_dev)
+    return IterationSpread(len(rates), max(rates), min(rates), statistics.fmean(rates), std_dev)
 
 
-def spread_of(output: MdtestOutput, operation: Operation) -> Spread | None:
+def spread_of(output: MdtestOutput, operation: Operation) -> IterationSpread | None:
     """A summary's line with the standard deviation of a sample, whatever the version divides by.
 
     None when the line is missing, and for files of 3.3, whose line mixes ranks with iterations: its
@@ -394,13 +394,13 @@ def spread_of(output: MdtestOutput, operation: Operation) -> Spread | None:
     n = output.iterations
     if row is None or n is None or output.rule is None:
         return None
-    if output.rule is Rule.EVERY_RANK and operation not in TREES:
+    if output.rule is RateRule.EVERY_RANK and operation not in TREES:
         return None
     std_dev = row.std_dev
-    if output.rule is not Rule.SLOWEST_RANK and n > 1:
+    if output.rule is not RateRule.SLOWEST_RANK and n > 1:
         # Up to 3.3 mdtest divides by n.
         std_dev *= math.sqrt(n / (n - 1))
-    return Spread(n, row.maximum, row.minimum, row.mean, std_dev if n > 1 else None)
+    return IterationSpread(n, row.maximum, row.minimum, row.mean, std_dev if n > 1 else None)
 
 
 def contradictions(output: MdtestOutput) -> tuple[str, ...]:
@@ -412,7 +412,7 @@ def contradictions(output: MdtestOutput) -> tuple[str, ...]:
     )
 
 
-def _of_row(output: MdtestOutput, row: Row) -> Iterator[str]:
+def _of_row(output: MdtestOutput, row: SummaryRow) -> Iterator[str]:
     name = row.operation.word
     n = output.iterations or 1
     if not row.minimum - ROUNDING * 2 <= row.mean <= row.maximum + ROUNDING * 2:
@@ -427,12 +427,12 @@ def _of_row(output: MdtestOutput, row: Row) -> Iterator[str]:
         yield from _of_lines(output, row, seen)
 
 
-def _of_lines(output: MdtestOutput, row: Row, seen: Sequence[float]) -> Iterator[str]:
+def _of_lines(output: MdtestOutput, row: SummaryRow, seen: Sequence[float]) -> Iterator[str]:
     """The summary against the lines of its iterations."""
     name = row.operation.word
     if row.operation in TREES:
         again = spread(seen)
-        divisor_n = output.rule is not Rule.SLOWEST_RANK
+        divisor_n = output.rule is not RateRule.SLOWEST_RANK
         std_dev = (statistics.pstdev(seen) if divisor_n else again.std_dev) or 0.0
         pairs = (
             ("maximum", row.maximum, again.maximum),
@@ -444,7 +444,7 @@ def _of_lines(output: MdtestOutput, row: Row, seen: Sequence[float]) -> Iterator
             if abs(printed - computed) > 3 * ROUNDING:
                 yield f"the {what} of {name} is {computed:.3f}, and it prints {printed}"
         return
-    if output.rule is Rule.SLOWEST_RANK:
+    if output.rule is RateRule.SLOWEST_RANK:
         ranks = output.ranks or 1
         if row.minimum > min(seen) * ranks + ROUNDING * (ranks + 1):
             yield f"{name} has a minimum of {row.minimum}, and rank 0 saw {min(seen)} x {ranks}"

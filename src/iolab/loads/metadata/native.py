@@ -29,9 +29,9 @@ from iolab.loads.metadata.study import operations_of, phase_seconds
 from iolab.loads.metadata.workload import MetadataJob, MetadataRun, Operation, OperationRun
 from iolab.session.context import Crew
 from iolab.session.driver import Driver, Evidence, on_each
-from iolab.session.observers import Watch
+from iolab.session.observers import HostWatch
 from iolab.session.start import watch_idle
-from iolab.session.start_time import NS_PER_S, Start, start_of
+from iolab.session.start_time import NS_PER_S, CommonStart, start_of
 from iolab.targets.extents import evict
 from iolab.targets.work_directory import require_shared, seen_dir
 
@@ -43,7 +43,7 @@ ON_FILES = SHIFTED | {Operation.FILE_CREATE}
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class RankShare:
     """One host's ranks among those of the fleet.
 
     `makers` are the hosts, by index, that made the files on which it works: its own index among
@@ -62,7 +62,7 @@ class Share:
         return tuple(maker for maker in self.makers if maker != self.index)
 
 
-def shares(job: MetadataJob, hosts: int) -> tuple[Share, ...]:
+def shares(job: MetadataJob, hosts: int) -> tuple[RankShare, ...]:
     """The hosts' shares: ranks count over the hosts in their order."""
     total = job.ranks * hosts
     return tuple(_share(job, index, total) for index in range(hosts))
@@ -70,7 +70,7 @@ def shares(job: MetadataJob, hosts: int) -> tuple[Share, ...]:
 
 def request_of(
     job: MetadataJob,
-    share: Share,
+    share: RankShare,
     dirs: Mapping[int, str],
     operation: Operation,
     *,
@@ -110,20 +110,20 @@ def request_of(
 
 
 def _found(
-    job: MetadataJob, share: Share, made: Mapping[int, Sequence[int]], shift: int
+    job: MetadataJob, share: RankShare, made: Mapping[int, Sequence[int]], shift: int
 ) -> list[int]:
     """The files that each rank of a host finds, in the ranks' order."""
     makers = ((share.first_rank + nth + shift) % share.total_ranks for nth in range(share.ranks))
     return [made[rank // job.ranks][rank % job.ranks] for rank in makers]
 
 
-def _share(job: MetadataJob, index: int, total: int) -> Share:
+def _share(job: MetadataJob, index: int, total: int) -> RankShare:
     first = index * job.ranks
     # As many ranks as a host has, one after the other: they are of two hosts at most.
     begin = (first + job.rank_shift) % total
     end = (begin + job.ranks - 1) % total
     makers = dict.fromkeys((begin // job.ranks, end // job.ranks))
-    return Share(index, first, job.ranks, total, tuple(makers))
+    return RankShare(index, first, job.ranks, total, tuple(makers))
 
 
 MOVING = frozenset({Operation.FILE_CREATE, Operation.FILE_READ})
@@ -139,7 +139,7 @@ class PhaseReader:
     def __init__(
         self,
         job: MetadataJob,
-        share: Share,
+        share: RankShare,
         operation: Operation,
         first_seq: int,
         found: Sequence[int] = (),
@@ -230,7 +230,7 @@ class PhaseReader:
         ]
 
 
-def _asked(job: MetadataJob, share: Share, operation: Operation, found: Sequence[int]) -> int:
+def _asked(job: MetadataJob, share: RankShare, operation: Operation, found: Sequence[int]) -> int:
     if operation not in ON_FILES:
         return share.ranks
     return sum(found) if found else share.ranks * job.files_per_rank
@@ -287,7 +287,7 @@ async def perform(
 async def measured_phase(
     host: Host,
     request: Mapping[str, object],
-    start: Start,
+    start: CommonStart,
     go_real_ns: int,
     halt: asyncio.Event,
     reader: PhaseReader,
@@ -402,7 +402,7 @@ class _Iteration:
             mine.name: share for mine, share in zip(evidence, self._shares, strict=True)
         }
         self._watches = {
-            mine.name: Watch(crew, mine.site.host, index, counters, mine.site.inodes_of)
+            mine.name: HostWatch(crew, mine.site.host, index, counters, mine.site.inodes_of)
             for index, mine in enumerate(evidence)
         }
         self._followers: dict[str, asyncio.Task[None]] = {}
@@ -510,7 +510,7 @@ class _Iteration:
         mine.offset = await measure_offset(mine.site.host, self._crew.clock)
         self._first_offsets.setdefault(mine.name, mine.offset)
 
-    def _follow(self, start: Start) -> None:
+    def _follow(self, start: CommonStart) -> None:
         """From the first start on, telemetry is collected without a break."""
         if self._followers:
             return
@@ -525,7 +525,7 @@ class _Iteration:
     async def _followed(self, mine: Evidence) -> None:
         await asyncio.shield(self._followers[mine.name])
 
-    async def _load(self, mine: Evidence, operation: Operation, start: Start) -> None:
+    async def _load(self, mine: Evidence, operation: Operation, start: CommonStart) -> None:
         share = self._share_of[mine.name]
         asked = self._request(mine, operation)
         found = cast("Sequence[int]", asked.get("files", ()))

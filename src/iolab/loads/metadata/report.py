@@ -26,16 +26,16 @@ from iolab.report.charts.chart import (
     BOTTOM,
     Figure,
     Mark,
+    MarkTip,
     Plot,
     Points,
     Rules,
-    Told,
-    Words,
+    TextMark,
     label,
 )
-from iolab.report.charts.distribution import Drawn, distribution_figure
+from iolab.report.charts.distribution import DrawnCurve, distribution_figure
 from iolab.report.charts.palette import FAINT, INK, MUTED, Token, series_token
-from iolab.report.charts.scale import PLOT_WIDTH, Axis, log_scale
+from iolab.report.charts.scale import PLOT_WIDTH, ChartAxis, log_scale
 from iolab.report.charts.series import DetailKey, RunDetail
 from iolab.report.numbers import NOTHING, axis_label, count, show, show_value
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
@@ -319,13 +319,13 @@ def rates_figure(
     )
 
 
-def _axis(values: Sequence[float]) -> Axis:
+def _axis(values: Sequence[float]) -> ChartAxis:
     """In plain operations a second: rates of operations share no unit that reads well."""
     scale = log_scale("ops/s", values, most=6)
     low, high, divisor = scale.low * scale.divisor, scale.high * scale.divisor, scale.divisor
     plain = replace(scale, divisor=1.0, unit=_AXIS, low=low, high=high)
     ticks = tuple((tick * divisor, format_count(tick * divisor)) for tick in scale.ticks)
-    return Axis(plain, ticks, _AXIS, grid=True)
+    return ChartAxis(plain, ticks, _AXIS, grid=True)
 
 
 def _of(point: PointStatistics, operation: Operation) -> OperationStatistics | None:
@@ -341,7 +341,7 @@ def _markers(
     if found:
         places = [(value, y) for value, _ in found]
         levels = [level for _, level in found]
-        told = Told(NAMES[one.operation])
+        told = MarkTip(NAMES[one.operation])
         marks.append(Points(token=token, places=places, levels=levels, told=told))
     return marks
 
@@ -365,7 +365,7 @@ def _values(one: OperationStatistics, point: PointStatistics) -> list[tuple[floa
 
 
 def _text(text: str, x: float, y: float, token: Token) -> Mark:
-    return Words(token=token, places=[(x, y, text)], fixed=True)
+    return TextMark(token=token, places=[(x, y, text)], fixed=True)
 
 
 def _finding(points: Sequence[PointStatistics], study: Study) -> str:
@@ -406,7 +406,7 @@ def operations_distribution(subject: str, title: str, detail: RunDetail) -> Figu
     """One run's latency by percentile, a curve for each operation; None without any."""
     tokens = {name: operation_token(operation) for operation, name in NAMES.items()}
     drawn = [
-        Drawn(curve, curve.name.removeprefix("File "), tokens.get(curve.name, MUTED))
+        DrawnCurve(curve, curve.name.removeprefix("File "), tokens.get(curve.name, MUTED))
         for curve in detail.curves
         if curve.tail
     ]

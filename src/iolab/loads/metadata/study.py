@@ -17,10 +17,10 @@ from iolab.loads.metadata.workload import (
     Operation,
 )
 from iolab.study import values
-from iolab.study.document import Document, Faults
+from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import ConfigurationTable
 from iolab.study.tables import Item, Tables, place, start, with_paths
-from iolab.study.target_tables import REPEATS_MAX, Id, Label, Numbers, Table, Title
+from iolab.study.target_tables import REPEATS_MAX, Id, Label, Numbers, StudyTable, Title
 from iolab.study.values import option_text
 from iolab.study.wording import shown, suggestion
 from iolab.units import format_bytes, parse_size
@@ -48,7 +48,7 @@ PHASE_MOST_S: Final = 3600.0
 OperationsIndicator = Annotated[Indicator, values.word((BY_OPERATIONS,), "indicators")]
 
 
-class MetadataTable(Table):
+class MetadataTable(StudyTable):
     """`[[workload]]` of metadata operations; the keys of `METADATA_AXES` may be lists."""
 
     id: Id
@@ -100,7 +100,7 @@ BUFFERS_MAX: Final = 1 << 30
 """Contents that the ranks of one host hold in memory, as the wire has it."""
 
 
-def check_metadata(document: Document, tables: Tables, faults: Faults) -> None:
+def check_metadata(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Add every fault of metadata workloads that no single key shows."""
     clients = _most_clients(tables)
     for item, workload in tables.read("workload", MetadataTable):
@@ -125,7 +125,9 @@ def check_metadata(document: Document, tables: Tables, faults: Faults) -> None:
         _check_options(document, item, workload, faults)
 
 
-def _check_options(document: Document, item: Item, workload: MetadataTable, faults: Faults) -> None:
+def _check_options(
+    document: StudyDocument, item: Item, workload: MetadataTable, faults: Faults
+) -> None:
     for name, value in workload.mdtest.items():
         origin = document.where((*item.path, "mdtest", name))
         if name not in MDTEST_OPTIONS:
@@ -147,7 +149,7 @@ def _most_clients(tables: Tables) -> int:
 
 
 def _check_ranks(
-    document: Document, item: Item, workload: MetadataTable, clients: int, faults: Faults
+    document: StudyDocument, item: Item, workload: MetadataTable, clients: int, faults: Faults
 ) -> None:
     total = max(workload.ranks) * clients
     if total > TOTAL_RANKS_MAX:
@@ -159,7 +161,9 @@ def _check_ranks(
         faults.add_once(document.where((*item.path, "ranks")), "ranks", happened, do)
 
 
-def _check_shift(document: Document, item: Item, workload: MetadataTable, faults: Faults) -> None:
+def _check_shift(
+    document: StudyDocument, item: Item, workload: MetadataTable, faults: Faults
+) -> None:
     """With several ranks one shift fits one point; left out, it is each point's own."""
     if workload.rank_shift and len(workload.ranks) > 1:
         happened = (
@@ -170,7 +174,9 @@ def _check_shift(document: Document, item: Item, workload: MetadataTable, faults
         faults.add_once(document.where((*item.path, "rank_shift")), "rank_shift", happened, do)
 
 
-def _check_bytes(document: Document, item: Item, workload: MetadataTable, faults: Faults) -> None:
+def _check_bytes(
+    document: StudyDocument, item: Item, workload: MetadataTable, faults: Faults
+) -> None:
     buffers = max(workload.ranks) * parse_size(workload.file_bytes)
     if buffers > BUFFERS_MAX:
         happened = (

@@ -25,18 +25,18 @@ from iolab.loads.metadata.study import (
 )
 from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob
 from iolab.report.numbers import count
-from iolab.study.document import Document, Faults
-from iolab.study.foretold import Limit, digests
-from iolab.study.kinds import Cost, HostStudy, LoadStudy
+from iolab.study.document import Faults, StudyDocument
+from iolab.study.foretold import VerdictLimit, digests
+from iolab.study.kinds import HostStudy, LoadCost, LoadStudy
 from iolab.study.tables import Item, Tables
-from iolab.study.target_tables import Table
+from iolab.study.target_tables import StudyTable
 from iolab.units import format_bytes, format_duration_s
 
 
 class MetadataStudy(LoadStudy):
     """The part of metadata load in studies and plans."""
 
-    tables: Mapping[type[Table], tuple[EngineName, ...]] = {MetadataTable: METADATA_ENGINES}
+    tables: Mapping[type[StudyTable], tuple[EngineName, ...]] = {MetadataTable: METADATA_ENGINES}
     axes = METADATA_AXES
     examples: Mapping[str, str] = {"ranks": "16", "files_per_rank": "1000"}
     on_device_filesystem = False
@@ -45,7 +45,7 @@ class MetadataStudy(LoadStudy):
         """See `LoadStudy`."""
         return _metadata_job(job)
 
-    def check(self, document: Document, tables: Tables, faults: Faults) -> None:
+    def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """Add every fault of its workloads that no single key shows."""
         check_metadata(document, tables, faults)
 
@@ -59,18 +59,18 @@ class MetadataStudy(LoadStudy):
         runs: Sequence[PlannedRun],
         rate: float,  # noqa: ARG002 - its rates are of operations
         hosts: HostStudy,  # noqa: ARG002
-    ) -> Cost:
+    ) -> LoadCost:
         """How long its phases take by assumed rates; its trees are removed by each run."""
         mine = [(run.point, job) for run in runs if isinstance(job := run.point.job, MetadataJob)]
         if not mine:
-            return Cost()
+            return LoadCost()
         jobs = [job for _, job in mine]
         files = sum(job.ranks * job.files_per_rank for job in jobs)
         most = "at most " if any(job.phase_s for job in jobs) else ""
         done = "files on each host made, read, removed (assumed rates)"
         says = f"{len(jobs)} runs: {most}{files:,} {done}"
         clients = {item.id: len(item.hosts) for item in study.configurations}
-        return Cost(
+        return LoadCost(
             load=((says, sum(iteration_seconds(job) for job in jobs)),),
             prepared_runs=len(jobs),
             written_bytes=sum(written_bytes_of(j) * clients[p.configuration] for p, j in mine),
@@ -81,7 +81,7 @@ class MetadataStudy(LoadStudy):
         """Seconds of one run by the assumed rates."""
         return iteration_seconds(point.job) if isinstance(point.job, MetadataJob) else 0.0
 
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[Limit]:
+    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
         """Phases that end too soon, and clients that work on what they made themselves."""
         mine = [(run.point, job) for run in runs if isinstance(job := run.point.job, MetadataJob)]
         short = [point for point, job in mine if (job.phase_s or PHASE_SHORT_S) < PHASE_SHORT_S]
@@ -90,10 +90,10 @@ class MetadataStudy(LoadStudy):
             seconds = min(job.phase_s or PHASE_SHORT_S for _, job in mine)
             why = f"{names}: phases of {seconds:g} s < {PHASE_SHORT_S:g} s"
             do = f"--set workload.*.phase_runtime={PHASE_SHORT_S:g}s with more files_per_rank"
-            yield Limit(Level.INDICATIVE, why, do, digests(short))
+            yield VerdictLimit(Level.INDICATIVE, why, do, digests(short))
         if blind := [point for point, job in mine if job.engine == MDTEST_ENGINE]:
             why = "mdtest counts no failed operations and tells no times of its ranks"
-            yield Limit(
+            yield VerdictLimit(
                 Level.INDICATIVE, why, "--set workload.*.engine=metadata does", digests(blind)
             )
         clients = {item.id: len(item.hosts) for item in study.configurations}
@@ -101,7 +101,7 @@ class MetadataStudy(LoadStudy):
             names = ", ".join(dict.fromkeys(point.workload for point in own))
             why = f"{names}: clients look up files that they made themselves"
             do = "a rank shift over two clients of one shared file system avoids it"
-            yield Limit(Level.INDICATIVE, why, do, digests(own))
+            yield VerdictLimit(Level.INDICATIVE, why, do, digests(own))
 
     def faults(
         self,

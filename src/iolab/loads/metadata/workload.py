@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from iolab.core.engine import EngineName, EngineOption
-from iolab.core.run import HostDetails, HostRun, Run, RunDetails
+from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
 from iolab.core.workload import AnyJob
 
 METADATA_ENGINE: Final = EngineName("metadata")
@@ -142,7 +142,7 @@ def phases_of(host: HostRun) -> tuple[OperationRun, ...]:
     return host.details.phases if isinstance(host.details, MetadataRun) else ()
 
 
-def reported_in(run: Run) -> tuple[ReportedRate, ...]:
+def reported_in(run: RunManifest) -> tuple[ReportedRate, ...]:
     """The rates that the engine printed; none where it gives finer ones."""
     return run.details.rates if isinstance(run.details, ReportedRates) else ()
 

@@ -11,48 +11,50 @@ from iolab.analysis.metrics import PERCENTILES
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import Point
 from iolab.published.audit import figures, rates
-from iolab.published.audit.document import Published
-from iolab.published.audit.printed_figure import Span, exact
+from iolab.published.audit.document import PublishedSet
+from iolab.published.audit.printed_figure import FigureRange, exact
 from iolab.published.audit.relations import Agreement, Outcome, agreement, shown
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AuditRule:
     """One relation: its code, what it asks, and what it finds in a set."""
 
     code: str
     asks: str
-    judge: Callable[[Published], Iterator[Outcome]]
+    judge: Callable[[PublishedSet], Iterator[Outcome]]
 
 
-RULES: Final[tuple[Rule, ...]] = (
-    Rule("modules", "Do parts add up to their total?", rates.modules),
-    Rule("raw-capacity", "Do drives add up to the capacity, copies included?", rates.raw_capacity),
-    Rule("per-terabyte", "Do figures per TB follow from the peaks?", rates.per_terabyte),
-    Rule("gains", "Do claimed gains follow from both figures?", rates.gains),
-    Rule("line-rate", "Do ports carry that much, in possible frames?", rates.line_rate),
-    Rule("command", "Does the command do what its description says?", rates.ranks),
-    Rule("depths", "Were bests reached at depths that were measured?", figures.depths),
-    Rule("shares", "Do shares of a host, node or rank make the whole?", figures.shares),
-    Rule("spread", "Can values from least to largest have that deviation?", figures.spreads),
-    Rule("littles-law", "Is rate x latency what was in flight?", rates.littles_law),
-    Rule("mix", "Does a mix take the time of its reads and writes?", rates.mixes),
-    Rule("scaling", "Does a client of many do no more than one alone?", rates.scaling),
-    Rule("part-of", "Is a percentage what its part and its whole give?", figures.part_of),
-    Rule("percentages", "Are shares in per cent between 0 and 100?", figures.percentages),
-    Rule("replication", "Did drives do what machines asked, times copies?", rates.replication),
-    Rule("drives", "Do a node's drives add up to the node?", rates.drives_of_node),
-    Rule("network", "Do ports send what copies of writes need?", rates.network),
-    Rule("gain-pairs", "Are gains in rate and in latency of one mean?", rates.gain_pairs),
-    Rule("order", "Do least, mean, percentiles and largest ascend?", figures.ordered),
-    Rule("restated", "Is what is said twice the same?", figures.restated),
-    Rule("repeated", "Is a precise figure given to two subjects?", figures.repeated),
-    Rule("stands-out", "Is a latency far above those of all other mixes?", figures.stands_out),
+RULES: Final[tuple[AuditRule, ...]] = (
+    AuditRule("modules", "Do parts add up to their total?", rates.modules),
+    AuditRule(
+        "raw-capacity", "Do drives add up to the capacity, copies included?", rates.raw_capacity
+    ),
+    AuditRule("per-terabyte", "Do figures per TB follow from the peaks?", rates.per_terabyte),
+    AuditRule("gains", "Do claimed gains follow from both figures?", rates.gains),
+    AuditRule("line-rate", "Do ports carry that much, in possible frames?", rates.line_rate),
+    AuditRule("command", "Does the command do what its description says?", rates.ranks),
+    AuditRule("depths", "Were bests reached at depths that were measured?", figures.depths),
+    AuditRule("shares", "Do shares of a host, node or rank make the whole?", figures.shares),
+    AuditRule("spread", "Can values from least to largest have that deviation?", figures.spreads),
+    AuditRule("littles-law", "Is rate x latency what was in flight?", rates.littles_law),
+    AuditRule("mix", "Does a mix take the time of its reads and writes?", rates.mixes),
+    AuditRule("scaling", "Does a client of many do no more than one alone?", rates.scaling),
+    AuditRule("part-of", "Is a percentage what its part and its whole give?", figures.part_of),
+    AuditRule("percentages", "Are shares in per cent between 0 and 100?", figures.percentages),
+    AuditRule("replication", "Did drives do what machines asked, times copies?", rates.replication),
+    AuditRule("drives", "Do a node's drives add up to the node?", rates.drives_of_node),
+    AuditRule("network", "Do ports send what copies of writes need?", rates.network),
+    AuditRule("gain-pairs", "Are gains in rate and in latency of one mean?", rates.gain_pairs),
+    AuditRule("order", "Do least, mean, percentiles and largest ascend?", figures.ordered),
+    AuditRule("restated", "Is what is said twice the same?", figures.restated),
+    AuditRule("repeated", "Is a precise figure given to two subjects?", figures.repeated),
+    AuditRule("stands-out", "Is a latency far above those of all other mixes?", figures.stands_out),
 )
 """In the order in which they are told."""
 
 
-def audit(published: Published) -> tuple[Outcome, ...]:
+def audit(published: PublishedSet) -> tuple[Outcome, ...]:
     """Every relation of the set that can be computed, rule after rule."""
     return tuple(outcome for rule in RULES for outcome in rule.judge(published))
 
@@ -183,7 +185,7 @@ def _rank(level: Level) -> int:
 
 def _close(rule: str, result: Result, said: str, stated: float, computed: float) -> Outcome:
     verdict = agreement(exact(stated), exact(computed), EXACT)
-    made = shown(Span(computed, computed), "")
+    made = shown(FigureRange(computed, computed), "")
     so = "is" if verdict is Agreement.AGREES else "is not"
     says = f"{said} {so} what its parts give: {stated:,.6g} against {computed:,.6g}."
     return Outcome(rule, _name(result), verdict, says, f"{stated:.6g}", made.strip())

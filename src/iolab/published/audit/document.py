@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final, TypeGuard
 
 from iolab.core.toml import DeepKeyError, parse_toml
-from iolab.published.audit.printed_figure import Span, hull, printed
+from iolab.published.audit.printed_figure import FigureRange, hull, printed
 
 Path = tuple[str | int, ...]
 """Keys and list places from the root to a value."""
@@ -42,7 +42,7 @@ MODULES: Final = re.compile(r"(\d+)x ([^\n]*?)(\d+(?:\.\d+)?) ?([GT])B\b(?:[^()]
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedSet:
     """A set: its id, where it is from, and all that was printed, floats as they were written."""
 
     id: str
@@ -97,7 +97,7 @@ class Element:
     table: Mapping[str, Any]
 
 
-def read_published(text: str) -> Published:
+def read_published(text: str) -> PublishedSet:
     """The set. ValueError where the text is no TOML, or has what cannot be a published figure."""
     try:
         tree = parse_toml(text, parse_float=Decimal)
@@ -105,7 +105,7 @@ def read_published(text: str) -> Published:
         raise ValueError(_DEEP) from None
     _check(tree, ())
     _check_places(tree)
-    made = Published(str(tree.get("id", "")), str(tree.get("source", "")), tree)
+    made = PublishedSet(str(tree.get("id", "")), str(tree.get("source", "")), tree)
     if sum(1 for _ in made.figures()) > FIGURES_MOST:
         raise ValueError(f"it has more than {FIGURES_MOST:,} figures")
     return made
@@ -121,7 +121,7 @@ def flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]
             yield name, value
 
 
-def span(value: object) -> Span | None:
+def span(value: object) -> FigureRange | None:
     """What a printed value stands for: a figure, or a list of a lowest and a highest; else None."""
     if _is_number(value):
         return printed(value)
@@ -130,7 +130,7 @@ def span(value: object) -> Span | None:
     return None
 
 
-def positive(value: object) -> Span | None:
+def positive(value: object) -> FigureRange | None:
     """The same where it is above 0 whatever was rounded, so that it can be divided by."""
     found = span(value)
     return found if found is not None and found.low > 0 else None

@@ -13,13 +13,13 @@ from itertools import combinations, product
 from math import sqrt
 from typing import Any, Final
 
-from iolab.published.audit.document import ALSO, MODULES, Element, Path, Published, label, span
-from iolab.published.audit.printed_figure import Span, exact, hull
+from iolab.published.audit.document import ALSO, MODULES, Element, Path, PublishedSet, label, span
+from iolab.published.audit.printed_figure import FigureRange, exact, hull
 from iolab.published.audit.relations import (
     Agreement,
-    Compared,
+    CheckedFigure,
+    FigureQuantity,
     Outcome,
-    Quantity,
     agreement,
     both,
     compared,
@@ -49,13 +49,13 @@ REPEATS_MOST: Final = 10_000
 """Repeats behind a spread; more are a slip of another kind."""
 
 
-def ordered(published: Published) -> Iterator[Outcome]:
+def ordered(published: PublishedSet) -> Iterator[Outcome]:
     """Least, mean, percentiles and largest of one thing ascend, and so do the ends of a range.
 
     What has no statistic is one point of a sweep, which its largest is not below.
     """
     for one in published.elements():
-        groups: dict[tuple[str, str, str, int | None], list[Quantity]] = defaultdict(list)
+        groups: dict[tuple[str, str, str, int | None], list[FigureQuantity]] = defaultdict(list)
         for found in quantities(one.table):
             if found.statistic != "std_dev":
                 groups[found.of, found.part, found.unit, found.depth].append(found)
@@ -67,7 +67,7 @@ def ordered(published: Published) -> Iterator[Outcome]:
             yield from _ascending(one, sorted(group, key=_rank))
 
 
-def _ascending(one: Element, group: list[Quantity]) -> Iterator[Outcome]:
+def _ascending(one: Element, group: list[FigureQuantity]) -> Iterator[Outcome]:
     """One outcome of figures by rank; those between which nothing is known are left out."""
     pairs = [(a, b) for a, b in combinations(group, 2) if _comparable(a, b)]
     if not pairs:
@@ -89,20 +89,20 @@ _HIGH: Final = 99.0
 """Lower percentiles may be below the mean of skewed latencies."""
 
 
-def _comparable(a: Quantity, b: Quantity) -> bool:
+def _comparable(a: FigureQuantity, b: FigureQuantity) -> bool:
     """Whether the first, of the lower rank, is never above the second."""
     if a.percentile is None and a.statistic != "mean":  # one point of a sweep
         return b.statistic == "max"
     return _rank(a) < _rank(b) and (a.statistic != "mean" or _rank(b) >= _HIGH)
 
 
-def _rank(one: Quantity) -> float:
+def _rank(one: FigureQuantity) -> float:
     if one.percentile is not None:
         return one.percentile
     return 1.0 if one.statistic == "mean" else 0.5
 
 
-def spreads(published: Published) -> Iterator[Outcome]:
+def spreads(published: PublishedSet) -> Iterator[Outcome]:
     """What a standard deviation can be: three repeats have but one, more have bounds.
 
     Of n values from a to b with a mean of m, the others all lie at one place at best, and at a or b
@@ -123,7 +123,9 @@ def spreads(published: Published) -> Iterator[Outcome]:
             how = f"of {repeats} values from {ends[0].said} to {ends[2].said}, mean {ends[1].said}"
             nearest = min(made, key=deviation.value.gap)
             stated = deviation.value
-            yield compared(Compared("spread", one.name, said, stated, nearest, "", how, one.where))
+            yield compared(
+                CheckedFigure("spread", one.name, said, stated, nearest, "", how, one.where)
+            )
             width = (high.high - low.low) / mean.middle if mean.low > 0 else 1.0
             says = f"{repeats} repeats lie within {width:.1g} of their mean {ends[1].said}"
             fine = width >= SPREAD_LEAST
@@ -134,7 +136,9 @@ def spreads(published: Published) -> Iterator[Outcome]:
 _ENDS: Final = ("min", "mean", "max")
 
 
-def _deviation(low: Span, mean: Span, high: Span, n: int, over: int) -> Span:
+def _deviation(
+    low: FigureRange, mean: FigureRange, high: FigureRange, n: int, over: int
+) -> FigureRange:
     """From the least to the most that it can be, whatever was rounded; `over` divides squares."""
     found = [0.0] if low.high >= high.low else []
     for a, m, b in product(*((one.low, one.middle, one.high) for one in (low, mean, high))):
@@ -147,7 +151,7 @@ def _deviation(low: Span, mean: Span, high: Span, n: int, over: int) -> Span:
     return hull([exact(one) for one in found or [0.0]])
 
 
-def shares(published: Published) -> Iterator[Outcome]:
+def shares(published: PublishedSet) -> Iterator[Outcome]:
     """`A_per_B` times the B is the A: files of a rank and of all, the mean of a host and the sum.
 
     The number of B stands in the same table or in the method, the A in the same table; of the end
@@ -170,20 +174,20 @@ def shares(published: Published) -> Iterator[Outcome]:
             how = f"{count:g} x {said(value)}"
             text = f"{spoken(what)} {whole}"
             made = (_count(name, value) or each) * exact(count)
-            yield compared(Compared("shares", one.name, text, stated, made, "", how, at.where))
+            yield compared(CheckedFigure("shares", one.name, text, stated, made, "", how, at.where))
 
 
 _PER: Final = re.compile(r"(.+)_per_(host|client|node|rank|vm|process)(?:_(max))?")
 
 
-def _count(name: str, value: object) -> Span | None:
+def _count(name: str, value: object) -> FigureRange | None:
     """A whole number without a unit, which was counted and not rounded."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return None if next(quantities({name: value})).unit else exact(value)
 
 
-def percentages(published: Published) -> Iterator[Outcome]:
+def percentages(published: PublishedSet) -> Iterator[Outcome]:
     """A share in per cent lies between 0 and 100; a gain may be larger."""
     found = [
         (one, q)
@@ -199,7 +203,7 @@ def percentages(published: Published) -> Iterator[Outcome]:
         yield Outcome("percentages", published.id, Agreement.AGREES, says)
 
 
-def part_of(published: Published) -> Iterator[Outcome]:
+def part_of(published: PublishedSet) -> Iterator[Outcome]:
     """`X_pct_of_Y`: X over Y, where Y is a capacity of the same unit, or the mean named Y.
 
     A mean is that of the results at the depth and the mix that the table itself has.
@@ -219,7 +223,7 @@ def part_of(published: Published) -> Iterator[Outcome]:
                     where = both(one.where, at.where)
                     text, subject = f"{value} %", f"{one.name}, {spoken(q.name)}"
                     yield compared(
-                        Compared("part-of", subject, text, stated, made, "%", how, where)
+                        CheckedFigure("part-of", subject, text, stated, made, "%", how, where)
                     )
 
 
@@ -227,8 +231,8 @@ _PART: Final = re.compile(r"(.+?)(?:_printed)?_pct_of_(.+)")
 
 
 def _whole_of(
-    published: Published, one: Element, part: Quantity, whole: str
-) -> Iterator[tuple[Element, Quantity]]:
+    published: PublishedSet, one: Element, part: FigureQuantity, whole: str
+) -> Iterator[tuple[Element, FigureQuantity]]:
     first = part.name.partition("_")[0]
     for at in published.elements():
         if at.table is one.table or not matches(one.table, at.table):
@@ -252,7 +256,7 @@ def matches(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return all(one[key] == other[key] for key in both if not isinstance(other[key], list))
 
 
-def restated(published: Published) -> Iterator[Outcome]:
+def restated(published: PublishedSet) -> Iterator[Outcome]:
     """`[[also]]`: what is told again in another place, of the table that its `in` names."""
     for again in published.elements():
         kind = again.table.get("in")
@@ -280,7 +284,7 @@ def restated(published: Published) -> Iterator[Outcome]:
 _AXES: Final = ("id", "configuration", "workload", "block_size", "write_percent", "threads", "over")
 
 
-def _amount(value: object) -> Span | None:
+def _amount(value: object) -> FigureRange | None:
     """A figure; of memory in words the total."""
     if not isinstance(value, str):
         return None if isinstance(value, bool) else span(value)
@@ -291,7 +295,7 @@ def _amount(value: object) -> Span | None:
     return exact(int(alone)) if alone.isdecimal() and alone != value else None
 
 
-def repeated(published: Published) -> Iterator[Outcome]:
+def repeated(published: PublishedSet) -> Iterator[Outcome]:
     """The same precise figure for two different subjects: one of them is probably a slip."""
     holders: dict[tuple[str, Decimal], list[Path]] = defaultdict(list)
     for path, value in published.figures():
@@ -319,9 +323,9 @@ def _precise(value: int | Decimal) -> bool:
     return len(digits.rstrip("0")) >= DIGITS_LEAST
 
 
-def stands_out(published: Published) -> Iterator[Outcome]:
+def stands_out(published: PublishedSet) -> Iterator[Outcome]:
     """A highest latency that is many times that of every other mix."""
-    groups: dict[tuple[str, int | None], list[tuple[Element, Quantity]]] = defaultdict(list)
+    groups: dict[tuple[str, int | None], list[tuple[Element, FigureQuantity]]] = defaultdict(list)
     for one in published.elements():
         for found in quantities(one.table):
             if one.kind == "result" and found.unit == "s" and found.depth is not None:
@@ -343,7 +347,7 @@ def stands_out(published: Published) -> Iterator[Outcome]:
         yield doubted("stands-out", top.name if far else name, says, fine=not far, where=top.where)
 
 
-def depths(published: Published) -> Iterator[Outcome]:
+def depths(published: PublishedSet) -> Iterator[Outcome]:
     """The depth at which a best was reached is one of those that were measured."""
     method = published.table("method")
     sweeps = {

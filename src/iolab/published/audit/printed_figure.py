@@ -13,7 +13,7 @@ from math import inf, prod
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class FigureRange:
     """From `low` to `high`, both included; equal where a figure is exact."""
 
     low: float
@@ -29,35 +29,35 @@ class Span:
         """How far the ends are from the middle, as a share of it; 0 where that is 0."""
         return (self.high - self.low) / 2 / abs(self.middle) if self.middle else 0.0
 
-    def meets(self, other: Span) -> bool:
+    def meets(self, other: FigureRange) -> bool:
         """Whether any number lies in both."""
         return self.low <= other.high and other.low <= self.high
 
-    def gap(self, other: Span) -> float:
+    def gap(self, other: FigureRange) -> float:
         """How far the nearest numbers of both are apart, as a share of the other's nearest."""
         if self.meets(other):
             return 0.0
         near, far = (self.high, other.low) if self.high < other.low else (self.low, other.high)
         return abs(near - far) / abs(far) if far else inf
 
-    def __add__(self, other: Span) -> Span:
-        return Span(self.low + other.low, self.high + other.high)
+    def __add__(self, other: FigureRange) -> FigureRange:
+        return FigureRange(self.low + other.low, self.high + other.high)
 
-    def __mul__(self, other: Span) -> Span:
-        return Span(self.low * other.low, self.high * other.high)
+    def __mul__(self, other: FigureRange) -> FigureRange:
+        return FigureRange(self.low * other.low, self.high * other.high)
 
-    def __truediv__(self, other: Span) -> Span:
+    def __truediv__(self, other: FigureRange) -> FigureRange:
         if other.low <= 0:
             raise ValueError(f"a quotient needs a positive divisor, not {other.low}")
-        return Span(self.low / other.high, self.high / other.low)
+        return FigureRange(self.low / other.high, self.high / other.low)
 
 
-def exact(value: float) -> Span:
+def exact(value: float) -> FigureRange:
     """A count, or a figure by definition."""
-    return Span(value, value)
+    return FigureRange(value, value)
 
 
-def printed(value: int | Decimal) -> Span:
+def printed(value: int | Decimal) -> FigureRange:
     """What a figure stands for that was rounded to its last digit that is not a trailing zero.
 
     A figure of whole hundreds may have been rounded to hundreds: nobody can tell, so it is taken to
@@ -71,18 +71,18 @@ def printed(value: int | Decimal) -> Span:
     while exponent >= 0 and significant > 1 and digits[significant - 1] == 0:
         significant -= 1
     step = Decimal(1).scaleb(exponent + len(digits) - significant)
-    return Span(float(number - step / 2), float(number + step / 2))
+    return FigureRange(float(number - step / 2), float(number + step / 2))
 
 
-def product(factors: Iterable[Span]) -> Span:
+def product(factors: Iterable[FigureRange]) -> FigureRange:
     """The product of positive figures."""
     every = tuple(factors)
-    return Span(prod(one.low for one in every), prod(one.high for one in every))
+    return FigureRange(prod(one.low for one in every), prod(one.high for one in every))
 
 
-def hull(spans: Iterable[Span]) -> Span:
+def hull(spans: Iterable[FigureRange]) -> FigureRange:
     """From the lowest to the highest of them; ValueError for none."""
     every = tuple(spans)
     if not every:
         raise ValueError("no figures")
-    return Span(min(one.low for one in every), max(one.high for one in every))
+    return FigureRange(min(one.low for one in every), max(one.high for one in every))

@@ -16,14 +16,14 @@ from iolab.published.against import (
     given_quotients,
     maxima_of,
 )
-from iolab.published.audit.document import MODULES, Element, Published, label, positive, span
+from iolab.published.audit.document import MODULES, Element, PublishedSet, label, positive, span
 from iolab.published.audit.figures import matches
-from iolab.published.audit.printed_figure import Span, exact
+from iolab.published.audit.printed_figure import FigureRange, exact
 from iolab.published.audit.relations import (
     Agreement,
-    Compared,
+    CheckedFigure,
+    FigureQuantity,
     Outcome,
-    Quantity,
     agreement,
     compared,
     doubted,
@@ -46,7 +46,7 @@ _HIGH: Final = 99.0
 """Percentiles from here on lie above the mean of any latency that storage has."""
 
 
-def littles_law(published: Published) -> Iterator[Outcome]:
+def littles_law(published: PublishedSet) -> Iterator[Outcome]:
     """Hosts x jobs x depth are in flight; so is rate x mean latency at full load.
 
     The highest latency at a depth belongs to the largest load, as does the highest rate: a closed
@@ -77,11 +77,11 @@ def littles_law(published: Published) -> Iterator[Outcome]:
     yield from _unloaded(published)
 
 
-def _way(one: Quantity) -> str:
+def _way(one: FigureQuantity) -> str:
     return next((way for way in ("read", "write") if way in one.of.split("_")), "")
 
 
-def _is_of_all(one: Quantity) -> bool:
+def _is_of_all(one: FigureQuantity) -> bool:
     """Whether it is of all that a table tells, and not of its drives or of one layer."""
     return set(one.of.split("_")) <= {"", "best", "latency", "peak", "read", "write"}
 
@@ -106,7 +106,7 @@ def _depth(table: Mapping[str, Any], part: str) -> int:
 
 
 def _mean(
-    one: Element, asked: float, rate: Quantity, latency: Quantity, *, lighter: bool
+    one: Element, asked: float, rate: FigureQuantity, latency: FigureQuantity, *, lighter: bool
 ) -> Outcome:
     made = rate.value * latency.highest
     fine = agreement(exact(asked), made, LITTLE_SLACK) is Agreement.AGREES
@@ -120,7 +120,9 @@ def _mean(
     return judged("littles-law", one, says, fine=fine)
 
 
-def _percentile(one: Element, asked: float, rate: Quantity, latency: Quantity) -> Outcome:
+def _percentile(
+    one: Element, asked: float, rate: FigureQuantity, latency: FigureQuantity
+) -> Outcome:
     mean = exact(asked) / rate.value
     fine = mean.low <= latency.highest.high
     says = (
@@ -130,7 +132,7 @@ def _percentile(one: Element, asked: float, rate: Quantity, latency: Quantity) -
     return judged("littles-law", one, says, fine=fine)
 
 
-def _unloaded(published: Published) -> Iterator[Outcome]:
+def _unloaded(published: PublishedSet) -> Iterator[Outcome]:
     """A rate x the latency of one I/O at a time is at most what was in flight: load adds latency.
 
     Of indicators whose job is told under the same name; bytes are I/Os of its block size.
@@ -168,7 +170,7 @@ def _unloaded(published: Published) -> Iterator[Outcome]:
             yield judged("littles-law", one, says, fine=fine)
 
 
-def mixes(published: Published) -> Iterator[Outcome]:
+def mixes(published: PublishedSet) -> Iterator[Outcome]:
     """A mix takes the time of its reads and of its writes, one after the other: 1/m = r/R + w/W.
 
     Nothing forbids another rate, as reads and writes may help each other.
@@ -176,7 +178,7 @@ def mixes(published: Published) -> Iterator[Outcome]:
     percent = {str(one.get("id")): one for one in published.tables("workload")}
     for one in published.elements():
         peaks = [q for q in quantities(one.table) if q.unit == "1/s" and q.part in percent]
-        by_share: dict[tuple[object, float], Quantity] = {}
+        by_share: dict[tuple[object, float], FigureQuantity] = {}
         for q in peaks:
             told = percent[q.part]
             ways = {
@@ -188,7 +190,7 @@ def mixes(published: Published) -> Iterator[Outcome]:
                 by_share[str(told.get("bs")), ways[str(told.get("rw"))]] = q
         yield from _mixed({(one.name, *key): (one, q) for key, q in by_share.items()})
     rows = [one for one in published.elements() if one.kind == "result"]
-    found: dict[tuple[str, object, float], tuple[Element, Quantity]] = {}
+    found: dict[tuple[str, object, float], tuple[Element, FigureQuantity]] = {}
     for one in rows:
         share = number(one.table.get("write_percent"))
         for q in quantities(one.table):
@@ -207,7 +209,7 @@ _AXES: Final = ("configuration", "vms", "threads", "block_size", "queue_depth")
 
 
 def _mixed(
-    found: Mapping[tuple[str, object, float], tuple[Element, Quantity]],
+    found: Mapping[tuple[str, object, float], tuple[Element, FigureQuantity]],
 ) -> Iterator[Outcome]:
     for (name, other, share), (one, q) in found.items():
         ends = [found.get((name, other, end)) for end in (0.0, 100.0)]
@@ -227,7 +229,7 @@ def _mixed(
         yield doubted("mix", one.name, says, fine=fine, where=one.where)
 
 
-def scaling(published: Published) -> Iterator[Outcome]:
+def scaling(published: PublishedSet) -> Iterator[Outcome]:
     """Each client of a fleet does no more than one client alone on the same system."""
     for one in scaled(configurations_of(published), maxima_of(published)):
         kept = one.kept
@@ -243,7 +245,7 @@ def scaling(published: Published) -> Iterator[Outcome]:
         yield doubted("scaling", name, says, fine=fine, where=where)
 
 
-def replication(published: Published) -> Iterator[Outcome]:
+def replication(published: PublishedSet) -> Iterator[Outcome]:
     """What the drives of one node did against what its machines asked, each write many times.
 
     Machines' I/Os are spread evenly over the nodes; reads are served once.
@@ -258,10 +260,12 @@ def replication(published: Published) -> Iterator[Outcome]:
         made = rate * exact(factor / nodes)
         how = f"{rate.middle:,.0f} / {nodes:g} nodes x {factor:g}, each write on {copies:g}"
         text, subject = f"{stated.middle:,.0f} IOPS", f"one node at {writes:g} % writes"
-        yield compared(Compared("replication", subject, text, stated, made, "IOPS", how, one.where))
+        yield compared(
+            CheckedFigure("replication", subject, text, stated, made, "IOPS", how, one.where)
+        )
 
 
-def drives_of_node(published: Published) -> Iterator[Outcome]:
+def drives_of_node(published: PublishedSet) -> Iterator[Outcome]:
     """The rate of a node's drives, one by one, against the rate of the node."""
     drives = [
         int(found[1])
@@ -275,10 +279,12 @@ def drives_of_node(published: Published) -> Iterator[Outcome]:
         if each is not None and whole is not None and len(drives) == 1:
             how = f"{drives[0]} drives x {said(one.table['ssd_iops'])}"
             text, made = f"{said(one.table['node_iops'])} IOPS", each * exact(drives[0])
-            yield compared(Compared("drives", one.name, text, whole, made, "IOPS", how, one.where))
+            yield compared(
+                CheckedFigure("drives", one.name, text, whole, made, "IOPS", how, one.where)
+            )
 
 
-def network(published: Published) -> Iterator[Outcome]:
+def network(published: PublishedSet) -> Iterator[Outcome]:
     """What a node must send so that its writes lie on other nodes too, against what a port sent.
 
     The copies of a node's writes leave it by the ports that lead to other nodes; reads stay where
@@ -303,7 +309,7 @@ def network(published: Published) -> Iterator[Outcome]:
         yield doubted("network", "a port's bytes", says, fine=fine, where=one.where)
 
 
-def _watched(published: Published) -> Iterator[tuple[Element, Span, float]]:
+def _watched(published: PublishedSet) -> Iterator[tuple[Element, FigureRange, float]]:
     """A node that was watched, with the rate and the share of writes of all nodes meanwhile."""
     for one in published.elements():
         if "node_iops" not in one.table and "port_tx_mb_s" not in one.table:
@@ -316,7 +322,7 @@ def _watched(published: Published) -> Iterator[tuple[Element, Span, float]]:
                 break
 
 
-def gain_pairs(published: Published) -> Iterator[Outcome]:
+def gain_pairs(published: PublishedSet) -> Iterator[Outcome]:
     """The largest gain in rate and in latency: of a closed loop's mean they are one and the same.
 
     With as many threads, a rate that is 25 % higher is a mean latency 25 % higher for the other,
@@ -327,7 +333,7 @@ def gain_pairs(published: Published) -> Iterator[Outcome]:
         if rate is None or latency is None:
             continue
         higher = rate
-        lower = Span(100 - 1e4 / (100 + rate.low), 100 - 1e4 / (100 + rate.high))
+        lower = FigureRange(100 - 1e4 / (100 + rate.low), 100 - 1e4 / (100 + rate.high))
         fine = any(agreement(latency, made) is Agreement.AGREES for made in (higher, lower))
         says = (
             f"A rate {one['max_gain_ops_pct']} % higher makes the mean latency {shown(lower, '%')} "
@@ -351,7 +357,7 @@ FRAME_BYTES: Final = (64, 9216)
 """From the least that Ethernet has to the most that switches take."""
 
 
-def modules(published: Published) -> Iterator[Outcome]:
+def modules(published: PublishedSet) -> Iterator[Outcome]:
     """`8x 32GB (256GB)`, `7 cores (4 compute, 3 drives)`: the parts of a text and their total."""
     for one in published.elements():
         for name, text in one.table.items():
@@ -363,7 +369,7 @@ def modules(published: Published) -> Iterator[Outcome]:
                 subject, whole = f"{one.name}, {spoken(name)}", exact(stated)
                 text_of = f"{stated:g} {unit}"
                 yield compared(
-                    Compared("modules", subject, text_of, whole, made, unit, how, one.where)
+                    CheckedFigure("modules", subject, text_of, whole, made, unit, how, one.where)
                 )
 
 
@@ -380,7 +386,7 @@ _PART: Final = r"\d{1,6} \w{1,30}"
 _PARTS: Final = re.compile(rf"(\d{{1,6}}) (\w{{1,30}}) \(({_PART}(?:, {_PART}){{1,20}})\)")
 
 
-def raw_capacity(published: Published) -> Iterator[Outcome]:
+def raw_capacity(published: PublishedSet) -> Iterator[Outcome]:
     """Nodes times drives times the size of one; what is usable is a part, once for each copy."""
     how = "nodes x drives x size"
     yield from _given(published, "raw-capacity", "configuration", given_capacities(published), how)
@@ -402,19 +408,19 @@ def raw_capacity(published: Published) -> Iterator[Outcome]:
         yield judged("raw-capacity", one, says, fine=fine)
 
 
-def per_terabyte(published: Published) -> Iterator[Outcome]:
+def per_terabyte(published: PublishedSet) -> Iterator[Outcome]:
     """Figures per node and per terabyte against what they were derived from."""
     how, found = "the best over raw TB or nodes", given_quotients(published)
     yield from _given(published, "per-terabyte", "printed_derivation", found, how)
 
 
-def gains(published: Published) -> Iterator[Outcome]:
+def gains(published: PublishedSet) -> Iterator[Outcome]:
     """A claimed factor or percentage against the two figures that it is of."""
     yield from _given(published, "gains", "result", given_gains(published), "one over the other")
 
 
 def _given(
-    published: Published, rule: str, kind: str, found: Iterable[Given], how: str
+    published: PublishedSet, rule: str, kind: str, found: Iterable[Given], how: str
 ) -> Iterator[Outcome]:
     """What our own functions make of bests and sizes, beside what was printed of them."""
     for one in found:
@@ -423,10 +429,10 @@ def _given(
         where = published.place(kind, {"id": one.subject})
         text = f"{one.said} {one.unit} ({one.what})"
         stated, made = one.stated, one.bounds
-        yield compared(Compared(rule, one.subject, text, stated, made, one.unit, how, where))
+        yield compared(CheckedFigure(rule, one.subject, text, stated, made, one.unit, how, where))
 
 
-def line_rate(published: Published) -> Iterator[Outcome]:
+def line_rate(published: PublishedSet) -> Iterator[Outcome]:
     """No more bytes than the ports of all nodes or hosts carry, in frames of a possible size.
 
     Of a table with a `nic` its largest figure is held against these; `port_` figures against one.
@@ -452,11 +458,11 @@ def line_rate(published: Published) -> Iterator[Outcome]:
 _NIC: Final = re.compile(r"(\d{1,3})x [^\n]{0,40}?(\d{1,4}) ?Gb/s")
 
 
-def _bytes(one: Element) -> list[Quantity]:
+def _bytes(one: Element) -> list[FigureQuantity]:
     return [q for q in quantities(one.table) if q.unit == "bytes/s"]
 
 
-def _carried(one: Element, rates: list[Quantity], limit: Span, how: str) -> Outcome:
+def _carried(one: Element, rates: list[FigureQuantity], limit: FigureRange, how: str) -> Outcome:
     most = max(rates, key=lambda q: q.value.low)
     fine = most.value.low <= limit.high
     says = (
@@ -466,7 +472,7 @@ def _carried(one: Element, rates: list[Quantity], limit: Span, how: str) -> Outc
     return judged("line-rate", one, says, fine=fine)
 
 
-def _frame_size(one: Element, sent: Quantity, frames: Quantity) -> Outcome:
+def _frame_size(one: Element, sent: FigureQuantity, frames: FigureQuantity) -> Outcome:
     size, (least, most) = sent.value / frames.value, FRAME_BYTES
     fine = size.high >= least and size.low <= most
     says = (
@@ -476,7 +482,7 @@ def _frame_size(one: Element, sent: Quantity, frames: Quantity) -> Outcome:
     return judged("line-rate", one, says, fine=fine)
 
 
-def ranks(published: Published) -> Iterator[Outcome]:
+def ranks(published: PublishedSet) -> Iterator[Outcome]:
     """The processes and files of a command line against the same in its description."""
     told = published.table("metadata")
     flags = {a: b for a, b in pairwise(str(told.get("command_shape", "")).split()) if b.isdecimal()}

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from iolab.published.audit.document import Element, flat, span, words
-from iolab.published.audit.printed_figure import Span, exact
+from iolab.published.audit.printed_figure import FigureRange, exact
 
 
 class Agreement(StrEnum):
@@ -47,14 +47,14 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class CheckedFigure:
     """A stated figure, as it is `said`, and what others make of it by the arithmetic `how`."""
 
     rule: str
     subject: str
     said: str
-    stated: Span
-    computed: Span
+    stated: FigureRange
+    computed: FigureRange
     unit: str
     how: str = ""
     where: str = ""
@@ -64,7 +64,7 @@ SLACK: Final = 0.01
 """No rounding on the way explains more than one per cent between figures that were printed."""
 
 
-def agreement(stated: Span, computed: Span, slack: float | None = None) -> Agreement:
+def agreement(stated: FigureRange, computed: FigureRange, slack: float | None = None) -> Agreement:
     """Whether both can be true at once, `slack` as a share of either apart.
 
     Without one it is what rounding leaves open of both, a second time: figures are rounded on the
@@ -74,7 +74,7 @@ def agreement(stated: Span, computed: Span, slack: float | None = None) -> Agree
     return Agreement.AGREES if stated.gap(computed) <= allowed else Agreement.CONTRADICTS
 
 
-def compared(one: Compared) -> Outcome:
+def compared(one: CheckedFigure) -> Outcome:
     """The outcome of one figure against what others make of it."""
     verdict = agreement(one.stated, one.computed)
     made = shown(one.computed, one.unit)
@@ -105,7 +105,7 @@ def both(*places: str) -> str:
     return " and ".join(dict.fromkeys(place for place in places if place))
 
 
-def shown(span: Span, unit: str) -> str:
+def shown(span: FigureRange, unit: str) -> str:
     """An interval for people: one number where its ends are the same to four digits."""
     low, high = _digits(span.low), _digits(span.high)
     return (f"{low} {unit}" if low == high else f"{low} to {high} {unit}").strip()
@@ -146,7 +146,7 @@ _DEPTH: Final = re.compile(r"(?<![a-z0-9])qd(\d{1,6})(?![a-z0-9])")
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class FigureQuantity:
     """A figure by what its name says.
 
     `value` is in the unit without prefixes, `lowest` and `highest` are the ends of a printed range
@@ -161,9 +161,9 @@ class Quantity:
     unit: str
     depth: int | None
     said: str
-    value: Span
-    lowest: Span
-    highest: Span
+    value: FigureRange
+    lowest: FigureRange
+    highest: FigureRange
 
     @property
     def ranges(self) -> bool:
@@ -183,7 +183,7 @@ class Quantity:
 _ENDS: Final = {"min": 0.0, "max": 100.0}
 
 
-def quantities(table: Mapping[str, Any]) -> Iterator[Quantity]:
+def quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:
     """Every figure of a table, those of inner tables by both names."""
     for name, value in flat(table):
         found = span(value)
@@ -193,7 +193,7 @@ def quantities(table: Mapping[str, Any]) -> Iterator[Quantity]:
         factor = _unit(name)[1]
         ends = value if isinstance(value, list) else [value, value]
         low, high = span(ends[0]) or found, span(ends[-1]) or found
-        yield Quantity(
+        yield FigureQuantity(
             name=name,
             statistic=statistic,
             of=of,
@@ -207,8 +207,8 @@ def quantities(table: Mapping[str, Any]) -> Iterator[Quantity]:
         )
 
 
-def unit_value(unit: str, value: Span, name: str) -> Span:
-    """The value in the prefix that its key has; `unit` is what `Quantity.unit` says."""
+def unit_value(unit: str, value: FigureRange, name: str) -> FigureRange:
+    """The value in the prefix that its key has; `unit` is what `FigureQuantity.unit` says."""
     own, factor = _unit(name)
     return value / exact(factor) if own == unit else value
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from iolab.core.metric import Level, Metric
 from iolab.report.charts.palette import RAISED, Token
-from iolab.report.charts.scale import LEFT, PLOT_WIDTH, WIDTH, Axis, Scale
+from iolab.report.charts.scale import LEFT, PLOT_WIDTH, WIDTH, ChartAxis, Scale
 from iolab.report.numbers import short
 from iolab.report.table import Table
 
@@ -33,7 +33,7 @@ ABOVE: Final = -3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class MarkTip:
     """What a pointer is told of a mark: the name of its series, and of each of its places more.
 
     `ends` are 95 % intervals in the plot's unit, `verdicts` words (of markers those of their
@@ -54,7 +54,7 @@ class Mark:
     token: Token
     opacity: float = 1.0
     of: Token | None = None
-    told: Told | None = None
+    told: MarkTip | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ class Line(Mark):
     dots: bool = False
 
 
-class Dot(Enum):
+class DotStyle(Enum):
     """How a marker without a verdict looks: filled with a rim of paper or none, open, or a ring."""
 
     SOLID = auto()
@@ -85,7 +85,7 @@ class Points(Mark):
 
     places: Sequence[tuple[float, float]]
     levels: Sequence[Level] = ()
-    dot: Dot = Dot.SOLID
+    dot: DotStyle = DotStyle.SOLID
     size: float = 34
     small: bool = False
 
@@ -126,7 +126,7 @@ class Band(Mark):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words(Mark):
+class TextMark(Mark):
     """Texts at places; `dx` and `dy` are units from there to the base line, `rim` is of paper.
 
     `fixed` ones have x in units of the plot: they stand still when a part is enlarged.
@@ -158,7 +158,7 @@ class Plot:
 
     height: float
     marks: Sequence[Mark]
-    x: Axis | None = None
+    x: ChartAxis | None = None
     y: Scale | None = None
     ends: Sequence[End] = ()
     title: str = ""

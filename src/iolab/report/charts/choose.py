@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from iolab.analysis.curves import Curve
+from iolab.analysis.curves import LoadCurve
 from iolab.analysis.findings import LOADS
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Result
@@ -16,12 +16,12 @@ from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.report.best import Headline
 from iolab.report.charts.chart import LABEL_CHARACTERS, Figure
-from iolab.report.charts.distribution import Drawn, distribution_figure
+from iolab.report.charts.distribution import DrawnCurve, distribution_figure
 from iolab.report.charts.lines import (
     MEAN,
     TAIL,
-    Line,
-    Quantity,
+    ChartLine,
+    ChartQuantity,
     latency_figure,
     load_figure,
     quantity_figure,
@@ -49,7 +49,7 @@ Knees = Mapping[tuple[str, Axis], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ConfigurationStyle:
     """How a configuration is called and coloured on every chart.
 
     `name` stands on charts where a long title would be cut: then it is the configuration's id.
@@ -70,10 +70,10 @@ class Look:
         return self.title if self.name == self.title else f"{self.name}: {self.title}"
 
 
-def looks_of(study: Study) -> dict[str, Look]:
+def looks_of(study: Study) -> dict[str, ConfigurationStyle]:
     """Each configuration's look, the colours in the study's order."""
     return {
-        one.id: Look(one.title, series_token(index), one.id)
+        one.id: ConfigurationStyle(one.title, series_token(index), one.id)
         for index, one in enumerate(study.configurations)
     }
 
@@ -81,8 +81,8 @@ def looks_of(study: Study) -> dict[str, Look]:
 def axis_figures(
     workload: Workload,
     points: Sequence[PointSummary],
-    looks: Mapping[str, Look],
-    curves: Sequence[Curve] = (),
+    looks: Mapping[str, ConfigurationStyle],
+    curves: Sequence[LoadCurve] = (),
     knees: Knees = MappingProxyType({}),
 ) -> list[Figure]:
     """Rate and latency over the load, and one against the other; none for a workload of one point.
@@ -115,7 +115,7 @@ def axis_figures(
     limit = workload.aim.limit
     if limit is not None and limit.metric not in {one.key for one in shown}:
         name = metric_words(limit.metric)
-        shown = (*shown[:1], Quantity(limit.metric, name, name))
+        shown = (*shown[:1], ChartQuantity(limit.metric, name, name))
     return [
         *figures,
         tradeoff_figure(
@@ -141,10 +141,10 @@ def main_axis(axes: Sequence[Axis]) -> str | None:
 def _lines(
     points: Sequence[PointSummary],
     axis: str,
-    looks: Mapping[str, Look],
-    curves: Mapping[tuple[str, Axis], Curve],
+    looks: Mapping[str, ConfigurationStyle],
+    curves: Mapping[tuple[str, Axis], LoadCurve],
     knees: Knees,
-) -> list[Line]:
+) -> list[ChartLine]:
     """One line for each configuration and each combination of the other parameters."""
     grouped: dict[tuple[str, Axis], list[PointSummary]] = {}
     for point in points:
@@ -163,7 +163,7 @@ def _lines(
         )
         curve = curves.get((configuration, others))
         knee = curve.knee.load if curve else knees.get((configuration, others))
-        lines.append(Line(name, look.token, dash, tuple(found), curve, knee=knee, title=title))
+        lines.append(ChartLine(name, look.token, dash, tuple(found), curve, knee=knee, title=title))
     return lines
 
 
@@ -172,7 +172,7 @@ def workload_distribution(
     found: Sequence[Headline],
     results: Sequence[Result],
     details: Mapping[DetailKey, RunDetail],
-    looks: Mapping[str, Look],
+    looks: Mapping[str, ConfigurationStyle],
 ) -> Figure | None:
     """A workload's latency by percentile: of one configuration each point, of several the best."""
     keys = {(one.best.shown.digest, one.best.shown.repeat) for one in found if one.best}
@@ -188,7 +188,7 @@ def workload_distribution(
     if len(chosen) < 2:
         return None
     drawn = [
-        Drawn(
+        DrawnCurve(
             curve=detail.whole,
             label=looks[detail.result.configuration].name
             if several
@@ -221,7 +221,7 @@ def run_distribution(subject: str, detail: RunDetail, token: Token) -> Figure | 
     dashes: Sequence[tuple[int, ...]] = ((), (5, 3), (1, 3))
     curves = [curve for curve in detail.curves if curve.tail]
     drawn = [
-        Drawn(curve, curve.name, token, 1.0, dash)
+        DrawnCurve(curve, curve.name, token, 1.0, dash)
         for curve, dash in zip(curves, dashes, strict=False)
     ]
     return distribution_figure(subject, "Latency by percentile", drawn) if drawn else None

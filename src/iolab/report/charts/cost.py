@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from iolab.core.configuration import Configuration, Cost
-from iolab.report.charts.chart import ABOVE, Boxes, Figure, Mark, Plot, Words
+from iolab.core.configuration import Configuration, ProcurementCost
+from iolab.report.charts.chart import ABOVE, Boxes, Figure, Mark, Plot, TextMark
 from iolab.report.charts.palette import INK, MUTED, Token
 from iolab.report.charts.scale import LEFT
 from iolab.report.numbers import count, listing, short
@@ -50,7 +50,7 @@ class Bought:
     token: Token
 
 
-def parts_of(cost: Cost) -> tuple[float, float, float]:
+def parts_of(cost: ProcurementCost) -> tuple[float, float, float]:
     """The amounts in the order in which they are stacked."""
     return cost.servers, cost.network, cost.storage
 
@@ -90,7 +90,7 @@ def cost_figure(
     )
 
 
-def _cost(one: Bought, currency: str) -> Cost | None:
+def _cost(one: Bought, currency: str) -> ProcurementCost | None:
     cost = one.configuration.cost
     return cost if cost is not None and cost.currency == currency and cost.total > 0 else None
 
@@ -100,7 +100,7 @@ def _capacities(one: Configuration) -> list[tuple[str, float]]:
     return [(name, size) for name, size in found if size]
 
 
-def _row(one: Bought, cost: Cost, dearest: float, top: float) -> list[Mark]:
+def _row(one: Bought, cost: ProcurementCost, dearest: float, top: float) -> list[Mark]:
     """The name with the sum, the stacked bar, and under it each part with its shade."""
     name = short(one.configuration.title, _TITLE_CHARACTERS)
     marks = [_text(f"{name}: {format_count(cost.total)}", -LEFT + 4, top + 15, INK)]
@@ -136,10 +136,10 @@ def _rect(x: float, x2: float, y: float, y2: float, token: Token, shade: float) 
 
 
 def _text(text: str, x: float, y: float, token: Token) -> Mark:
-    return Words(token=token, places=[(x, y, text)], dy=ABOVE)
+    return TextMark(token=token, places=[(x, y, text)], dy=ABOVE)
 
 
-def _finding(drawn: Sequence[tuple[Bought, Cost]]) -> str:
+def _finding(drawn: Sequence[tuple[Bought, ProcurementCost]]) -> str:
     """Each configuration's sum, and what the largest part of it is."""
     told = []
     for one, cost in drawn:

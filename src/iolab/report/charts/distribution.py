@@ -18,13 +18,13 @@ from iolab.report.charts.chart import (
     Figure,
     Line,
     Mark,
+    MarkTip,
     Plot,
     Points,
-    Told,
 )
 from iolab.report.charts.palette import Token
-from iolab.report.charts.scale import PLOT_WIDTH, Axis, Scale, log_scale
-from iolab.report.charts.series import Curve
+from iolab.report.charts.scale import PLOT_WIDTH, ChartAxis, Scale, log_scale
+from iolab.report.charts.series import LatencyCurve
 from iolab.report.numbers import NOTHING, count, short
 from iolab.report.table import Cell, Table, columns
 from iolab.units import format_ns
@@ -58,13 +58,13 @@ _BETWEEN: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnCurve:
     """A curve with its look; `opacity` tells the axis's steps of one configuration apart.
 
     `title` is its whole name, where `label` is a short one.
     """
 
-    curve: Curve
+    curve: LatencyCurve
     label: str
     token: Token
     opacity: float = 1.0
@@ -75,7 +75,7 @@ class Drawn:
 def distribution_figure(
     subject: str,
     title: str,
-    drawn: Sequence[Drawn],
+    drawn: Sequence[DrawnCurve],
     noun: str = "I/Os",
     *,
     by_configuration: bool = False,
@@ -106,7 +106,7 @@ def distribution_figure(
     )
 
 
-def at_percent(curve: Curve, percent: float) -> float | None:
+def at_percent(curve: LatencyCurve, percent: float) -> float | None:
     """The curve's latency (ns) at a percentile, None beyond what its I/Os support."""
     tail = 100.0 / (100.0 - percent)
     if not curve.tail or tail > curve.tail[-1] * (1 + _SLACK):
@@ -115,7 +115,7 @@ def at_percent(curve: Curve, percent: float) -> float | None:
     return curve.lat_ns[index]
 
 
-def _marks(one: Drawn, scale: Scale, reach: float) -> list[Mark]:
+def _marks(one: DrawnCurve, scale: Scale, reach: float) -> list[Mark]:
     """The curve, and a dot at each percentile that the axis names."""
     places = [
         (math.log10(tail), scale.of(lat))
@@ -131,7 +131,7 @@ def _marks(one: Drawn, scale: Scale, reach: float) -> list[Mark]:
         places=places,
         dash=one.dash,
         opacity=one.opacity,
-        told=Told(one.title or one.label),
+        told=MarkTip(one.title or one.label),
     )
     return [curve, Points(token=one.token, places=dots, size=26)] if dots else [curve]
 
@@ -151,21 +151,21 @@ def _ticks(reach: float) -> list[tuple[float, str]]:
     return [(tail, text) for tail, _, text in sorted(kept)]
 
 
-def _axis(reach: float, noun: str) -> Axis:
+def _axis(reach: float, noun: str) -> ChartAxis:
     """The percentile axis, in decades of 1/(1-q)."""
     ticks = tuple((math.log10(tail), text) for tail, text in _ticks(reach))
     scale = Scale(1.0, "", 0.0, math.log10(reach), ())
-    return Axis(scale, ticks, f"percentile of the {noun}", "nines", grid=True)
+    return ChartAxis(scale, ticks, f"percentile of the {noun}", "nines", grid=True)
 
 
-def _finding(curves: Sequence[Curve], noun: str) -> str:
+def _finding(curves: Sequence[LatencyCurve], noun: str) -> str:
     """Each curve in a sentence; of many only the first and the last."""
     if len(curves) > MAX_SENTENCES:
         curves = (curves[0], curves[-1])
     return " ".join(_sentence(curve, noun) for curve in curves)
 
 
-def _sentence(curve: Curve, noun: str) -> str:
+def _sentence(curve: LatencyCurve, noun: str) -> str:
     """What a curve says: its median and its last supported percentile."""
     median = at_percent(curve, 50.0)
     last = next((p for p in reversed(MARKS) if at_percent(curve, p) is not None), None)
@@ -178,7 +178,7 @@ def _sentence(curve: Curve, noun: str) -> str:
     )
 
 
-def _table(title: str, curves: Sequence[Curve], noun: str) -> Table:
+def _table(title: str, curves: Sequence[LatencyCurve], noun: str) -> Table:
     heads = columns(
         ("Curve",), (noun[0].upper() + noun[1:], *(f"p{percent:g}" for percent in MARKS))
     )

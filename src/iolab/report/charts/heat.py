@@ -21,10 +21,10 @@ from iolab.report.charts.chart import (
     Figure,
     Line,
     Mark,
+    MarkTip,
     Plot,
     Rules,
-    Told,
-    Words,
+    TextMark,
     last_known,
     shades,
     time_line,
@@ -69,7 +69,7 @@ def heat_figure(subject: str, title: str, heat: HeatMap, token: Token) -> Figure
     ends = []
     for name, values, dash in named:
         rim = Line(token=PAPER, places=(), width=3.6, opacity=0.75)
-        line = Line(token=INK, places=(), width=1.5, dash=dash, told=Told(name))
+        line = Line(token=INK, places=(), width=1.5, dash=dash, told=MarkTip(name))
         marks += [*time_line(at_s, values, scale, rim), *time_line(at_s, values, scale, line)]
         last = last_known(values)
         ends += [] if last is None else [End(name, scale.of(last), INK)]
@@ -149,7 +149,7 @@ def _key(token: Token) -> Plot:
         left = 4.0 - LEFT + index * _KEY_WIDTH
         box = (left, 0.0, left + _KEY, _KEY)
         marks.append(Boxes(token=token, boxes=[box], opacity=opacity))
-        marks.append(Words(token=MUTED, places=[(left + 15, _KEY / 2, text)], dy=MIDDLE))
+        marks.append(TextMark(token=MUTED, places=[(left + 15, _KEY / 2, text)], dy=MIDDLE))
     return Plot(_KEY, marks, top=HEAD - _KEY_UP)
 
 

@@ -18,10 +18,10 @@ from iolab.report.charts.chart import (
     Figure,
     Line,
     Mark,
+    MarkTip,
     Plot,
     Points,
     Rules,
-    Told,
 )
 from iolab.report.charts.palette import INK, MUTED, Token
 from iolab.report.charts.scale import counted_axis, linear_scale
@@ -57,7 +57,7 @@ def strip_figure(
         End("mean", scale.of(mean), MUTED),
     ]
     places = [(float(rank), scale.of(value)) for rank, value in enumerate(values, 1)]
-    told = Told(texts=[name for name, _ in rates])
+    told = MarkTip(texts=[name for name, _ in rates])
     level = scale.of(mean)
     marks: list[Mark] = [
         Rules(token=MUTED, pieces=[(None, level, None, level)], width=1, dash=(4, 3)),

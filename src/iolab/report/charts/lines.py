@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from iolab.analysis.curves import Curve
+from iolab.analysis.curves import LoadCurve
 from iolab.analysis.points import PointSummary, value_of
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import spec_of
@@ -19,19 +19,19 @@ from iolab.report.charts.chart import (
     BOTTOM,
     HEAD,
     Band,
-    Dot,
+    DotStyle,
     End,
     Figure,
     Mark,
+    MarkTip,
     Plot,
     Points,
     Rules,
-    Told,
     bar_notes,
 )
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.palette import Token
-from iolab.report.charts.scale import Axis, Scale, linear_scale, load_axis, log_scale
+from iolab.report.charts.scale import ChartAxis, Scale, linear_scale, load_axis, log_scale
 from iolab.report.numbers import (
     axis_number,
     axis_word,
@@ -58,7 +58,7 @@ _NO_METRIC: Final = Metric(None, "")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChartLine:
     """One series of a chart: what it is called, its colour, its dash, and its points.
 
     `title` is its whole name, where the one beside the line is a short one. `curve` is what is
@@ -70,7 +70,7 @@ class Line:
     token: Token
     dash: tuple[int, ...]
     points: tuple[PointSummary, ...]
-    curve: Curve | None = None
+    curve: LoadCurve | None = None
     nodes: int = 1
     knee: int | None = None
     title: str = ""
@@ -82,7 +82,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class ChartQuantity:
     """One metric drawn against the axis, by its key; `label` is what stands beside its line."""
 
     key: str
@@ -90,19 +90,19 @@ class Quantity:
     label: str = ""
 
 
-MEAN: Final = Quantity("lat_ns_mean", "mean latency", "mean")
-TAIL: Final = Quantity("lat_ns_p99", "p99", "p99")
+MEAN: Final = ChartQuantity("lat_ns_mean", "mean latency", "mean")
+TAIL: Final = ChartQuantity("lat_ns_p99", "p99", "p99")
 
 _RATES: Final = {"iops": "IOPS", "bw_bytes_per_s": "Bandwidth", "ops_per_s": "Operations a second"}
 
 
-def rate_of(key: str) -> Quantity:
+def rate_of(key: str) -> ChartQuantity:
     """A rate by its metric's key, with its name on an axis."""
-    return Quantity(key, _RATES.get(key, metric_words(key)))
+    return ChartQuantity(key, _RATES.get(key, metric_words(key)))
 
 
 def quantity_figure(
-    subject: str, axis: str, lines: Sequence[Line], quantity: Quantity, unit: str
+    subject: str, axis: str, lines: Sequence[ChartLine], quantity: ChartQuantity, unit: str
 ) -> Figure:
     """One metric against `axis`; latencies, whose unit is ns, on a logarithmic scale."""
     drawn = lines[:MAX_LINES]
@@ -115,10 +115,10 @@ def quantity_figure(
 def load_figure(
     subject: str,
     axis: str,
-    lines: Sequence[Line],
-    rate: Quantity,
-    mean: Quantity = MEAN,
-    tail: Quantity = TAIL,
+    lines: Sequence[ChartLine],
+    rate: ChartQuantity,
+    mean: ChartQuantity = MEAN,
+    tail: ChartQuantity = TAIL,
 ) -> Figure:
     """What is done a second, and under it what that takes: rate and two latencies against `axis`.
 
@@ -138,9 +138,9 @@ def load_figure(
 def latency_figure(
     subject: str,
     axis: str,
-    lines: Sequence[Line],
-    mean: Quantity = MEAN,
-    tail: Quantity = TAIL,
+    lines: Sequence[ChartLine],
+    mean: ChartQuantity = MEAN,
+    tail: ChartQuantity = TAIL,
 ) -> Figure:
     """Two latencies against `axis`, solid and dashed, on a logarithmic scale: mean and p99."""
     drawn = lines[:MAX_LINES]
@@ -148,7 +148,7 @@ def latency_figure(
     return _figure(subject, axis, lines, (mean, tail), [plot])
 
 
-def axis_of(lines: Sequence[Line], axis: str, *quantities: Quantity) -> Axis:
+def axis_of(lines: Sequence[ChartLine], axis: str, *quantities: ChartQuantity) -> ChartAxis:
     """The axis over all points of which any quantity is known."""
     points = [
         point
@@ -163,11 +163,13 @@ def axis_of(lines: Sequence[Line], axis: str, *quantities: Quantity) -> Axis:
     return load_axis(axis, [*found, *guessed], max((line.nodes for line in lines), default=1))
 
 
-def _drawn(lines: Sequence[Line], *quantities: Quantity) -> list[float]:
+def _drawn(lines: Sequence[ChartLine], *quantities: ChartQuantity) -> list[float]:
     return [v for line in lines for one in quantities for v in drawn_values(line, one.key)]
 
 
-def _rates(drawn: Sequence[Line], axis: str, quantity: Quantity, scale: Scale, x: Axis) -> Plot:
+def _rates(
+    drawn: Sequence[ChartLine], axis: str, quantity: ChartQuantity, scale: Scale, x: ChartAxis
+) -> Plot:
     """One quantity of all lines, each with its name where there are several."""
     several = len(drawn) > 1
     marks: list[Mark] = []
@@ -178,7 +180,9 @@ def _rates(drawn: Sequence[Line], axis: str, quantity: Quantity, scale: Scale, x
     return Plot(HEIGHT, marks, x, scale, ends)
 
 
-def _latencies(drawn: Sequence[Line], axis: str, mean: Quantity, tail: Quantity, x: Axis) -> Plot:
+def _latencies(
+    drawn: Sequence[ChartLine], axis: str, mean: ChartQuantity, tail: ChartQuantity, x: ChartAxis
+) -> Plot:
     """Two latencies of these lines."""
     scale = log_scale("ns", _drawn(drawn, mean, tail), most=5)
     alone = len(drawn) == 1
@@ -197,8 +201,8 @@ def _latencies(drawn: Sequence[Line], axis: str, mean: Quantity, tail: Quantity,
 def _figure(
     subject: str,
     axis: str,
-    lines: Sequence[Line],
-    quantities: tuple[Quantity, ...],
+    lines: Sequence[ChartLine],
+    quantities: tuple[ChartQuantity, ...],
     plots: Sequence[Plot],
 ) -> Figure:
     """The chart around its plots, with its sentence and its table."""
@@ -223,13 +227,13 @@ def _figure(
     )
 
 
-def _dashes(quantities: Sequence[Quantity]) -> str:
+def _dashes(quantities: Sequence[ChartQuantity]) -> str:
     """Which line is which."""
     solid, dashed = quantities
     return f"Solid: {solid.label}; dashed: {dashed.label}."
 
 
-def line_marks(line: Line, axis: str, key: str, scale: Scale, name: str = "") -> list[Mark]:
+def line_marks(line: ChartLine, axis: str, key: str, scale: Scale, name: str = "") -> list[Mark]:
     """A line through the points, the runs behind them, interval bars, and markers by verdict.
 
     `name` is what a pointer is told that they are of.
@@ -248,7 +252,7 @@ def line_marks(line: Line, axis: str, key: str, scale: Scale, name: str = "") ->
                 places=[(at, scale.of(value)) for at, value, _ in runs],
                 levels=[level for _, _, level in runs],
                 small=True,
-                told=Told(name, single=True),
+                told=MarkTip(name, single=True),
             )
         )
     ends = [interval_on(found, scale) for _, _, found, _ in points]
@@ -256,7 +260,7 @@ def line_marks(line: Line, axis: str, key: str, scale: Scale, name: str = "") ->
     if bars:
         marks.append(Rules(token=token, pieces=[(at, low, at, high) for at, low, high in bars]))
     levels = [level for _, _, _, level in points]
-    return [*marks, Points(token=token, places=places, levels=levels, told=Told(name, ends))]
+    return [*marks, Points(token=token, places=places, levels=levels, told=MarkTip(name, ends))]
 
 
 def interval_on(ends: tuple[float, float] | None, scale: Scale) -> tuple[float, float] | None:
@@ -265,7 +269,7 @@ def interval_on(ends: tuple[float, float] | None, scale: Scale) -> tuple[float, 
 
 
 def predicted_marks(
-    curve: Curve | None, key: str, scale: Scale, token: Token, name: str
+    curve: LoadCurve | None, key: str, scale: Scale, token: Token, name: str
 ) -> list[Mark]:
     """The band, an upright at the knee, and open circles at predicted loads."""
     if curve is None or curve.metric != key:
@@ -282,8 +286,8 @@ def predicted_marks(
     circles = Points(
         token=token,
         places=[(float(point.load), scale.of(point.rate)) for point in guessed],
-        dot=Dot.OPEN,
-        told=Told(name, ends, [PREDICTED] * len(guessed)),
+        dot=DotStyle.OPEN,
+        told=MarkTip(name, ends, [PREDICTED] * len(guessed)),
     )
     return [Band(token=token, places=band, opacity=_BAND), upright, circles]
 
@@ -291,7 +295,7 @@ def predicted_marks(
 PREDICTED: Final = "predicted"
 
 
-def _predicted_values(curve: Curve | None, key: str) -> list[float]:
+def _predicted_values(curve: LoadCurve | None, key: str) -> list[float]:
     """What is drawn of predictions, so that it fits the scale."""
     if curve is None or curve.metric != key:
         return []
@@ -299,7 +303,7 @@ def _predicted_values(curve: Curve | None, key: str) -> list[float]:
     return [value for point in guessed for value in (point.low, point.high)]
 
 
-def predicted_note(curves: Sequence[Curve], key: str) -> str:
+def predicted_note(curves: Sequence[LoadCurve], key: str) -> str:
     """What the reader must know of predictions; empty where the chart has no curve."""
     drawn = [curve for curve in curves if curve.metric == key]
     if not drawn:
@@ -317,7 +321,7 @@ def axis_value(point: PointSummary, axis: str) -> float | None:
 
 
 def points_on(
-    line: Line, axis: str, key: str
+    line: ChartLine, axis: str, key: str
 ) -> list[tuple[float, float, tuple[float, float] | None, Level]]:
     """(axis value, published value, interval, verdict) of each point that has both values."""
     found = [
@@ -329,7 +333,7 @@ def points_on(
     return sorted(found, key=lambda one: one[0])
 
 
-def _runs(line: Line, axis: str, key: str) -> list[tuple[float, float, Level]]:
+def _runs(line: ChartLine, axis: str, key: str) -> list[tuple[float, float, Level]]:
     """(axis value, own value, verdict) of each run of the points that have several."""
     return [
         (x, value, run.verdict.level)
@@ -344,7 +348,7 @@ def _runs_of(point: PointSummary) -> list[Result]:
     return sorted((*point.results, *point.left_out), key=lambda run: run.repeat)
 
 
-def drawn_values(line: Line, key: str) -> list[float]:
+def drawn_values(line: ChartLine, key: str) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
     found = [point.metrics.get(key, _NO_METRIC) for point in line.points]
     ends = [v for one in found for v in (one.value, *(one.interval or ())) if v is not None]
@@ -353,13 +357,13 @@ def drawn_values(line: Line, key: str) -> list[float]:
     return [*measured, *_predicted_values(line.curve, key)]
 
 
-def line_end(line: Line, axis: str, key: str, scale: Scale, name: str) -> list[End]:
+def line_end(line: ChartLine, axis: str, key: str, scale: Scale, name: str) -> list[End]:
     """What stands beside the line's last point, where it has one."""
     points = points_on(line, axis, key)
     return [End(name, scale.of(points[-1][1]), line.token)] if points else []
 
 
-def finding_of(axis: str, lines: Sequence[Line], quantity: Quantity) -> str:
+def finding_of(axis: str, lines: Sequence[ChartLine], quantity: ChartQuantity) -> str:
     """One sentence a line of what the chart shows, with the worst verdict in it."""
     sentences = []
     for line in lines[:MAX_LINES]:
@@ -369,7 +373,7 @@ def finding_of(axis: str, lines: Sequence[Line], quantity: Quantity) -> str:
     return " ".join(sentences)
 
 
-def _sentence(axis: str, line: Line, quantity: Quantity) -> str:
+def _sentence(axis: str, line: ChartLine, quantity: ChartQuantity) -> str:
     points = points_on(line, axis, quantity.key)
     if not points:
         return "no run has a value."
@@ -390,7 +394,7 @@ def _sentence(axis: str, line: Line, quantity: Quantity) -> str:
     )
 
 
-def _place(axis: str, value: float, line: Line) -> str:
+def _place(axis: str, value: float, line: ChartLine) -> str:
     """`iodepth 8`; of guests of several nodes all of them: `12 VMs`."""
     return f"{value * line.nodes:g} VMs" if line.nodes > 1 else f"{axis_word(axis)} {value:g}"
 
@@ -402,7 +406,7 @@ def trust_of(levels: Sequence[Level]) -> str:
 
 
 def quantities_table(
-    subject: str, axis: str, lines: Sequence[Line], quantities: tuple[Quantity, ...]
+    subject: str, axis: str, lines: Sequence[ChartLine], quantities: tuple[ChartQuantity, ...]
 ) -> Table:
     """Every plotted number with its verdict, also of the lines that were left out."""
     names = [name for q in quantities for name in (q.name, f"{q.name}, 95 % interval")]
@@ -423,7 +427,7 @@ def quantities_table(
 
 
 def predicted_rows(
-    name: str, curve: Curve | None, key: str, others: int
+    name: str, curve: LoadCurve | None, key: str, others: int
 ) -> Iterator[tuple[Cell, ...]]:
     """A row for each predicted load; `others` are the columns between its interval and its end."""
     if curve is None or curve.metric != key:
@@ -437,7 +441,7 @@ def predicted_rows(
 
 
 def _point_rows(
-    name: str, at: str, point: PointSummary, quantities: tuple[Quantity, ...]
+    name: str, at: str, point: PointSummary, quantities: tuple[ChartQuantity, ...]
 ) -> Iterator[tuple[Cell, ...]]:
     """The point's row, and one for each of its runs where there are several."""
     runs = _runs_of(point)

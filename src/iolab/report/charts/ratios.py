@@ -15,14 +15,14 @@ from iolab.report.charts.chart import (
     BOTTOM,
     Figure,
     Mark,
+    MarkTip,
     Plot,
     Points,
     Rules,
-    Told,
-    Words,
+    TextMark,
 )
 from iolab.report.charts.palette import FAINT, INK, MUTED, Token
-from iolab.report.charts.scale import WIDTH, Axis, Scale, number_text
+from iolab.report.charts.scale import WIDTH, ChartAxis, Scale, number_text
 from iolab.report.numbers import short
 from iolab.report.table import Table
 
@@ -40,7 +40,7 @@ SPAN_LEAST: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class RatioRow:
     """A row: `ratio` is how many times the published figure ours is."""
 
     name: str
@@ -50,14 +50,14 @@ class Dot:
 
 
 def beside_figure(
-    subject: str, title: str, finding: str, note: str, dots: Sequence[Dot], table: Table
+    subject: str, title: str, finding: str, note: str, dots: Sequence[RatioRow], table: Table
 ) -> Figure:
     """The dots one below the other on a logarithmic scale of ratios."""
     drawn = [dot for dot in dots if dot.ratio.value][:ROWS_MAX]
     height = ROW * max(len(drawn), 1)
     low, high = _ends(drawn)
     length = WIDTH - 2 * SIDE
-    x = Axis(
+    x = ChartAxis(
         Scale(1.0, "", low, high, (), log=True),
         tuple((tick, number_text(tick)) for tick in _ticks(low, high)),
         "times the published figure",
@@ -81,7 +81,7 @@ def beside_figure(
     )
 
 
-def _ends(dots: Sequence[Dot]) -> tuple[float, float]:
+def _ends(dots: Sequence[RatioRow]) -> tuple[float, float]:
     """The axis from the lowest to the highest end, on both sides of 1, with a little room."""
     found = [
         end
@@ -105,16 +105,16 @@ def _ticks(low: float, high: float) -> list[float]:
     return [float(f"{tick:.6g}") for tick in found[first::step]]
 
 
-def _row(dot: Dot, number: int) -> list[Mark]:
+def _row(dot: RatioRow, number: int) -> list[Mark]:
     """A name, a faint line to follow, the interval, and the dot in the shape of its verdict."""
     y, token, ratio = ROW * number + 24.0, dot.token, dot.ratio
     name = (0.0, y - 9, short(dot.name, NAME_CHARACTERS))
     marks: list[Mark] = [
         Rules(token=FAINT, pieces=[(None, y, None, y)], width=1),
-        Words(token=INK, places=[name], fixed=True),
+        TextMark(token=INK, places=[name], fixed=True),
     ]
     if ratio.low is not None and ratio.high is not None and ratio.low > 0:
         marks.append(Rules(token=token, pieces=[(ratio.low, y, ratio.high, y)], width=1.8))
     place = (ratio.value or 1.0, y)
-    told = Told(dot.name)
+    told = MarkTip(dot.name)
     return [*marks, Points(token=token, places=[place], levels=[dot.level], told=told)]

@@ -17,12 +17,12 @@ from iolab.core.host import Role
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, Direction, Floats, IntervalTable, Ints
 from iolab.report.charts.series import (
-    Curve,
     Grid,
     HeatMap,
+    LatencyCurve,
     Panel,
+    PanelTrace,
     Timeline,
-    Trace,
     counts_by_cell,
     heat_map,
     percentile_by_cell,
@@ -179,7 +179,7 @@ def _server_panels(
 ) -> tuple[Panel, ...]:
     """What a store's own server counted of itself, on whichever host it ran."""
 
-    def lines(*pairs: tuple[str, str]) -> tuple[Trace, ...]:
+    def lines(*pairs: tuple[str, str]) -> tuple[PanelTrace, ...]:
         return _used(*((name, _sum(gridded(server, metric))) for name, metric in pairs))
 
     return (
@@ -216,7 +216,7 @@ def _processors(
     every: Sequence[HostSeries],
     cores: Sequence[HostSeries],
     gridded: Callable[[Iterable[HostSeries], str], list[Floats]],
-) -> tuple[Trace, ...]:
+) -> tuple[PanelTrace, ...]:
     """All cores together, and the busiest core, which is what limits a single job."""
     together = gridded(every, "busy_share") or gridded(cores, "busy_share")
     return _named(("all cores", _mean(together)), ("busiest", _most(gridded(cores, "busy_share"))))
@@ -247,17 +247,17 @@ def on_grid(series: HostSeries, grid: Grid, host: int | None, step_ns: float) ->
     return np.asarray(means, dtype=np.float64)
 
 
-def _named(*pairs: tuple[str, Floats | None]) -> tuple[Trace, ...]:
+def _named(*pairs: tuple[str, Floats | None]) -> tuple[PanelTrace, ...]:
     return tuple(trace_on_grid(name, values) for name, values in pairs if values is not None)
 
 
-def _used(*pairs: tuple[str, Floats | None]) -> tuple[Trace, ...]:
+def _used(*pairs: tuple[str, Floats | None]) -> tuple[PanelTrace, ...]:
     """The pairs without those that were zero throughout; the first if all were."""
     used = [(name, v) for name, v in pairs if v is not None and np.nan_to_num(v).max() > 0]
     return _named(*(used or pairs[:1]))
 
 
-def _typical(rows: list[Floats], name: str) -> tuple[Trace, ...]:
+def _typical(rows: list[Floats], name: str) -> tuple[PanelTrace, ...]:
     """One host by its name; several as mean and highest."""
     if len(rows) <= 1:
         return _named((name, _mean(rows)))
@@ -320,7 +320,7 @@ LARGE_BLOCK_BYTES: Final = 64 * 1024
 """From this block on a run is told in bandwidth too; below, that is the load times a constant."""
 
 
-def curve_of(name: str, histogram: Histogram) -> Curve:
+def curve_of(name: str, histogram: Histogram) -> LatencyCurve:
     """The histogram as latency by percentile, up to the last that its I/Os support.
 
     It has at most CURVE_POINTS points, and the named percentiles exactly.
@@ -328,12 +328,12 @@ def curve_of(name: str, histogram: Histogram) -> Curve:
     total = histogram.total
     named = [percent for percent in NAMED_PERCENTS if is_supported(total, percent)]
     if not named:
-        return Curve(name, total, (), ())
+        return LatencyCurve(name, total, (), ())
     decades = math.log10(tail_of(named[-1]))
     evenly = [100.0 - 100.0 / 10.0 ** (decades * i / CURVE_POINTS) for i in range(CURVE_POINTS)]
     percents = sorted({*evenly, *named})
     values = [histogram.percentile_ns(percent) for percent in percents]
-    return Curve(
+    return LatencyCurve(
         name,
         total,
         tuple(tail_of(percent) for percent in percents),

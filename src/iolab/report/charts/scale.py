@@ -56,7 +56,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class ChartAxis:
     """What stands under a plot: the scale of its places, and the names of some of them.
 
     `first` and `last` are where the scale begins and ends, in units of the plot from its left.
@@ -150,22 +150,22 @@ def panel_scale(panel: Panel, values: Sequence[float], ticks: int) -> Scale:
     return scale
 
 
-def value_axis(scale: Scale) -> Axis:
+def value_axis(scale: Scale) -> ChartAxis:
     """A scale of values under a plot, as what they are plotted against."""
-    return Axis(scale, tuple((tick, number_text(tick)) for tick in scale.ticks), scale.unit)
+    return ChartAxis(scale, tuple((tick, number_text(tick)) for tick in scale.ticks), scale.unit)
 
 
-def counted_axis(last: float, title: str, named: Iterable[float], *, low: float) -> Axis:
+def counted_axis(last: float, title: str, named: Iterable[float], *, low: float) -> ChartAxis:
     """Whole numbers: runs or rounds in their order, hosts by their rank."""
     ticks = tuple((float(one), number_text(one)) for one in named)
-    return Axis(Scale(1.0, "", low, last, ()), ticks, title)
+    return ChartAxis(Scale(1.0, "", low, last, ()), ticks, title)
 
 
-def seconds_axis(end: float, title: str = "") -> Axis:
+def seconds_axis(end: float, title: str = "") -> ChartAxis:
     """Time: grid lines in every panel, labels only under one that has a title."""
     ticks = tuple((tick, number_text(tick)) for tick in time_ticks(end))
     scale = Scale(1.0, "s", 0.0, end, ())
-    return Axis(scale, ticks, title, "time", grid=True, line=False, labels=bool(title))
+    return ChartAxis(scale, ticks, title, "time", grid=True, line=False, labels=bool(title))
 
 
 def time_ticks(span_s: float) -> tuple[float, ...]:
@@ -188,7 +188,7 @@ _PADDING: Final = 10
 """Units between the ends of the plot and the first and the last value."""
 
 
-def load_axis(axis: str, values: Iterable[float], nodes: int = 1) -> Axis:
+def load_axis(axis: str, values: Iterable[float], nodes: int = 1) -> ChartAxis:
     """A varied parameter: doublings for depths and sizes, even steps otherwise.
 
     With several `nodes` its values are of each of them: labels tell those of all, then of one.
@@ -197,7 +197,7 @@ def load_axis(axis: str, values: Iterable[float], nodes: int = 1) -> Axis:
     log = axis in _LOG_AXES and found[0] > 0
     text = _text_of(axis, nodes)
     kept = _with_room(found, text, every=len(found) <= LABELS_MAX and nodes == 1, log=log)
-    return Axis(
+    return ChartAxis(
         Scale(1.0, "", found[0], found[-1], (), log),
         tuple((value, text(value)) for value in kept),
         f"VMs on {nodes} nodes (on each)" if nodes > 1 else axis_word(axis),

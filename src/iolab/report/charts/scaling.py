@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from iolab.analysis.curves import HOSTS, Scaling, Step
+from iolab.analysis.curves import HOSTS, Scaling, ScalingStep
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
 from iolab.report.charts.chart import (
@@ -19,17 +19,17 @@ from iolab.report.charts.chart import (
     End,
     Figure,
     Mark,
+    MarkTip,
     Plot,
     Rules,
-    Told,
     bar_notes,
 )
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.lines import (
     HEIGHT,
     MAX_LINES,
-    Line,
-    Quantity,
+    ChartLine,
+    ChartQuantity,
     drawn_values,
     line_end,
     line_marks,
@@ -41,10 +41,10 @@ from iolab.report.charts.scale import Scale, linear_scale, load_axis
 from iolab.report.numbers import count, short, show, show_interval, show_value
 from iolab.report.table import Cell, Table, columns, verdict_cell
 
-EFFICIENCY: Final = Quantity("host_efficiency", "Efficiency per host")
+EFFICIENCY: Final = ChartQuantity("host_efficiency", "Efficiency per host")
 _RATES: Final = {
-    "iops": Quantity("iops", "IOPS"),
-    "bw_bytes_per_s": Quantity("bw_bytes_per_s", "Bandwidth"),
+    "iops": ChartQuantity("iops", "IOPS"),
+    "bw_bytes_per_s": ChartQuantity("bw_bytes_per_s", "Bandwidth"),
 }
 _NAMED: Final = 3
 """Of more lines the ideals are named by the note alone, for room."""
@@ -53,7 +53,7 @@ _LAW_SAMPLES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class ScalingLine:
     """One curve over hosts with its name and look."""
 
     name: str
@@ -62,7 +62,7 @@ class Drawn:
     scaling: Scaling
 
     @property
-    def line(self) -> Line:
+    def line(self) -> ChartLine:
         """Its points as charts over an axis take them, each with its efficiency."""
         points = tuple(
             replace(
@@ -72,10 +72,10 @@ class Drawn:
             )
             for step in self.scaling.steps
         )
-        return Line(self.name, self.token, self.dash, points)
+        return ChartLine(self.name, self.token, self.dash, points)
 
 
-def growth_figure(subject: str, curves: Sequence[Drawn]) -> Figure:
+def growth_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     """The rate against hosts with the ideal; all curves have one metric."""
     quantity = _RATES[curves[0].scaling.metric]
     unit = spec_of(quantity.key).unit
@@ -111,7 +111,7 @@ def growth_figure(subject: str, curves: Sequence[Drawn]) -> Figure:
     )
 
 
-def efficiency_figure(subject: str, curves: Sequence[Drawn]) -> Figure:
+def efficiency_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     """What each host gives beside each of the fewest, in percent."""
     lines = [one.line for one in curves]
     figure = quantity_figure(subject, HOSTS, lines, EFFICIENCY, "share")
@@ -130,7 +130,7 @@ def efficiency_figure(subject: str, curves: Sequence[Drawn]) -> Figure:
     )
 
 
-def scaling_table(subject: str, curves: Sequence[Drawn]) -> Table:
+def scaling_table(subject: str, curves: Sequence[ScalingLine]) -> Table:
     """Each step: its rate, that of each host, the ideal, the efficiency, and the verdict."""
     metric = curves[0].scaling.metric
     name = _RATES[metric].name
@@ -143,7 +143,7 @@ def scaling_table(subject: str, curves: Sequence[Drawn]) -> Table:
     return Table(f"{subject} against hosts", heads, rows)
 
 
-def _row(one: Drawn, step: Step) -> tuple[Cell, ...]:
+def _row(one: ScalingLine, step: ScalingStep) -> tuple[Cell, ...]:
     rate = step.point.metrics[one.scaling.metric]
     each = (rate.value or 0.0) / step.hosts
     first = step is one.scaling.first
@@ -164,7 +164,7 @@ def _ideal(scaling: Scaling) -> tuple[float, float]:
     return scaling.ideal(scaling.first.hosts), scaling.ideal(scaling.steps[-1].hosts)
 
 
-def _beside(one: Drawn, scale: Scale) -> list[Mark]:
+def _beside(one: ScalingLine, scale: Scale) -> list[Mark]:
     """The ideal, and the law where it is known."""
     low, high = one.scaling.first.hosts, one.scaling.steps[-1].hosts
     ideal = LineMark(
@@ -172,7 +172,7 @@ def _beside(one: Drawn, scale: Scale) -> list[Mark]:
         places=[(at, scale.of(v)) for at, v in zip((low, high), _ideal(one.scaling), strict=True)],
         width=1.1,
         dash=(1.5, 3),
-        told=Told("ideal"),
+        told=MarkTip("ideal"),
     )
     if one.scaling.law is None:
         return [ideal]
@@ -181,7 +181,7 @@ def _beside(one: Drawn, scale: Scale) -> list[Mark]:
     return [ideal, LineMark(token=one.token, places=law, width=5, opacity=0.25)]
 
 
-def _sentence(one: Drawn, *, several: bool) -> str:
+def _sentence(one: ScalingLine, *, several: bool) -> str:
     """How often the fewest hosts' rate the most give, and what the law says."""
     scaling = one.scaling
     first, last = scaling.first, scaling.steps[-1]
@@ -208,7 +208,7 @@ _FAR: Final = 2
 """Beyond so many times what was measured is no place to foretell."""
 
 
-def _efficiency(one: Drawn, *, several: bool) -> str:
+def _efficiency(one: ScalingLine, *, several: bool) -> str:
     """What each of the most hosts gives beside each of the fewest."""
     last = one.scaling.steps[-1]
     interval = _between(last.efficiency)
@@ -224,7 +224,7 @@ def _between(metric: Metric) -> str:
     return f" ({100 * metric.low:.0f} to {100 * metric.high:.0f} %)"
 
 
-def _name(one: Drawn) -> str:
+def _name(one: ScalingLine) -> str:
     return f"{short(one.name, 40)}: "
 
 
@@ -232,6 +232,6 @@ def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _left_out(curves: Sequence[Drawn]) -> list[str]:
+def _left_out(curves: Sequence[ScalingLine]) -> list[str]:
     hidden = len(curves) - MAX_LINES
     return [f"{count(hidden, 'line')} more in the table."] if hidden > 0 else []

@@ -22,7 +22,7 @@ DetailKey = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class PanelTrace:
     """One line of a panel, one value for each time of the detail's grid; None where unknown.
 
     `token` is its colour where it has one of its own, as an operation has.
@@ -39,12 +39,12 @@ class Panel:
 
     title: str
     unit: str
-    traces: tuple[Trace, ...]
+    traces: tuple[PanelTrace, ...]
     log: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class LatencyCurve:
     """Latency by percentile: `lat_ns[i]` is exceeded by one I/O in `tail[i]` (1/(1-q), from 1).
 
     It ends at the highest percentile that `total` I/Os support.
@@ -101,8 +101,8 @@ class RunDetail:
     """
 
     result: Result
-    whole: Curve
-    curves: tuple[Curve, ...]
+    whole: LatencyCurve
+    curves: tuple[LatencyCurve, ...]
     timeline: Timeline | None
     account: ByteAccount | None = None
     heat: HeatMap | None = None
@@ -131,7 +131,7 @@ class PanelInside:
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class NodeTimeline:
     """A node in one run: its panels, those without any value left out.
 
     Times are seconds since the run's first I/O; what is before `begin_s` or after `end_s` is no
@@ -212,9 +212,9 @@ class Grid:
         return np.where((index >= 0) & (index < self.size), index, -1).astype(np.int64)
 
 
-def trace_on_grid(name: str, values: Floats) -> Trace:
+def trace_on_grid(name: str, values: Floats) -> PanelTrace:
     """The values with four digits; what is not a number is unknown."""
-    return Trace(
+    return PanelTrace(
         name, tuple(float(f"{v:.4g}") if math.isfinite(v) else None for v in values.tolist())
     )
 

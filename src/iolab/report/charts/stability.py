@@ -12,17 +12,17 @@ from iolab.report.charts.chart import (
     BOTTOM,
     HEAD,
     Boxes,
-    Dot,
+    DotStyle,
     End,
     Figure,
     Line,
     Mark,
+    MarkTip,
     Plot,
     Points,
-    Told,
 )
 from iolab.report.charts.palette import INK, MUTED, RAISED, Token
-from iolab.report.charts.scale import Axis, Scale, counted_axis, linear_scale
+from iolab.report.charts.scale import ChartAxis, Scale, counted_axis, linear_scale
 from iolab.report.numbers import count, show_value
 from iolab.report.table import Cell, Table, columns, verdict_cell
 from iolab.study.cost import DATA_EXCURSION_MAX, SLOPE_EXCURSION_MAX, WINDOW
@@ -64,7 +64,7 @@ def rounds_figure(subject: str, series: RoundsSeries, token: Token) -> Figure:
     places = [(float(at), scale.of(rate)) for at, rate in enumerate(series.iops, 1)]
     marks: list[Mark] = [
         Line(token=token, places=places),
-        Points(token=token, places=places, dot=Dot.PLAIN, told=Told()),
+        Points(token=token, places=places, dot=DotStyle.PLAIN, told=MarkTip()),
     ]
     ends = [End("IOPS", places[-1][1], token)] if places else []
     if seen is not None:
@@ -100,9 +100,9 @@ def _window(seen: RoundsVerdict, scale: Scale) -> list[Mark]:
             token=MUTED,
             places=[(first, level), (last, level)],
             width=1.2,
-            told=Told("average"),
+            told=MarkTip("average"),
         ),
-        Line(token=INK, places=fitted, width=1.2, dash=(1.5, 3), told=Told("fitted line")),
+        Line(token=INK, places=fitted, width=1.2, dash=(1.5, 3), told=MarkTip("fitted line")),
     ]
 
 
@@ -149,7 +149,7 @@ def sentinel_figure(subject: str, watched: SentinelRuns, token: Token) -> Figure
     levels = [run.verdict.level for run in watched.runs]
     marks += [
         Line(token=token, places=places, width=1.2),
-        Points(token=token, places=places, levels=levels, told=Told()),
+        Points(token=token, places=places, levels=levels, told=MarkTip()),
     ]
     return Figure(
         subject=subject,
@@ -186,7 +186,7 @@ def _sentinel_table(subject: str, watched: SentinelRuns) -> Table:
     return Table(subject, heads, rows)
 
 
-def _counted(last: int, title: str) -> Axis:
+def _counted(last: int, title: str) -> ChartAxis:
     """Whole numbers from 1, as many of them named as have room."""
     step = max(1, -(-last // LABELS))
     return counted_axis(last + 0.5, title, range(1, last + 1, step), low=0.5)

@@ -23,14 +23,14 @@ from iolab.report.charts.chart import (
     Arrows,
     Band,
     Boxes,
-    Dot,
+    DotStyle,
     Figure,
     Line,
     Mark,
     Plot,
     Points,
     Rules,
-    Words,
+    TextMark,
     label,
     spread,
 )
@@ -194,7 +194,7 @@ class _Pen:
 
     def _mark(self, mark: Mark, plot: Plot) -> str:
         """The mark's group."""
-        index: int | str | None = None if isinstance(mark, Words) and mark.fixed else ""
+        index: int | str | None = None if isinstance(mark, TextMark) and mark.fixed else ""
         if mark.told is not None:
             index, self.told = self.told, self.told + 1
         if plot.x is None and mark.told is None:
@@ -217,7 +217,7 @@ class _Pen:
         match mark:
             case Line(dots=True):
                 return self._drawn(
-                    Points(token=mark.token, places=_known(mark), dot=Dot.PLAIN, size=14), plot
+                    Points(token=mark.token, places=_known(mark), dot=DotStyle.PLAIN, size=14), plot
                 )
             case Boxes():
                 doubted = [
@@ -253,12 +253,12 @@ class _Pen:
         stroke: Token | None = mark.token
         width = 1.6
         fill: str | None = self.paint(mark.token)
-        if mark.dot is Dot.OPEN:
+        if mark.dot is DotStyle.OPEN:
             fill, width = self.paint(PAPER), 1.2
-        elif mark.dot is Dot.RING:
+        elif mark.dot is DotStyle.RING:
             fill, width = None, 1.0
         elif not mark.levels:
-            stroke, width = (PAPER, 0.9) if mark.dot is Dot.SOLID else (None, 1.0)
+            stroke, width = (PAPER, 0.9) if mark.dot is DotStyle.SOLID else (None, 1.0)
         found = []
         for place, (x, y) in enumerate(mark.places):
             level, size, own = Level.VALID, mark.size, fill
@@ -320,7 +320,7 @@ class _Pen:
         return _tag("path", d=f"{_path([*lower, *upper])}Z", fill=self.paint(mark.token))
 
     @_drawn.register
-    def _(self, mark: Words, plot: Plot) -> str:
+    def _(self, mark: TextMark, plot: Plot) -> str:
         texts = [
             _tag(
                 "text",

@@ -16,15 +16,15 @@ from iolab.report.charts.chart import (
     Figure,
     Line,
     Mark,
+    MarkTip,
     Plot,
-    Told,
     last_known,
     shades,
     time_line,
 )
 from iolab.report.charts.palette import INK, MUTED, Token
 from iolab.report.charts.scale import log_scale, panel_scale, seconds_axis
-from iolab.report.charts.series import Panel, Timeline, Trace
+from iolab.report.charts.series import Panel, PanelTrace, Timeline
 from iolab.report.numbers import NOTHING, show_value
 from iolab.report.table import Cell, Table, columns
 from iolab.units import format_duration_s
@@ -81,14 +81,14 @@ def _panel(panel: Panel, timeline: Timeline, token: Token, top: float) -> Plot:
     for index, one in enumerate(panel.traces[:MAX_LINES]):
         colour, dash = _look(one, index, token)
         width = 1.2 if dash else 1.5
-        line = Line(token=colour, places=(), width=width, dash=dash, told=Told(one.name))
+        line = Line(token=colour, places=(), width=width, dash=dash, told=MarkTip(one.name))
         marks += time_line(timeline.at_s, one.values, scale, line)
         last = last_known(one.values)
         ends += [] if last is None else [End(one.name, scale.of(last), colour)]
     return Plot(PANEL_HEIGHT, marks, seconds_axis(end), scale, ends, title=panel.title, top=top)
 
 
-def _look(one: Trace, index: int, token: Token) -> tuple[Token, tuple[float, ...]]:
+def _look(one: PanelTrace, index: int, token: Token) -> tuple[Token, tuple[float, ...]]:
     """Colour and dash: a line with a colour of its own is solid."""
     if one.token is not None:
         return one.token, ()
@@ -96,7 +96,7 @@ def _look(one: Trace, index: int, token: Token) -> tuple[Token, tuple[float, ...
     return (token, INK, MUTED)[place], _DASHES[place]
 
 
-def _in_window(trace: Trace, timeline: Timeline) -> list[float]:
+def _in_window(trace: PanelTrace, timeline: Timeline) -> list[float]:
     """The trace's known values within the measured window."""
     return [
         v

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from iolab.analysis.points import PointSummary
-from iolab.core.configuration import Limit
+from iolab.core.configuration import LatencyLimit
 from iolab.core.metric import Metric
 from iolab.report.charts.chart import (
     ABOVE,
@@ -21,15 +21,15 @@ from iolab.report.charts.chart import (
     HEAD,
     LINE_GAP,
     Arrows,
-    Dot,
+    DotStyle,
     End,
     Figure,
     Mark,
+    MarkTip,
     Plot,
     Points,
     Rules,
-    Told,
-    Words,
+    TextMark,
     bar_notes,
 )
 from iolab.report.charts.chart import Line as LineMark
@@ -37,8 +37,8 @@ from iolab.report.charts.lines import (
     MAX_LINES,
     PANEL_GAP,
     PANEL_HEIGHT,
-    Line,
-    Quantity,
+    ChartLine,
+    ChartQuantity,
     axis_value,
     interval_on,
     trust_of,
@@ -70,13 +70,13 @@ Place = tuple[str, float, float, PointSummary]
 def tradeoff_figure(
     subject: str,
     axis: str,
-    lines: Sequence[Line],
-    performance: Quantity,
+    lines: Sequence[ChartLine],
+    performance: ChartQuantity,
     unit: str,
-    latencies: Sequence[Quantity],
+    latencies: Sequence[ChartQuantity],
     *,
     note: str = "",
-    limit: Limit | None = None,
+    limit: LatencyLimit | None = None,
 ) -> Figure:
     """Up to two latencies (the second dashed) against `performance`, points labelled by `axis`.
 
@@ -150,7 +150,7 @@ def _in_words(name: str) -> str:
     return name if name.isupper() else name.lower()
 
 
-def places(line: Line, axis: str, rate: str, latency: str) -> list[Place]:
+def places(line: ChartLine, axis: str, rate: str, latency: str) -> list[Place]:
     """The line's points that have both, in the order of the load."""
     found = []
     for point in line.points:
@@ -162,7 +162,7 @@ def places(line: Line, axis: str, rate: str, latency: str) -> list[Place]:
 
 
 def _remarks(
-    found: Sequence[Place], line: Line, key: str, limit: Limit | None
+    found: Sequence[Place], line: ChartLine, key: str, limit: LatencyLimit | None
 ) -> list[tuple[str, Place]]:
     """Which points have a name of their own: the knee, and the most that stays under a limit."""
     remarks = [("knee", one) for one in found if line.knee is not None and one[0] == str(line.knee)]
@@ -186,7 +186,7 @@ def _near(one: Place, other: Place, x_scale: Scale, y_scale: Scale) -> bool:
 
 
 def _named(
-    remarks: Sequence[tuple[str, Place]], x_scale: Scale, y_scale: Scale, line: Line
+    remarks: Sequence[tuple[str, Place]], x_scale: Scale, y_scale: Scale, line: ChartLine
 ) -> list[Mark]:
     """The names above their points, each with a ring around its marker."""
     if not remarks:
@@ -196,8 +196,8 @@ def _named(
     ]
     rings = [(x, y) for x, y, _ in found]
     return [
-        Points(token=line.token, places=rings, dot=Dot.RING, size=190),
-        Words(token=line.token, places=found, align="end", dx=-7, dy=ABOVE - 5),
+        Points(token=line.token, places=rings, dot=DotStyle.RING, size=190),
+        TextMark(token=line.token, places=found, align="end", dx=-7, dy=ABOVE - 5),
     ]
 
 
@@ -212,7 +212,7 @@ def _latencies(every: Sequence[Place], keys: Sequence[str]) -> list[float]:
 
 def _marks(
     found: Sequence[Place],
-    line: Line,
+    line: ChartLine,
     key: str,
     dash: tuple[int, ...],
     name: str,
@@ -231,12 +231,12 @@ def _marks(
         marks.append(Rules(token=token, pieces=[(x, low, x, high) for x, low, high, _ in bars]))
     levels = [point.level for *_, point in found]
     marks.append(
-        Points(token=token, places=places, levels=levels, told=Told(name, ends, texts=loads))
+        Points(token=token, places=places, levels=levels, told=MarkTip(name, ends, texts=loads))
     )
     heads = _heads(places, x_scale, y_scale)
     marks += [Arrows(token=token, places=heads)] if heads else []
     beside = [(x, y, text) for (x, y), text in zip(places, loads, strict=True)]
-    return [*marks, Words(token=token, places=beside, dx=5, dy=BELOW + 4, rim=True)]
+    return [*marks, TextMark(token=token, places=beside, dx=5, dy=BELOW + 4, rim=True)]
 
 
 def _heads(
@@ -256,10 +256,10 @@ def _heads(
 
 
 def _finding(
-    lines: Sequence[Line],
+    lines: Sequence[ChartLine],
     axis: str,
     placed: dict[tuple[int, str], list[Place]],
-    latency: Quantity,
+    latency: ChartQuantity,
     unit: str,
 ) -> str:
     """One sentence a line: its first and its last point."""

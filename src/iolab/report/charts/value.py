@@ -17,11 +17,11 @@ from iolab.report.charts.chart import (
     Boxes,
     Figure,
     Mark,
+    MarkTip,
     Plot,
     Points,
     Rules,
-    Told,
-    Words,
+    TextMark,
 )
 from iolab.report.charts.lines import MAX_LINES
 from iolab.report.charts.palette import INK, MUTED, Token
@@ -162,7 +162,7 @@ def _bars(rows: Sequence[_Row], scale: Scale) -> Iterator[Mark]:
             (0.0, row.y - BAR / 2, end, row.y + BAR / 2) for row, end in zip(own, ends, strict=True)
         ]
         texts = [", ".join(filter(None, (row.title, row.bar.told))) for row in own]
-        told = Told(name, texts=texts)
+        told = MarkTip(name, texts=texts)
         yield Boxes(token=token, boxes=places, levels=[row.bar.level for row in own], told=told)
         spread = [
             (scale.of(row.bar.value.low or 0.0), row.y, scale.of(row.bar.value.high or 0.0), row.y)
@@ -201,14 +201,14 @@ def _texts(
         beyond = _BEYOND_MARK if _is_doubted(row.bar) else _BEYOND
         place = (scale.of(max(_ends(row.bar))), row.y, _told(row.bar, scale))
         of = row.bar.token
-        yield Words(token=INK, of=of, places=[place], dx=beyond, dy=MIDDLE + 0.5)
+        yield TextMark(token=INK, of=of, places=[place], dx=beyond, dy=MIDDLE + 0.5)
     if named:
         names = [(float(NAMES_END), row.y, short(row.bar.name, NAME_CHARACTERS)) for row in rows]
-        yield Words(token=MUTED, places=names, align="end", dy=MIDDLE + 0.5, fixed=True)
+        yield TextMark(token=MUTED, places=names, align="end", dy=MIDDLE + 0.5, fixed=True)
     start = float(BARS_START) if named else 0.0
     over = [(start, y, short(text, TITLE_CHARACTERS)) for text, y in titles]
     if over:
-        yield Words(token=INK, places=over, fixed=True)
+        yield TextMark(token=INK, places=over, fixed=True)
 
 
 def _told(bar: Bar, scale: Scale) -> str:

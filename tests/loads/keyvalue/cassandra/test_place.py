@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from iolab.errors import HostError
-from iolab.loads.keyvalue.cassandra.node_host import Place, place_of
+from iolab.loads.keyvalue.cassandra.node_host import NodeFolder, place_of
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, server_settings
 from iolab.session.context import Crew
 from iolab.targets.work_directory import Site
@@ -43,7 +43,7 @@ def played(
     return asyncio.run(body())
 
 
-async def place_in(crew: Crew, stage: Stage, before: Place | None = None) -> Place:
+async def place_in(crew: Crew, stage: Stage, before: NodeFolder | None = None) -> NodeFolder:
     return await place_of(crew, stage.run(JOB), [stage.site], server_settings(crew.study), before)
 
 

@@ -13,14 +13,14 @@ from iolab.loads.keyvalue.cassandra.server import (
     COUNTED_RANGES,
     RANGES,
     SAMPLED_ROWS,
-    Counted,
+    RowCount,
     count_rows,
     require_rows,
 )
 from iolab.loads.keyvalue.cassandra.tools import RowsTold
 
 
-def counted(records: int, found: int) -> tuple[Counted, tuple[int, int]]:
+def counted(records: int, found: int) -> tuple[RowCount, tuple[int, int]]:
     """The count of a table with `found` rows, and which sample was asked for."""
     asked: list[tuple[int, int]] = []
 
@@ -38,7 +38,7 @@ def counted(records: int, found: int) -> tuple[Counted, tuple[int, int]]:
 
 def test_few_rows_are_all_counted() -> None:
     found, asked = counted(COUNT_ALL_MAX, COUNT_ALL_MAX - 1)
-    assert found == Counted(COUNT_ALL_MAX - 1, "count")
+    assert found == RowCount(COUNT_ALL_MAX - 1, "count")
     assert asked == (COUNTED_RANGES, COUNTED_RANGES)
     assert not found.agrees_with(COUNT_ALL_MAX)
 
@@ -60,5 +60,5 @@ def test_many_rows_are_told_by_a_sample(records: int) -> None:
 
 def test_a_wrong_count_is_an_error_that_says_how_it_is_known() -> None:
     with pytest.raises(EngineError, match=r"about 900 rows, .* 2,000"):
-        require_rows(Counted(900, "estimate", 100), 2000, "t", "Do.")
-    require_rows(Counted(900, "estimate", 100), 1000, "t", "Do.")
+        require_rows(RowCount(900, "estimate", 100), 2000, "t", "Do.")
+    require_rows(RowCount(900, "estimate", 100), 1000, "t", "Do.")

@@ -43,7 +43,7 @@ def words_of(element: ET.Element | None, path: str) -> str:
     return plain(element.findtext(path) or "") if element is not None else ""
 
 
-class Draft:
+class DiskspdDraft:
     """A document while it is read: what its elements say, and all that is wrong with them."""
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ class AskedTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SpanSettings:
     """A time span as the profile wants it, in seconds."""
 
     duration_s: int | None
@@ -205,7 +205,7 @@ class IopsBucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class MeasuredSpan:
     """A time span as it went: `seconds` is the time taken, in hundredths, warm-up left out.
 
     `cpu_percent` is the mean of the guest's own processors. `latency` is None without `-L`,
@@ -251,8 +251,8 @@ class DiskspdResult:
     version: str
     computer: str
     started: str
-    asked: tuple[Asked, ...]
-    spans: tuple[Span, ...]
+    asked: tuple[SpanSettings, ...]
+    spans: tuple[MeasuredSpan, ...]
     said: tuple[str, ...]
     faults: tuple[Fault, ...]
 
@@ -265,7 +265,7 @@ def parse(raw: bytes) -> DiskspdResult:
     text = _decoded(raw)
     document, said = _cut_out(text)
     root = _tree(document)
-    draft = Draft()
+    draft = DiskspdDraft()
     system = root.find("System")
     asked = tuple(_asked(span, draft) for span in root.iterfind("Profile/TimeSpans/TimeSpan"))
     spans = list(_spans(root, asked, said, draft))
@@ -333,7 +333,7 @@ def _tree(document: str) -> ET.Element:
         ) from error
 
 
-def _asked(span: ET.Element, draft: Draft) -> Asked:
+def _asked(span: ET.Element, draft: DiskspdDraft) -> SpanSettings:
     targets = tuple(
         AskedTarget(
             path=words_of(target, "Path"),
@@ -345,12 +345,12 @@ def _asked(span: ET.Element, draft: Draft) -> Asked:
         )
         for target in span.iterfind("Targets/Target")
     )
-    return Asked(draft.count(span, "Duration"), draft.count(span, "Warmup"), targets)
+    return SpanSettings(draft.count(span, "Duration"), draft.count(span, "Warmup"), targets)
 
 
 def _spans(
-    root: ET.Element, asked: tuple[Asked, ...], said: tuple[str, ...], draft: Draft
-) -> Iterator[Span]:
+    root: ET.Element, asked: tuple[SpanSettings, ...], said: tuple[str, ...], draft: DiskspdDraft
+) -> Iterator[MeasuredSpan]:
     found = root.findall("TimeSpan")
     if len(found) != len(asked) or not found:
         draft.fault(
@@ -373,8 +373,8 @@ def _spans(
 
 
 def _span(
-    span: ET.Element, number: int, wanted: tuple[AskedTarget, ...], draft: Draft
-) -> Span | None:
+    span: ET.Element, number: int, wanted: tuple[AskedTarget, ...], draft: DiskspdDraft
+) -> MeasuredSpan | None:
     seconds = draft.required(span, "TestTimeSeconds")
     threads = draft.required_count(span, "ThreadCount")
     work = tuple(_work(span, number, draft))
@@ -397,7 +397,7 @@ def _span(
             f"diskspd had {threads} threads in time span {number} and tells of {told}.",
             "Keep all that diskspd prints.",
         )
-    return Span(
+    return MeasuredSpan(
         seconds=seconds,
         threads=threads,
         cpu_percent=draft.number(span, "CpuUtilization/Average/UsagePercent"),
@@ -407,7 +407,7 @@ def _span(
     )
 
 
-def _work(span: ET.Element, number: int, draft: Draft) -> Iterator[Work]:
+def _work(span: ET.Element, number: int, draft: DiskspdDraft) -> Iterator[Work]:
     for thread in span.iterfind("Thread"):
         identity = draft.required_count(thread, "Id")
         targets = thread.findall("Target")
@@ -433,7 +433,7 @@ def _work(span: ET.Element, number: int, draft: Draft) -> Iterator[Work]:
             yield one
 
 
-def _latency(table: ET.Element | None, draft: Draft) -> Latency | None:
+def _latency(table: ET.Element | None, draft: DiskspdDraft) -> Latency | None:
     if table is None:
         return None
     rows: dict[Decimal, Percentile] = {}
@@ -463,7 +463,7 @@ def _latency(table: ET.Element | None, draft: Draft) -> Latency | None:
     )
 
 
-def _buckets(table: ET.Element | None, draft: Draft) -> Iterator[IopsBucket]:
+def _buckets(table: ET.Element | None, draft: DiskspdDraft) -> Iterator[IopsBucket]:
     if table is None:
         return
     for bucket in table.iterfind("Bucket"):

@@ -25,7 +25,7 @@ from iolab.loads.fileio.engines.fio_job import (
     layout_job,
     measure_job,
 )
-from iolab.loads.fileio.engines.fio_output import Document
+from iolab.loads.fileio.engines.fio_output import FioDocument
 from iolab.loads.fileio.engines.fio_reader import FioReader
 
 NULL_FOLDER: Final = "/dev"
@@ -107,7 +107,7 @@ class FioEngine:
     def layout_reader(self, data_set: DataSet) -> OutputReader:
         """A reader that finds fault with a layout that wrote less than the data set."""
 
-        def missing(last: Document) -> str | None:
+        def missing(last: FioDocument) -> str | None:
             written = last.progress[Direction.WRITE].bytes
             wanted = data_set.bytes_per_host
             return None if written == wanted else f"fio wrote {written} of {wanted} bytes"
@@ -127,7 +127,7 @@ class FioEngine:
         whole = fill_set(data_set)
         wanted = whole.numjobs * fill_job_bytes(whole, passes)
 
-        def missing(last: Document) -> str | None:
+        def missing(last: FioDocument) -> str | None:
             written = last.progress[Direction.WRITE].bytes
             return None if written >= wanted else f"fio wrote {written} of {wanted} bytes"
 

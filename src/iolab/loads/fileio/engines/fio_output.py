@@ -258,7 +258,7 @@ class DocumentFault(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class DirectionProgress:
     """What one direction completed since the start: `counts` of shape (BIN_COUNT,)."""
 
     counts: Counts
@@ -273,7 +273,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class FioDocument:
     """All that we use of a document; times are CLOCK_REALTIME of the host.
 
     `job_start_ms` is None where this version of fio does not print it. `error` is the first errno
@@ -285,7 +285,7 @@ class Document:
     at_ns: int
     job_start_ms: int | None
     error: int
-    progress: Mapping[Direction, Progress]
+    progress: Mapping[Direction, DirectionProgress]
     text: bytes
 
     @property
@@ -313,7 +313,7 @@ class Document:
         return engine_totals(printed, parts, error=self.error, jobs=jobs)
 
 
-def read_document(text: bytes) -> Document:
+def read_document(text: bytes) -> FioDocument:
     """The document in `text`. Raises DocumentFault with a sentence."""
     root = _parsed(text)
     jobs = _jobs(root)
@@ -324,7 +324,7 @@ def read_document(text: bytes) -> Document:
         )
     starts = [int(_number(job, "job_start", MS_LIMIT)) for job in jobs if "job_start" in job]
     errors = [int(_number(job, "error")) for job in jobs]
-    return Document(
+    return FioDocument(
         version=str(root.get("fio version", "")),
         at_ns=int(_number(root, "timestamp_ms", MS_LIMIT)) * NS_PER_MS,
         job_start_ms=min((start for start in starts if start > 0), default=None),
@@ -386,7 +386,7 @@ def _forgiving_no_number(text: bytes) -> object:
     return _forgiving(_NO_NUMBER.sub(b": null", text))
 
 
-def _progress(jobs: Sequence[Mapping[str, Any]], name: str) -> Progress:
+def _progress(jobs: Sequence[Mapping[str, Any]], name: str) -> DirectionProgress:
     """One direction of all jobs of the group, which ran side by side."""
     counts = _NOTHING
     moved, lat_sum, runtime = 0, 0.0, 0
@@ -400,7 +400,7 @@ def _progress(jobs: Sequence[Mapping[str, Any]], name: str) -> Progress:
             lat_sum += mean * int(mine.sum())
         moved += int(_number(block, "io_bytes"))
         runtime = max(runtime, int(_number(block, "runtime", MS_LIMIT)))
-    return Progress(counts, moved, lat_sum, runtime)
+    return DirectionProgress(counts, moved, lat_sum, runtime)
 
 
 def _latencies(block: Mapping[str, Any], name: str) -> tuple[Counts, float]:

@@ -31,10 +31,10 @@ from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.loads.fileio.engines.fio_output import (
     NAMES,
     NS_PER_MS,
-    Document,
+    DirectionProgress,
     DocumentCutter,
     DocumentFault,
-    Progress,
+    FioDocument,
     read_document,
 )
 
@@ -56,7 +56,7 @@ class FioReader:
         self,
         directions: Sequence[Direction],
         jobs: int,
-        missing: Callable[[Document], str | None] = lambda _: None,
+        missing: Callable[[FioDocument], str | None] = lambda _: None,
     ) -> None:
         self._directions = tuple(directions)
         self._jobs = jobs
@@ -65,8 +65,8 @@ class FioReader:
         self._faults: list[str] = []
         self._intervals = IntervalLog()
         self._first: _Moment | None = None
-        self._last: Document | None = None
-        self._newest: Document | None = None
+        self._last: FioDocument | None = None
+        self._newest: FioDocument | None = None
 
     def feed(self, piece: bytes) -> list[Interval]:
         """Take the next bytes; the intervals that they complete."""
@@ -97,7 +97,7 @@ class FioReader:
             faults=tuple(self._faults),
         )
 
-    def _totals(self, last: Document) -> EngineTotals | None:
+    def _totals(self, last: FioDocument) -> EngineTotals | None:
         try:
             return last.totals(self._jobs, self._directions)
         except DocumentFault as fault:
@@ -119,7 +119,7 @@ class FioReader:
                 self._intervals.append(interval)
         return found
 
-    def _interval(self, document: Document) -> Interval | None:
+    def _interval(self, document: FioDocument) -> Interval | None:
         """What the document adds to the one before; None while nothing has started."""
         before = self._last
         if before is None and document.runtime_ms == 0 and document.ios == 0:
@@ -150,7 +150,7 @@ class FioReader:
         end_ns = min(start_ns + last.runtime_ms * NS_PER_MS, last.at_ns)
         return start_ns, max(end_ns, start_ns)
 
-    def _faults_of_the_end(self, last: Document) -> None:
+    def _faults_of_the_end(self, last: FioDocument) -> None:
         if last.error:
             name = errno.errorcode.get(last.error)
             means = f"{name}: {os.strerror(last.error)}" if name else "of no known meaning"
@@ -256,7 +256,9 @@ def _added(one: DirectionInterval, other: DirectionInterval) -> DirectionInterva
     )
 
 
-def _difference(direction: Direction, before: Progress | None, now: Progress) -> DirectionInterval:
+def _difference(
+    direction: Direction, before: DirectionProgress | None, now: DirectionProgress
+) -> DirectionInterval:
     """What completed between two documents. Raises DocumentFault when a count went back."""
     counts = now.counts - before.counts if before else now.counts
     moved = now.bytes - (before.bytes if before else 0)
@@ -279,11 +281,11 @@ class _Moment:
     runtime_ms: int
 
 
-def _moment(document: Document) -> _Moment:
+def _moment(document: FioDocument) -> _Moment:
     return _Moment(_start_ns(document), document.runtime_ms)
 
 
-def _start_ns(document: Document) -> int:
+def _start_ns(document: FioDocument) -> int:
     """When the job started: as printed, else the document's time less the runtime in it."""
     if document.job_start_ms is not None:
         return document.job_start_ms * NS_PER_MS

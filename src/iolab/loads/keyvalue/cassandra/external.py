@@ -18,9 +18,9 @@ from iolab.hosts.host import printable
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.server import (
     MADE_BY,
-    Counted,
     Load,
     Records,
+    RowCount,
     count_rows,
     holds,
     is_ours,
@@ -30,7 +30,7 @@ from iolab.loads.keyvalue.cassandra.server import (
     require_room,
     require_rows,
 )
-from iolab.loads.keyvalue.cassandra.tools import TABLE, SchemaTold, Tools
+from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraTools, SchemaTold
 from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, Kits, java_on, kit_on
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import Crew
@@ -55,7 +55,7 @@ class GivenServer:
     def __init__(self, settings: ServerSettings, kits: Kits = kit_on) -> None:
         self._settings = settings
         self._kits = kits
-        self._tools: Tools | None = None
+        self._tools: CassandraTools | None = None
         self._loaded: Records | None = None
         self._ours = False
         self._keep = False
@@ -138,7 +138,7 @@ class GivenServer:
     def _name(self) -> str:
         return f"{self._settings.keyspace}.{TABLE}"
 
-    async def _equip(self, crew: Crew, site: Site) -> Tools:
+    async def _equip(self, crew: Crew, site: Site) -> CassandraTools:
         """Java and iolab's tools on the host that asks, once for each connection to it."""
         if self._tools is None or self._tools.host is not site.host:
             await java_on(site.host, self._settings.java, oldest=OLDEST_JAVA)
@@ -149,14 +149,14 @@ class GivenServer:
                 site.dir,
                 lambda text: crew.tell(Notice(text)),
             )
-            self._tools = Tools(site.host, self._settings, jars)
+            self._tools = CassandraTools(site.host, self._settings, jars)
         return self._tools
 
     async def _bring(
         self,
         crew: Crew,
         run: PlannedRun,
-        tools: Tools,
+        tools: CassandraTools,
         found: SchemaTold,
         wanted: Records,
         load: Load,
@@ -185,8 +185,8 @@ class GivenServer:
         self._warned = True
 
     async def _make(
-        self, crew: Crew, run: PlannedRun, tools: Tools, wanted: Records, load: Load
-    ) -> Counted | None:
+        self, crew: Crew, run: PlannedRun, tools: CassandraTools, wanted: Records, load: Load
+    ) -> RowCount | None:
         """A table of iolab's own with the records; None at a request to stop."""
         await tools.schema(
             self.addresses,
@@ -199,15 +199,15 @@ class GivenServer:
         return await self._load(crew, run, tools, wanted, load)
 
     async def _fill(
-        self, crew: Crew, run: PlannedRun, tools: Tools, wanted: Records, load: Load
-    ) -> Counted | None:
+        self, crew: Crew, run: PlannedRun, tools: CassandraTools, wanted: Records, load: Load
+    ) -> RowCount | None:
         """The user's own table as it is, loaded where it is empty; None at a request to stop."""
         counted = await self._count(tools, wanted)
         return counted if counted.rows else await self._load(crew, run, tools, wanted, load)
 
     async def _load(
-        self, crew: Crew, run: PlannedRun, tools: Tools, wanted: Records, load: Load
-    ) -> Counted | None:
+        self, crew: Crew, run: PlannedRun, tools: CassandraTools, wanted: Records, load: Load
+    ) -> RowCount | None:
         crew.begin(Phase.LAY_OUT, run, f"{wanted} into {self._name} of the cluster")
         await load()
         if crew.stop.requested:
@@ -215,7 +215,7 @@ class GivenServer:
         crew.begin(Phase.PROVE, run, f"that {self._name} holds {wanted}")
         return await crew.stop.unless_requested(self._count(tools, wanted))
 
-    async def _count(self, tools: Tools, wanted: Records) -> Counted:
+    async def _count(self, tools: CassandraTools, wanted: Records) -> RowCount:
         return await count_rows(
             lambda ranges, sample: tools.rows(self.addresses, ranges, sample), wanted.records
         )

@@ -15,19 +15,25 @@ from iolab.core.events import Notice, Phase
 from iolab.core.run import CacheProof, PlannedRun
 from iolab.errors import EngineError, HostError
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.cassandra.node import Node
+from iolab.loads.keyvalue.cassandra.node import CassandraNode
 from iolab.loads.keyvalue.cassandra.node_files import NodePlan
-from iolab.loads.keyvalue.cassandra.node_host import Equipment, Place, equip, place_of, version_of
+from iolab.loads.keyvalue.cassandra.node_host import (
+    Equipment,
+    NodeFolder,
+    equip,
+    place_of,
+    version_of,
+)
 from iolab.loads.keyvalue.cassandra.server import (
     MADE_BY,
-    Counted,
     Load,
     Records,
+    RowCount,
     count_rows,
     records_of,
     require_rows,
 )
-from iolab.loads.keyvalue.cassandra.tools import Counting
+from iolab.loads.keyvalue.cassandra.tools import GatedCounters
 from iolab.loads.keyvalue.databases import clone, commit_golden, dropped, golden, remove
 from iolab.loads.keyvalue.java import Kits, kit_on
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
@@ -54,10 +60,10 @@ class ManagedServer:
         self._settings = settings
         self._version = version_of(settings.version)
         self._kits = kits
-        self._place: Place | None = None
+        self._place: NodeFolder | None = None
         self._equipment: Equipment | None = None
-        self._node: Node | None = None
-        self._counting = Counting()
+        self._node: CassandraNode | None = None
+        self._counting = GatedCounters()
         self._told = self._untold()
         self.cache: CacheProof | None = None
 
@@ -230,7 +236,7 @@ class ManagedServer:
         if died := self.fault():
             raise EngineError(died, ROOM)
 
-    def _marker_of(self, wanted: Records, counted: Counted) -> dict[str, Any]:
+    def _marker_of(self, wanted: Records, counted: RowCount) -> dict[str, Any]:
         return {**self._marks(wanted), "rows": counted.rows, "rows_by": counted.by}
 
     async def _restore(self, crew: Crew, run: PlannedRun, site: Site, wanted: Records) -> None:
@@ -246,7 +252,7 @@ class ManagedServer:
         if node.newest is not None:
             self._tell(statistics_before=node.newest.statistics)
 
-    async def _start(self, crew: Crew, site: Site, root: str) -> Node:
+    async def _start(self, crew: Crew, site: Site, root: str) -> CassandraNode:
         """A node on that folder, which answers."""
         equipment = self._equipped
         plan = NodePlan(
@@ -259,7 +265,7 @@ class ManagedServer:
             jmx_port=equipment.jmx_port,
         )
         interval_ms = min(crew.study.telemetry.interval_ms, LONGEST_INTERVAL_MS)
-        self._node = Node(plan, equipment.tools, interval_ms, self._counting.take)
+        self._node = CassandraNode(plan, equipment.tools, interval_ms, self._counting.take)
         await self._node.start()
         return self._node
 

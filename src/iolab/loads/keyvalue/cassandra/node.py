@@ -18,7 +18,7 @@ from iolab.loads.keyvalue.cassandra.node_files import (
     unpacked_folder,
 )
 from iolab.loads.keyvalue.cassandra.node_host import SAID_LIMIT, Daemon
-from iolab.loads.keyvalue.cassandra.tools import CountersTold, Tools, read_told
+from iolab.loads.keyvalue.cassandra.tools import CassandraTools, CountersTold, read_told
 from iolab.loads.keyvalue.databases import remove
 
 MARKER: Final = b"Starting listening for CQL clients"
@@ -49,7 +49,7 @@ PUT_LIMIT_S: Final = 60.0
 CORRECT: Final = "Correct what it says and run again."
 
 
-class Node:
+class CassandraNode:
     """A node of `plan` on the host of `tools`; `kill` or `stop` must be called in any case.
 
     `heard` gets its counters as they come, every `interval_ms`.
@@ -58,7 +58,7 @@ class Node:
     def __init__(
         self,
         plan: NodePlan,
-        tools: Tools,
+        tools: CassandraTools,
         interval_ms: int,
         heard: Callable[[CountersTold], None],
     ) -> None:

@@ -16,7 +16,12 @@ from iolab.hosts.answers import ExitedAnswer, ScratchAnswer, read_answer
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host, Message, printable
 from iolab.hosts.remote_process import KILL_LIMIT_S, begin
-from iolab.loads.keyvalue.cassandra.tools import FIRST_PORT, PORTS_TRIED, PreflightTold, Tools
+from iolab.loads.keyvalue.cassandra.tools import (
+    FIRST_PORT,
+    PORTS_TRIED,
+    CassandraTools,
+    PreflightTold,
+)
 from iolab.loads.keyvalue.java import INSTALL_JAVA, YCSB_VERSION, Java, KitName, Kits, java_on
 from iolab.loads.keyvalue.workload import ServerSettings
 from iolab.session.context import Crew
@@ -29,7 +34,7 @@ SUFFIX: Final = "-server"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodeFolder:
     """Where a node lies; `taken` when its folder is held for it alone, `keep` what is to stay."""
 
     site: Site
@@ -54,8 +59,8 @@ async def place_of(
     run: PlannedRun,
     sites: Sequence[Site],
     settings: ServerSettings,
-    before: Place | None,
-) -> Place:
+    before: NodeFolder | None,
+) -> NodeFolder:
     """Where the node of a run lies; the same as before where nothing has changed.
 
     HostError when the host is not of the session, or is lost.
@@ -63,7 +68,7 @@ async def place_of(
     name = settings.host or sites[0].name
     for site in sites:
         if site.name == name:
-            return Place(site)
+            return NodeFolder(site)
     host = crew.everyone.get(name)
     if host is None:
         raise HostError(
@@ -77,7 +82,7 @@ async def place_of(
     return await _taken(crew, run, host)
 
 
-async def _taken(crew: Crew, run: PlannedRun, host: Host) -> Place:
+async def _taken(crew: Crew, run: PlannedRun, host: Host) -> NodeFolder:
     """A folder on the host for the node alone, where the clients have their target."""
     wanted = run.point.configuration
     configuration = next(item for item in crew.study.configurations if item.id == wanted)
@@ -89,7 +94,9 @@ async def _taken(crew: Crew, run: PlannedRun, host: Host) -> Place:
         owner=crew.owner,
     )
     folder = read_answer(host.name, ScratchAnswer, message).dir
-    return Place(Site(host, folder, None, host.name), taken=True, keep=crew.study.target.keep_files)
+    return NodeFolder(
+        Site(host, folder, None, host.name), taken=True, keep=crew.study.target.keep_files
+    )
 
 
 OLDEST_JAVA: Final = 11
@@ -167,7 +174,7 @@ SWAPPINESS_WANTED: Final = 1
 class Equipment:
     """All of it on one host; `java` is told in records."""
 
-    tools: Tools
+    tools: CassandraTools
     jars: tuple[str, ...]
     java: str
     storage_port: int
@@ -187,7 +194,7 @@ async def equip(
     require_java(java, version, host.name)
     own = await kits(host, KitName.YCSB, YCSB_VERSION, site.dir, say)
     jars = await kits(host, KitName.CASSANDRA, version.text, site.dir, say)
-    tools = Tools(host, settings, own)
+    tools = CassandraTools(host, settings, own)
     found = await tools.preflight()
     storage_port, jmx_port = _ports(found, settings, host.name)
     if not version.supports(java):

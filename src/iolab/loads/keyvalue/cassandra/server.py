@@ -131,7 +131,7 @@ Ask = Callable[[int, int], Awaitable[RowsTold]]
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class RowCount:
     """How many rows there are, how that is known, and how far it may be off."""
 
     rows: int
@@ -148,15 +148,15 @@ class Counted:
         return abs(self.rows - records) <= self.error
 
 
-async def count_rows(ask: Ask, records: int) -> Counted:
+async def count_rows(ask: Ask, records: int) -> RowCount:
     """The rows of a table that should hold so many records."""
     if records <= COUNT_ALL_MAX:
         told = await ask(COUNTED_RANGES, COUNTED_RANGES)
-        return Counted(told.rows, COUNT)
+        return RowCount(told.rows, COUNT)
     told = await ask(RANGES, sample_of(records))
     scale = told.ranges / told.sample
     error = SIGMAS * scale * math.sqrt(max(told.rows, 1))
-    return Counted(round(told.rows * scale), ESTIMATE, math.ceil(error))
+    return RowCount(round(told.rows * scale), ESTIMATE, math.ceil(error))
 
 
 def sample_of(records: int) -> int:
@@ -165,7 +165,7 @@ def sample_of(records: int) -> int:
     return min(RANGES, 1 << max(0, math.ceil(math.log2(wanted))))
 
 
-def require_rows(found: Counted, records: int, table: str, do: str) -> None:
+def require_rows(found: RowCount, records: int, table: str, do: str) -> None:
     """EngineError unless the rows are as many as the records; `do` is what to do then."""
     if not found.agrees_with(records):
         happened = f"The table {table} holds {found.told} rows, and should hold {records:,}."

@@ -128,7 +128,7 @@ SCOPE: Final = "cassandra"
 """Under which the table has them; docs/reference/telemetry.md names each."""
 
 
-class Counting:
+class GatedCounters:
     """Hands counters on between `begin` and `end`, and drops them else."""
 
     def __init__(self) -> None:
@@ -193,7 +193,7 @@ below those that Linux gives to connections, from 32768 on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class CassandraTools:
     """The tools on one host: Java, the jars of iolab's kit for YCSB, and the study's settings."""
 
     host: Host
