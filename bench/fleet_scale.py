@@ -40,7 +40,7 @@ from iolab.core.metric import Result
 from iolab.core.run import Plan, RunRecord
 from iolab.core.study import Study
 from iolab.hosts.barrier import Stop
-from iolab.hosts.connect import Link, LinkedHost
+from iolab.hosts.connect import ConnectedHost, Link
 from iolab.session.session import run_session
 from iolab.store.writer import SessionWriter
 from iolab.study.load import LoadOptions, parse_study
@@ -123,7 +123,7 @@ class SocketLink:
         self.writer.close()
 
 
-class SocketHost(LinkedHost):
+class SocketHost(ConnectedHost):
     """A host that is played behind a Unix socket."""
 
     def __init__(self, name: str, path: str) -> None:

@@ -405,7 +405,7 @@ def run(
     from iolab.cli.options import load_study
     from iolab.cli.output import refuse_no_directory, refuse_output
     from iolab.cli.run import new_session
-    from iolab.cli.session import conduct
+    from iolab.cli.session import carry_out_session
 
     where = None if out is None else Path(out)
     if where is not None:
@@ -422,7 +422,7 @@ def run(
         serial=serial,
     )
     directory, order = new_session(read, where)
-    _carry_out(lambda: conduct(order, QuietView()))
+    _carry_out(lambda: carry_out_session(order, QuietView()))
     return load(directory)
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
 
-from iolab.analysis.resume_marks import set_apart
-from iolab.analysis.resumed import CODE, mark_sittings
+from iolab.analysis.resume_marks import split_by_hosts
+from iolab.analysis.resumed import CODE, mark_resumed
 from iolab.core.metric import Level, Result
 from iolab.report.best import headlines
 
@@ -32,17 +32,17 @@ def marks(results: tuple[Result, ...]) -> set[Level | None]:
 
 
 def test_one_sitting_is_not_spoken_of() -> None:
-    assert mark_sittings(RESULTS, [FACTS]) == tuple(RESULTS)
+    assert mark_resumed(RESULTS, [FACTS]) == tuple(RESULTS)
 
 
 def test_sittings_on_the_same_hosts_mix_well() -> None:
-    marked = mark_sittings(of_sitting(2), [FACTS, FACTS])
+    marked = mark_resumed(of_sitting(2), [FACTS, FACTS])
     assert marks(marked) == {Level.VALID}
     assert [r.verdict.level for r in marked] == [r.verdict.level for r in RESULTS]
 
 
 def test_sittings_on_hosts_that_changed_are_indicative_and_say_what_changed() -> None:
-    marked = mark_sittings(of_sitting(2), [FACTS, UPDATED])
+    marked = mark_resumed(of_sitting(2), [FACTS, UPDATED])
     assert marks(marked) == {Level.INDICATIVE}
     check = marked[0].verdict.checks[-1]
     assert "The kernel of host" in check.says
@@ -52,12 +52,12 @@ def test_sittings_on_hosts_that_changed_are_indicative_and_say_what_changed() ->
 
 def test_a_change_between_sittings_that_did_not_measure_the_curve_does_not_matter() -> None:
     later = [FACTS, UPDATED, FACTS]
-    assert marks(mark_sittings(of_sitting(3), later)) == {Level.VALID}
+    assert marks(mark_resumed(of_sitting(3), later)) == {Level.VALID}
 
 
 def test_results_without_a_host_stand_in_a_configuration_of_their_own() -> None:
     lacking = [RESULTS[0], *(replace(result, without=("c3",)) for result in RESULTS[1:])]
-    study, results = set_apart(STUDY, lacking)
+    study, results = split_by_hosts(STUDY, lacking)
     whole = STUDY.configurations[0]
     assert [item.id for item in study.configurations] == [whole.id, f"{whole.id} without c3"]
     assert study.configurations[1].title == f"{whole.title} without c3"

@@ -20,9 +20,9 @@ from iolab.hosts.host import Host
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.mdtest import MdtestDriver
 from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob, ReportedRate
-from iolab.session.context import Crew
-from iolab.session.driver import Evidence
-from iolab.targets.work_directory import Site, scratch_name
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostShare
+from iolab.targets.work_directory import WorkDirectory, scratch_name
 from tests.needs import require
 from tests.plans import make_plan
 from tests.recorded import recorded
@@ -84,15 +84,15 @@ def planned(mdtest: Path, mpiexec: str, ranks: int, **options: str) -> PlannedRu
     return PlannedRun(1, 1, point)
 
 
-async def take(host: Host, path: str) -> Site:
+async def take(host: Host, path: str) -> WorkDirectory:
     """The session's folder on a connected host."""
     message = await host.ask(
         "scratch_open", deadline_s=20, path=path, name=scratch_name(host.name), owner="a test"
     )
-    return Site(host, read_answer(host.name, ScratchAnswer, message).dir, None, host.name)
+    return WorkDirectory(host, read_answer(host.name, ScratchAnswer, message).dir, None, host.name)
 
 
-async def leave(sites: Sequence[Site]) -> None:
+async def leave(sites: Sequence[WorkDirectory]) -> None:
     """The folders gone."""
     for site in sites:
         await site.host.ask("scratch_close", deadline_s=20, dir=site.dir, keep=False)
@@ -100,10 +100,10 @@ async def leave(sites: Sequence[Site]) -> None:
 
 async def play(
     run: PlannedRun, hosts: Mapping[str, Host], path: str, stop: Stop | None = None
-) -> tuple[tuple[ReportedRate, ...], list[Evidence]]:
+) -> tuple[tuple[ReportedRate, ...], list[HostShare]]:
     """One run on those hosts, which are connected, and the evidence of it."""
     study = study_of()
-    crew = Crew(
+    session = SessionContext(
         study,
         make_plan(study),
         dict(hosts),
@@ -114,11 +114,11 @@ async def play(
         "trial",
     )
     sites = [await take(host, path) for host in hosts.values()]
-    evidence = [Evidence(site) for site in sites]
+    evidence = [HostShare(site) for site in sites]
     driver = MdtestDriver()
     try:
-        await driver.prepare(crew, run, evidence)
-        await driver.measure(crew, run, evidence, CounterCollector())
+        await driver.prepare(session, run, evidence)
+        await driver.measure(session, run, evidence, CounterCollector())
     finally:
         living = [site for site in sites if not site.host.lost]
         await leave(living)

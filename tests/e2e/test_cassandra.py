@@ -20,7 +20,7 @@ from iolab.errors import EngineError
 from iolab.hosts.rates import derive
 from iolab.hosts.remote_process import drive
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.cassandra.external import GivenServer
+from iolab.loads.keyvalue.cassandra.external import ExternalServer
 from iolab.loads.keyvalue.cassandra.managed import ManagedServer
 from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, kit_on
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, YcsbJob
@@ -117,7 +117,7 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         run, here = stage.run(), [stage.site]
-        await server.ready_for(stage.crew, run, here, lambda: ycsb_loads(stage, settings))
+        await server.ready_for(stage.session, run, here, lambda: ycsb_loads(stage, settings))
         told = server.told()
         assert (told.rows, told.rows_by, told.restored_by) == (JOB.records, "count", "reflink")
         before = {one.name: one.value for one in told.statistics_before}
@@ -133,9 +133,9 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
         assert all(address.is_loopback for address in listening(server.pid))
 
         counters = CounterCollector()
-        async with server.watching(stage.crew, run, counters, {"local": 0}):
+        async with server.watching(stage.session, run, counters, {"local": 0}):
             await a_given_cluster(stage, settings)
-        await server.after(stage.crew, run)
+        await server.after(stage.session, run)
         after = {one.name: one.value for one in server.told().statistics_after}
         assert after["client_writes"] >= JOB.records
         series = {one.metric: one for one in derive(counters.table(), ("local",))}
@@ -149,7 +149,7 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
                 break
             await asyncio.sleep(0.05)
         assert server.fault() == "Cassandra 4.0.17 on host 'local' was killed by signal 9."
-        await server.ready_for(stage.crew, run, here, never)
+        await server.ready_for(stage.session, run, here, never)
         restored = {one.name: one.value for one in server.told().statistics_before}
         assert (restored["sstables"], restored["memtable_bytes"]) == (1, 0)
 
@@ -162,9 +162,9 @@ async def a_given_cluster(stage: Stage, managed: ServerSettings) -> None:
     settings = replace(
         managed, kind=ServerKind.GIVEN, addresses=(f"127.0.0.1:{managed.port}",), keyspace="theirs"
     )
-    server = GivenServer(settings)
+    server = ExternalServer(settings)
     run, here = stage.run(), [stage.site]
-    await server.ready_for(stage.crew, run, here, lambda: ycsb_loads(stage, settings))
+    await server.ready_for(stage.session, run, here, lambda: ycsb_loads(stage, settings))
     assert (server.told().rows, server.told().version) == (JOB.records, "4.0.17")
     assert await server.end() == ()
 
@@ -183,7 +183,7 @@ def test_a_disk_that_runs_full_while_it_is_loaded_is_the_fault() -> None:
 
             run = stage.run(large)
             with pytest.raises(EngineError, match="could not write to its target any more"):
-                await server.ready_for(stage.crew, run, [stage.site], load)
+                await server.ready_for(stage.session, run, [stage.site], load)
             assert server.pid is None
 
         played(target, settings, work)
@@ -194,7 +194,9 @@ def test_a_cluster_that_is_down_is_told(target: Target) -> None:
 
     async def work(stage: Stage, _: ManagedServer) -> None:
         with pytest.raises(EngineError, match="No Cassandra answers at"):
-            await GivenServer(settings).ready_for(stage.crew, stage.run(), [stage.site], never)
+            await ExternalServer(settings).ready_for(
+                stage.session, stage.run(), [stage.site], never
+            )
 
     played(target, settings, work)
 
@@ -205,7 +207,9 @@ def test_addresses_of_several_ports_are_refused(target: Target) -> None:
 
     async def work(stage: Stage, _: ManagedServer) -> None:
         with pytest.raises(EngineError, match="are not all of one port") as raised:
-            await GivenServer(settings).ready_for(stage.crew, stage.run(), [stage.site], never)
+            await ExternalServer(settings).ready_for(
+                stage.session, stage.run(), [stage.site], never
+            )
         assert "in the study" in raised.value.do
 
     played(target, settings, work)
@@ -219,6 +223,6 @@ def test_a_port_that_is_taken_is_said_at_once(target: Target) -> None:
 
         async def work(stage: Stage, server: ManagedServer) -> None:
             with pytest.raises(EngineError, match=r"cannot listen on .* Address already in use"):
-                await server.ready_for(stage.crew, stage.run(), [stage.site], never)
+                await server.ready_for(stage.session, stage.run(), [stage.site], never)
 
         played(target, settings, work)

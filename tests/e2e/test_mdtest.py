@@ -17,7 +17,7 @@ from iolab.errors import EngineError
 from iolab.hosts.barrier import Stop
 from iolab.hosts.connect import LocalHost
 from iolab.loads.metadata.workload import Operation, ReportedRate
-from iolab.session.driver import Evidence
+from iolab.session.driver import HostShare
 from tests.e2e.mpi import FILES, MPIEXECS, planned, play, stand_in
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
@@ -25,8 +25,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 def on_this_machine(
     run: PlannedRun, path: Path, stop: Stop | None = None
-) -> tuple[tuple[ReportedRate, ...], list[Evidence]]:
-    async def body() -> tuple[tuple[ReportedRate, ...], list[Evidence]]:
+) -> tuple[tuple[ReportedRate, ...], list[HostShare]]:
+    async def body() -> tuple[tuple[ReportedRate, ...], list[HostShare]]:
         host = LocalHost(HostSpec("local", HostKind.LOCAL))
         await host.connect()
         try:
@@ -70,7 +70,7 @@ def test_a_stop_ends_every_rank(tmp_path: Path, mpiexec: str) -> None:
     stop = Stop()
     run = planned(stand_in(tmp_path, seconds=1000), mpiexec, 3)
 
-    async def body() -> list[Evidence]:
+    async def body() -> list[HostShare]:
         host = LocalHost(HostSpec("local", HostKind.LOCAL))
         await host.connect()
         try:

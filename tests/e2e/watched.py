@@ -8,7 +8,7 @@ from pathlib import Path
 
 from iolab.cli.live import QuietView
 from iolab.cli.options import load_study
-from iolab.cli.session import SessionRequest, conduct
+from iolab.cli.session import SessionRequest, carry_out_session
 from iolab.core.events import Event, SessionStatus
 from iolab.session.session import NOTHING
 from iolab.store.writer import SessionWriter
@@ -45,4 +45,4 @@ def run_watched(
         earlier=NOTHING,
         open_writer=lambda _: SessionWriter.create(session, read, plan, session.name, ["iolab"]),
     )
-    return asyncio.run(conduct(order, ActingView(act)))
+    return asyncio.run(carry_out_session(order, ActingView(act)))

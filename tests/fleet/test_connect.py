@@ -15,7 +15,7 @@ from iolab.errors import HostError
 from iolab.hosts.agents import agent_binary
 from iolab.hosts.answers import read_facts
 from iolab.hosts.host import Host
-from iolab.hosts.push import ProgramLanding, push
+from iolab.hosts.push import ProgramFiles, push
 from iolab.hosts.ssh import SshRunner, command_line
 from iolab.hosts.ssh_login import Logins
 from tests.fleet.bed import NO_CONFIG, Bed, nothing, route_of, run, visit
@@ -136,7 +136,7 @@ def test_a_host_without_sftp_gets_its_agent_by_plain_programs(bare: Bed, agent: 
         entry = await logins.enter("c01", route_of(bare.specs["c01"]))
         try:
             runner = SshRunner("c01", entry.connection, logins.limits)
-            return await push(ProgramLanding(runner), agent)
+            return await push(ProgramFiles(runner), agent)
         finally:
             await entry.leave()
 

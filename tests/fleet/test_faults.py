@@ -27,7 +27,7 @@ from iolab.hosts.factory import hosts_of
 from iolab.hosts.host import Host
 from iolab.hosts.ssh import SshLimits
 from iolab.hosts.ssh_login import Logins
-from iolab.session.reconnect import Patience
+from iolab.session.reconnect import RetryPolicy
 from iolab.session.session import run_session
 from iolab.study.inventory import Inventory
 from iolab.study.load import LoadOptions
@@ -106,7 +106,7 @@ def play(fleet: Bed, policy: str, accident: Accident, *sets: str) -> tuple[Sessi
             session_id=session,
             kinds=SESSION_KINDS,
             reach=reach,
-            patience=Patience(limit_s=30.0, pause_s=0.5),
+            patience=RetryPolicy(limit_s=30.0, pause_s=0.5),
         )
     )
     assert accident.happened

@@ -12,7 +12,7 @@ import pytest
 
 from iolab.core.run import RunRecord
 from iolab.loads.keyvalue.metrics import measure_key_value
-from iolab.loads.keyvalue.workload import KeyOperation, told_by
+from iolab.loads.keyvalue.workload import KeyOperation, engine_reply
 from iolab.store.reader import SessionReader
 from tests.e2e.hdr_oracle import assert_agrees
 from tests.e2e.sessions import iolab, write_study
@@ -67,7 +67,7 @@ def test_merged_percentiles_are_those_of_all_operations(record: RunRecord) -> No
         counts = [
             one.done
             for host in record.hosts
-            if (told := told_by(host)) is not None
+            if (told := engine_reply(host)) is not None
             for one in told.counts
             if one.operation is operation
         ]

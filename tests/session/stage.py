@@ -19,7 +19,7 @@ from iolab.guests.study import booted
 from iolab.hosts.barrier import Stop
 from iolab.hosts.connect import BootedHost
 from iolab.hosts.host import Host
-from iolab.session.loop import Agenda
+from iolab.session.loop import RunQueue
 from iolab.session.session import NOTHING, Earlier, run_session
 from iolab.session.stopping_rule import RuleFor
 from iolab.study.load import LoadOptions
@@ -124,7 +124,7 @@ class Stage:
     notes: Notes = field(default_factory=Notes)
     stop: Stop | None = None
     rule_for: RuleFor | None = None
-    agenda: Agenda | None = None
+    queue: RunQueue | None = None
     status: SessionStatus | None = None
     fault: IolabError | None = None
     hosts: dict[str, FakeHost] = field(default_factory=dict)
@@ -187,7 +187,7 @@ class Stage:
                 clock=LoopClock(),
                 reach=self._reach if self.again is not None else None,
                 rule_for=self.rule_for,
-                agenda=self.agenda,
+                queue=self.queue,
             )
         except IolabError as fault:
             self.fault = fault

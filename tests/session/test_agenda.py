@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from iolab.analysis.adaptive import DecidingAgenda
+from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.core.events import Event, Notice, RunFinished, SessionStatus
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, RunStatus
@@ -36,67 +36,67 @@ on_failure = "skip-point"
 
 @dataclass
 class Deciding:
-    """An agenda that is told of every run as the recorder of a session tells it."""
+    """A queue that is told of every run as the recorder of a session tells it."""
 
-    agenda: DecidingAgenda
+    queue: AdaptiveQueue
     results: list[Result] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
 
     def next(self) -> PlannedRun | None:
-        return self.agenda.next()
+        return self.queue.next()
 
     def said(self) -> tuple[str, ...]:
         said, self.words = tuple(self.words), []
-        return (*said, *self.agenda.said())
+        return (*said, *self.queue.said())
 
     def react(self, event: Event) -> None:
         if isinstance(event, RunFinished):
             result = judge(event.record, {})
             self.results.append(result)
-            self.agenda.learn(result)
+            self.queue.learn(result)
 
 
 def staged(stored: tuple[Result, ...] = ()) -> tuple[Stage, Deciding]:
     stage = Stage(text=PEAK)
-    agenda = Deciding(DecidingAgenda(stage.study, stage.plan, stored))
-    stage.agenda = agenda
-    stage.notes = Notes(agenda.react)
-    return stage, agenda
+    queue = Deciding(AdaptiveQueue(stage.study, stage.plan, stored))
+    stage.queue = queue
+    stage.notes = Notes(queue.react)
+    return stage, queue
 
 
 def test_what_an_agenda_has_to_say_is_told_before_its_next_run() -> None:
-    stage, agenda = staged()
-    agenda.words.append("The sentinel moved.")
+    stage, queue = staged()
+    queue.words.append("The sentinel moved.")
     stage.play()
     assert [notice.text for notice in stage.notes.of(Notice)][:1] == ["The sentinel moved."]
 
 
 def test_a_session_makes_the_runs_that_its_results_ask_for() -> None:
-    stage, agenda = staged()
+    stage, queue = staged()
     stage.play()
     assert stage.status is SessionStatus.DONE
     runs = [record.run for record in stage.records]
     assert [run.order for run in runs] == list(range(1, len(runs) + 1))
     assert len(runs) > len(stage.plan.runs)
-    assert [result.order for result in agenda.results] == [run.order for run in runs]
-    assert agenda.next() is None
+    assert [result.order for result in queue.results] == [run.order for run in runs]
+    assert queue.next() is None
     stage.assert_left_clean()
 
 
 def test_a_session_that_goes_on_makes_only_what_is_left() -> None:
-    whole, agenda = staged()
+    whole, queue = staged()
     whole.play()
     runs = [record.run for record in whole.records]
     for ended in (0, 2, len(runs) - 1):
-        stage, _ = staged(tuple(agenda.results[:ended]))
+        stage, _ = staged(tuple(queue.results[:ended]))
         stage.play()
         assert [record.run for record in stage.records] == runs[ended:]
 
 
 def test_a_run_that_is_stored_as_failed_is_made_again() -> None:
-    whole, agenda = staged()
+    whole, queue = staged()
     whole.play()
-    first = replace(agenda.results[0], status=RunStatus.FAILED)
-    stage, _ = staged((first, *agenda.results[1:]))
+    first = replace(queue.results[0], status=RunStatus.FAILED)
+    stage, _ = staged((first, *queue.results[1:]))
     stage.play()
     assert stage.records[0].run.order == 1

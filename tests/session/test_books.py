@@ -12,8 +12,8 @@ from iolab.core.workload import FIO_ENGINE, Access, Job
 from iolab.hosts.device_counters import DeviceSnapshot, DiskCounts
 from iolab.study.targets import Target
 from iolab.targets.devices import with_device
-from iolab.targets.state import PREPARING, Books, begun, ended
-from iolab.targets.work_directory import Site
+from iolab.targets.state import PREPARING, SessionLedger, begun, ended
+from iolab.targets.work_directory import WorkDirectory
 from tests.analysis.records import WRITES, healthy
 from tests.fakes.host import FakeHost
 from tests.fakes.machine import machine_facts
@@ -22,7 +22,7 @@ from tests.study.test_devices import DEVICE
 TARGET = Target("c1", "c1", DEVICE.path, ("fleet",), "S5")
 FACTS = with_device(machine_facts(None), DEVICE)
 BOOT = FACTS.kernel.boot_id
-SITE = Site(FakeHost("c1"), "/dev", FACTS.target, "c1", device=DEVICE.name)
+SITE = WorkDirectory(FakeHost("c1"), "/dev", FACTS.target, "c1", device=DEVICE.name)
 KNOWN = LedgerTarget(
     "c1", "c1", DEVICE.path, "S5", BOOT, counter_bytes=1000, written_bytes=700, filled=1.0
 )
@@ -35,14 +35,14 @@ def look(written: int) -> DeviceSnapshot:
 def gone_on(known: LedgerTarget, written: int) -> LedgerTarget:
     """The account after a new sitting has looked."""
     told: list[Ledger] = []
-    books = Books(Ledger((known,)), told.append)
+    books = SessionLedger(Ledger((known,)), told.append)
     books.open(SITE, TARGET, FACTS, look(written), 1 << 20)
     assert told[-1].target("c1") == books.of(SITE)
     return books.of(SITE)
 
 
 def test_what_is_new_begins_with_nothing() -> None:
-    books = Books(Ledger(), lambda _: None)
+    books = SessionLedger(Ledger(), lambda _: None)
     books.open(SITE, TARGET, FACTS, look(5000), 1 << 20)
     account = books.of(SITE)
     assert (account.written_bytes, account.counter_bytes, account.serial) == (0, 5000, "S5")
@@ -77,7 +77,7 @@ def test_what_cannot_be_known_is_said(known: LedgerTarget, written: int, says: s
 def test_files_of_a_new_sitting_are_in_no_state_yet() -> None:
     folder = replace(SITE, device="")
     known = replace(KNOWN, serial=None, restored_for="once", steady=(("a/b", True),))
-    books = Books(Ledger((known,)), lambda _: None)
+    books = SessionLedger(Ledger((known,)), lambda _: None)
     books.open(folder, TARGET, FACTS, look(1000), 1 << 20)
     assert (books.of(folder).restored_for, books.of(folder).filled) == (None, 0.0)
     books.keep(replace(books.of(folder), restored_for="once", filled=2.0))

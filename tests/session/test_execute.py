@@ -5,9 +5,9 @@ from __future__ import annotations
 from iolab.core.compressed import Packed
 from iolab.errors import HostError
 from iolab.hosts.barrier import joined
-from iolab.session.driver import Evidence
+from iolab.session.driver import HostShare
 from iolab.session.loop import FAULTS_TOLD, outputs_of, sentence
-from iolab.targets.work_directory import Site
+from iolab.targets.work_directory import WorkDirectory
 from tests.fakes.host import FakeHost
 from tests.session.stage import Stage
 
@@ -26,7 +26,9 @@ def test_of_a_thousand_faults_some_are_told_and_the_others_counted() -> None:
 
 def test_output_and_files_of_an_engine_are_kept_by_name_but_for_empty_ones() -> None:
     run = Stage().plan.runs[0]
-    first, second = (Evidence(Site(FakeHost(name), "/scratch", None, name)) for name in "ab")
+    first, second = (
+        HostShare(WorkDirectory(FakeHost(name), "/scratch", None, name)) for name in "ab"
+    )
     first.output = Packed.of(b"printed")
     first.files = {"READ.hdr": Packed.of(b"lines"), "empty.hdr": Packed.of(b"")}
     second.files = {"READ.hdr": Packed.of(b"others")}

@@ -6,7 +6,7 @@ import pytest
 
 from iolab.cli.study_kinds import STUDY_KINDS
 from iolab.core.metric import Level
-from iolab.study.foretold import Foretold, foretell
+from iolab.study.foretold import Forecast, foretell
 from iolab.study.load import LoadOptions
 from tests.plans import make_plan, parse_study
 
@@ -16,7 +16,7 @@ FILES = '[[workload]]\nid = "f"\nengine = "metadata"\nranks = 4\nfiles_per_rank 
 TWO = '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
 
 
-def foretold(text: str, *sets: str) -> Foretold:
+def foretold(text: str, *sets: str) -> Forecast:
     study = parse_study(HEAD + text, "s", LoadOptions(sets=sets))
     return foretell(study, make_plan(study), STUDY_KINDS)
 

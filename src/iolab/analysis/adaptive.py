@@ -1,4 +1,4 @@
-"""What a session has measured so far, as its agenda sees it."""
+"""What a session has measured so far, as its queue sees it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from iolab.analysis.points import (
     SD_UNKNOWN,
     SD_UNKNOWN_DF,
     Alarm,
+    alarm_text,
     alarms,
     enters,
     grouped,
     priors_of,
     sentinel_of,
-    told,
     value_of,
 )
 from iolab.core.configuration import LatencyLimit, Objective
@@ -158,7 +158,7 @@ class DecisionGroup(Protocol):
         """The points to measure (once) in the next block; none when this part is done."""
 
 
-def parts_of(study: Study, plan: Plan) -> tuple[DecisionGroup, ...]:
+def decision_groups(study: Study, plan: Plan) -> tuple[DecisionGroup, ...]:
     """Every part of a study."""
     searches = searches_of(study, plan.points)
     owned = {search.workload.id for search in searches}
@@ -406,13 +406,13 @@ def is_decided_by_results(study: Study) -> bool:
     return study.method.sequential or any(item.aim.searches for item in study.workloads)
 
 
-class DecidingAgenda:
+class AdaptiveQueue:
     """Asks for one run after the other; `learn` what came of each before the next."""
 
     def __init__(self, study: Study, plan: Plan, stored: Iterable[Result] = ()) -> None:
         """Take what earlier sittings have `stored`: runs of it that are done are not made again."""
         self._study = study
-        self._parts = parts_of(study, plan)
+        self._parts = decision_groups(study, plan)
         self._log = Log(study)
         self._stored = {
             (run.digest, run.repeat): run for run in stored if run.status is RunStatus.DONE
@@ -500,7 +500,7 @@ class DecidingAgenda:
             return
         self._alarms = len(found)
         if self._redone:
-            self._said.append(f"{told(found[-1])} It had been redone before and is left so.")
+            self._said.append(f"{alarm_text(found[-1])} It had been redone before and is left so.")
             return
         self._redone = True
         self._queue.extendleft(
@@ -508,7 +508,7 @@ class DecidingAgenda:
             for run in reversed(self._since)
             if found[-1].after < run.order < found[-1].at
         )
-        self._said.append(f"{told(found[-1])} The runs between are made again.")
+        self._said.append(f"{alarm_text(found[-1])} The runs between are made again.")
 
 
 def _blocks(plan: Plan, sentinel: Point | None) -> list[list[Point]]:
@@ -522,10 +522,10 @@ def _blocks(plan: Plan, sentinel: Point | None) -> list[list[Point]]:
     return found
 
 
-def agenda_maker(
+def queue_maker(
     study: Study, plan: Plan, stored: Sequence[Result] = ()
-) -> Callable[[], DecidingAgenda] | None:
-    """Makes the session's agenda anew at each call; None where the plan lists all runs."""
+) -> Callable[[], AdaptiveQueue] | None:
+    """Makes the session's queue anew at each call; None where the plan lists all runs."""
     if not is_decided_by_results(study):
         return None
-    return partial(DecidingAgenda, study, plan, stored)
+    return partial(AdaptiveQueue, study, plan, stored)

@@ -383,7 +383,7 @@ def mark_moved(results: Sequence[Result], study: Study) -> tuple[Result, ...]:
     )
 
 
-def told(alarm: Alarm) -> str:
+def alarm_text(alarm: Alarm) -> str:
     """The alarm as a sentence."""
     how = "jumped" if alarm.movement is Movement.JUMPED else "drifted"
     percent = 100 * math.expm1(alarm.change)
@@ -394,5 +394,5 @@ def _check(alarm: Alarm | None) -> CheckResult | None:
     if alarm is None:
         return None
     evidence = {"change": alarm.change, "after": alarm.after, "at": alarm.at}
-    says = f"{told(alarm)} What this run measured may not be what the others did."
+    says = f"{alarm_text(alarm)} What this run measured may not be what the others did."
     return CheckResult(CODE, Level.INDICATIVE, says, evidence)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from iolab.analysis.points import REPLICATED, enters, grouped, mark_moved, value_of
-from iolab.analysis.resumed import Sittings, checked
+from iolab.analysis.resumed import ResumedSession, checked
 from iolab.core.configuration import Configuration
 from iolab.core.metric import CheckResult, Level, Result
 from iolab.core.study import Study
 
 
-class Stored(Sittings, Protocol):
+class Stored(ResumedSession, Protocol):
     """A session with its study, its results and its starts."""
 
     @property
@@ -29,11 +29,11 @@ def shown_of(session: Stored) -> tuple[Study, tuple[Result, ...]]:
     do not agree with each other do as well.
     """
     whole = session.study
-    study, results = set_apart(whole, mark_moved(session.results(), whole))
+    study, results = split_by_hosts(whole, mark_moved(session.results(), whole))
     return study, mark_disagreeing(checked(results, session), study)
 
 
-def set_apart(study: Study, results: Sequence[Result]) -> tuple[Study, tuple[Result, ...]]:
+def split_by_hosts(study: Study, results: Sequence[Result]) -> tuple[Study, tuple[Result, ...]]:
     """The study with a further configuration for each set of hosts that some result lacks.
 
     It is called like `fleet without c3`, stands after its own, and has the hosts that were left.

@@ -31,7 +31,7 @@ class SessionStart(Protocol):
         """The facts of the hosts."""
 
 
-class Sittings(Protocol):
+class ResumedSession(Protocol):
     """A session with its results and its starts."""
 
     @property
@@ -42,15 +42,15 @@ class Sittings(Protocol):
         """The results of all committed runs."""
 
 
-def checked(results: tuple[Result, ...], session: Sittings) -> tuple[Result, ...]:
+def checked(results: tuple[Result, ...], session: ResumedSession) -> tuple[Result, ...]:
     """The session's results; those of curves that several sittings measured say so."""
     # Facts of a fleet are large: they are read only where the session was resumed.
     if len({result.sitting for result in results}) < 2:
         return results
-    return mark_sittings(results, [start.facts for start in session.starts])
+    return mark_resumed(results, [start.facts for start in session.starts])
 
 
-def mark_sittings(
+def mark_resumed(
     results: Sequence[Result], facts: Sequence[Mapping[str, HostFacts]]
 ) -> tuple[Result, ...]:
     """The results with one more check where a curve's points are of several sittings.

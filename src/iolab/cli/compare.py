@@ -53,7 +53,7 @@ def refuse_unlike(found: Iterable[Difference], candidate: str) -> None:
         )
 
 
-def refuse_apart(found: Iterable[tuple[str, Difference]]) -> None:
+def refuse_differences(found: Iterable[tuple[str, Difference]]) -> None:
     """UsageError with every difference given that forbids one report on sessions, by their labels.
 
     Silent where there is none.

@@ -68,7 +68,7 @@ def _this_machine(path: str, *, as_json: bool) -> Sequence[Finding]:
     from iolab.cli.output import result_json, result_screen
     from iolab.report.terminal import QUIET_STYLE, Heading, plain, table
 
-    findings = asyncio.run(examine(str(Path(path).absolute())))
+    findings = asyncio.run(machine_findings(str(Path(path).absolute())))
     if as_json:
         answers = [
             {"what": item.what, "state": item.state.value, "says": item.says, "do": item.do}
@@ -159,7 +159,7 @@ class Finding:
     """Whether the fault is an engine's and not the host's."""
 
 
-async def examine(path: str) -> tuple[Finding, ...]:
+async def machine_findings(path: str) -> tuple[Finding, ...]:
     """Every finding about this machine and the directory `path`."""
     from iolab.core.host import HostKind, HostSpec
     from iolab.hosts.agents import agent_binary

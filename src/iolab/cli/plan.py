@@ -85,12 +85,12 @@ def _survey(study: Study, plan: Plan) -> tuple[Mapping[str, HostFacts], IolabErr
     import asyncio
 
     from iolab.cli.study_kinds import STUDY_KINDS
-    from iolab.cli.survey import survey_hosts
+    from iolab.cli.survey import discover_hosts
     from iolab.errors import IolabError
     from iolab.guests.problems import check_nodes
     from iolab.study.guard import check_ready
 
-    surveyed = asyncio.run(survey_hosts(study))
+    surveyed = asyncio.run(discover_hosts(study))
     try:
         if study.guests is not None:
             # Guests are there when a session has booted them; their nodes are asked.

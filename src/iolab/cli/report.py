@@ -148,13 +148,13 @@ def _default_file(sessions: Sequence[Path]) -> Path:
 
 def _opened(sessions: Sequence[Path], *, allow_differences: bool) -> SessionSource:
     """The sessions as one source; UsageError where they do not compare, unless that is allowed."""
-    from iolab.cli.compare import refuse_apart
+    from iolab.cli.compare import refuse_differences
     from iolab.cli.output import open_session
     from iolab.report.merged import sessions_of, unite
 
     source = unite([(one.resolve().name or one.name, open_session(one)) for one in sessions])
     if not allow_differences:
-        refuse_apart(sessions_of(source).forbidding())
+        refuse_differences(sessions_of(source).forbidding())
     return source
 
 

@@ -147,7 +147,7 @@ def new_session(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
     import sys
     from datetime import UTC, datetime
 
-    from iolab.analysis.adaptive import agenda_maker
+    from iolab.analysis.adaptive import queue_maker
     from iolab.cli.session import SessionRequest
     from iolab.cli.study_kinds import STUDY_KINDS
     from iolab.session.session import NOTHING
@@ -164,7 +164,7 @@ def new_session(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
         session_id=session_id,
         earlier=NOTHING,
         open_writer=lambda _: SessionWriter.create(directory, study, made, session_id, sys.argv),
-        agenda=agenda_maker(study, made),
+        queue=queue_maker(study, made),
     )
 
 
@@ -191,7 +191,7 @@ def resume(
     as_json: AsJson = False,
 ) -> None:
     """Continue a session that was stopped."""
-    from iolab.analysis.adaptive import agenda_maker
+    from iolab.analysis.adaptive import queue_maker
     from iolab.cli.output import say
     from iolab.cli.session import SessionRequest, Wishes, carry_out
     from iolab.session.session import Earlier
@@ -206,8 +206,8 @@ def resume(
     earlier = Earlier(reader.done() - damaged, reader.tried(), _left_out(reader), reader.ledger())
     left = sum(1 for run in plan.runs if (run.point.digest, run.repeat) not in earlier.done)
     stored = [run for run in reader.results() if (run.digest, run.repeat) in earlier.done]
-    agenda = agenda_maker(study, plan, stored)
-    if not quiet and agenda is not None:
+    queue = queue_maker(study, plan, stored)
+    if not quiet and queue is not None:
         say(f"{len(stored)} runs are done; their results decide what is left.")
     elif not quiet:
         say(f"{len(plan.runs) - left} of {len(plan.runs)} runs are done, {left} are left.")
@@ -217,7 +217,7 @@ def resume(
         session_id=reader.session.id,
         earlier=earlier,
         open_writer=lambda facts: reopen(reader, facts, damaged, accept_changes=accept_changes),
-        agenda=agenda,
+        queue=queue,
     )
     wishes = Wishes(session, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
     raise typer.Exit(carry_out(order, wishes))

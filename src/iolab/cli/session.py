@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from iolab.analysis.adaptive import DecidingAgenda
+from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge
 from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.steady import FleetRule
@@ -64,16 +64,16 @@ OpenWriter = Callable[[Mapping[str, HostFacts]], SessionWriter]
 class SessionRecorder:
     """A recorder that keeps before it shows: what the user has seen is on the device.
 
-    What came of each run it tells the `agenda`, if results decide the next one.
+    What came of each run it tells the `queue`, if results decide the next one.
     The session is opened at SessionStarted, so a session that was refused leaves no directory.
     """
 
     def __init__(
-        self, open_writer: OpenWriter, view: LiveView, agenda: DecidingAgenda | None = None
+        self, open_writer: OpenWriter, view: LiveView, queue: AdaptiveQueue | None = None
     ) -> None:
         self._open_writer = open_writer
         self._view = view
-        self._agenda = agenda
+        self._queue = queue
         self._writer: SessionWriter | None = None
         self._facts: dict[str, HostFacts] = {}
         self._times = Times()
@@ -117,8 +117,8 @@ class SessionRecorder:
         self._times.begin(COMMIT)
         if self._writer is not None:
             self._writer.commit(event.record, result, analysis_version=ANALYSIS_VERSION)
-        if self._agenda is not None:
-            self._agenda.learn(result)
+        if self._queue is not None:
+            self._queue.learn(result)
         self._view.see(event)
         self._view.judged(result)
 
@@ -151,7 +151,7 @@ class SessionRequest:
 
     `earlier` is what it has of earlier sittings. `open_writer` is called with the facts of the
     hosts when the plan can run there; until then nothing is written. It may raise IolabError to
-    refuse. `agenda`, made anew at each call, decides which runs are made; None for those of the
+    refuse. `queue`, made anew at each call, decides which runs are made; None for those of the
     plan.
     """
 
@@ -160,19 +160,19 @@ class SessionRequest:
     session_id: str
     earlier: Earlier
     open_writer: OpenWriter
-    agenda: Callable[[], DecidingAgenda] | None = None
+    queue: Callable[[], AdaptiveQueue] | None = None
 
 
-async def conduct(order: SessionRequest, view: LiveView) -> SessionStatus:
+async def carry_out_session(order: SessionRequest, view: LiveView) -> SessionStatus:
     """Run a session to its end, however it comes; the session itself leaves every host clean.
 
     Interrupted when the user stopped it before anything was written.
     """
     stop = Stop()
-    agenda = order.agenda() if order.agenda else None
+    queue = order.queue() if order.queue else None
     with (
         seldom_collected(),
-        SessionRecorder(order.open_writer, view, agenda) as recorder,
+        SessionRecorder(order.open_writer, view, queue) as recorder,
         stop_on_signals(lambda: _request(stop, recorder), view.note),
     ):
         try:
@@ -187,7 +187,7 @@ async def conduct(order: SessionRequest, view: LiveView) -> SessionStatus:
                 earlier=order.earlier,
                 reach=lambda spec: _hosts_of(order.study, [spec])[spec.name],
                 rule_for=rule_maker(order.study),
-                agenda=agenda,
+                queue=queue,
             )
         except StoreError as error:
             recorder.give_up(error.happened)
@@ -245,7 +245,7 @@ def carry_out(order: SessionRequest, wishes: Wishes) -> int:
     view = choose_view(_progress(order), quiet=wishes.quiet)
     view.open()
     try:
-        status = asyncio.run(conduct(order, view))
+        status = asyncio.run(carry_out_session(order, view))
     except IolabError:
         view.close()
         _tell_rest(wishes)
@@ -289,8 +289,8 @@ def exit_code(
 
 def _is_left(order: SessionRequest) -> bool:
     """Whether there is anything to run."""
-    if order.agenda is not None:
-        return order.agenda().next() is not None
+    if order.queue is not None:
+        return order.queue().next() is not None
     done = order.earlier.done
     return any((run.point.digest, run.repeat) not in done for run in order.plan.runs)
 

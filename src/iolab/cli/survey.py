@@ -11,7 +11,7 @@ from iolab.core.host import HostKind
 from iolab.core.study import Study
 from iolab.guests.fleet import GuestSession
 from iolab.hosts.factory import hosts_of
-from iolab.session.discovery import Survey, survey
+from iolab.session.discovery import Discovery, discover
 from iolab.session.kinds import SessionKinds
 from iolab.study.targets import hosts_used
 
@@ -21,7 +21,7 @@ SESSION_KINDS: Final = SessionKinds(
 """What sessions can make."""
 
 
-async def survey_hosts(study: Study) -> Survey:
+async def discover_hosts(study: Study) -> Discovery:
     """Connect every host of the study, ask and try it, and let go; HostError with every fault.
 
     Of guests that a session would boot their nodes are asked.
@@ -29,6 +29,6 @@ async def survey_hosts(study: Study) -> Survey:
     there = [spec for spec in hosts_used(study) if spec.kind is not HostKind.VM]
     hosts = hosts_of(there)
     try:
-        return await survey(study, hosts, SESSION_KINDS.questions(study))
+        return await discover(study, hosts, SESSION_KINDS.questions(study))
     finally:
         await asyncio.gather(*(host.close() for host in hosts.values()), return_exceptions=True)

@@ -114,7 +114,7 @@ class LatencyLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class WorkloadObjective:
     """What a workload is after.
 
     `headline` are values of an adaptive axis that are measured in any case. `limit` belongs to
@@ -132,5 +132,5 @@ class Aim:
         return self.objective is not Objective.GRID or self.axis is AxisMode.ADAPTIVE
 
 
-EVERY_POINT: Final = Aim()
+EVERY_POINT: Final = WorkloadObjective()
 """The axes as they are written."""

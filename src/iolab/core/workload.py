@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NewType, Self
 
-from iolab.core.configuration import EVERY_POINT, Aim
+from iolab.core.configuration import EVERY_POINT, WorkloadObjective
 from iolab.core.engine import EngineName
 from iolab.core.metric_spec import Combine, spec_of
 from iolab.core.owned import Owned
@@ -336,7 +336,7 @@ class Workload:
     sweep: tuple[Axis, ...]
     indicator: Indicator
     repeats: int | None = None
-    aim: Aim = EVERY_POINT
+    aim: WorkloadObjective = EVERY_POINT
 
     @property
     def metric(self) -> str | None:

@@ -20,7 +20,7 @@ from iolab.guests.qemu import QemuRun
 from iolab.guests.study import COPIES
 from iolab.hosts.barrier import together
 from iolab.hosts.processes import told
-from iolab.session.context import Crew
+from iolab.session.context import SessionContext
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.targets.extents import prove, unproved
 from iolab.units import format_bytes
@@ -128,21 +128,23 @@ SERVER_END_S: Final = 2.0
 class Copies:
     """The copies of a session; `make` once, `end` once."""
 
-    def __init__(self, crew: Crew, nodes: Sequence[Hypervisor], settings: GuestSettings) -> None:
-        self._crew = crew
+    def __init__(
+        self, session: SessionContext, nodes: Sequence[Hypervisor], settings: GuestSettings
+    ) -> None:
+        self._session = session
         self._nodes = {node.name: node for node in nodes}
         self._settings = settings
         self._servers: dict[str, QemuRun] = {}
         addresses = {node.name: node.spec.storage_address for node in nodes}
         guests = {guest: node.name for node in nodes for guest in node.guests}
-        self._mirrors = mirrors(addresses, guests, settings.replicas, crew.session_id)
+        self._mirrors = mirrors(addresses, guests, settings.replicas, session.session_id)
 
     async def make(self) -> None:
         """Every copy is there and offered, the same as its image. HostError or EngineError else."""
         size = self._settings.disk_bytes
         expected_s = size * len(self._mirrors) / len(self._nodes) / ASSUMED_WRITE_BYTES_PER_S
         detail = f"{len(self._mirrors)} copies of guests' disks on other nodes"
-        self._crew.begin(Phase.LAY_OUT, None, detail, expected_s)
+        self._session.begin(Phase.LAY_OUT, None, detail, expected_s)
         (await together(self._nodes.values(), self._offer)).complete()
         (await together(self._nodes.values(), self._copy)).complete()
         (await together(self._nodes.values(), self._prove)).complete()

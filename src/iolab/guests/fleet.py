@@ -36,8 +36,8 @@ from iolab.hosts.builds import Say
 from iolab.hosts.connect import BootedHost, Link
 from iolab.hosts.host import Host
 from iolab.hosts.telemetry import CounterCollector
-from iolab.session.context import Crew
-from iolab.session.discovery import Survey, survey
+from iolab.session.context import SessionContext
+from iolab.session.discovery import Discovery, discover
 from iolab.session.reconnect import RESUME, Changed, Reach
 from iolab.study.guard import changes
 from iolab.study.targets import Target, makers_of, nodes_of, participants
@@ -73,12 +73,12 @@ class GuestCounting:
 
     def __init__(
         self,
-        crew: Crew,
+        session: SessionContext,
         guests: Sequence[tuple[str, Hypervisor]],
         counters: CounterCollector,
         places: Mapping[str, int],
     ) -> None:
-        self._crew = crew
+        self._session = session
         self._counters = counters
         self._all = [_Counted(name, node, places[node.name]) for name, node in guests]
 
@@ -104,7 +104,7 @@ class GuestCounting:
 
     async def _follow(self, one: _Counted) -> None:
         while True:
-            await asyncio.sleep(self._crew.study.telemetry.interval_ms / 1000)
+            await asyncio.sleep(self._session.study.telemetry.interval_ms / 1000)
             await self._look(one)
 
     async def _end(self, one: _Counted) -> None:
@@ -160,7 +160,7 @@ class GuestCounting:
         """Each fault of a guest once in a run."""
         if fault.happened not in one.told:
             one.told.add(fault.happened)
-            self._crew.tell(Notice(f"{fault.happened} The run goes on without a look at it."))
+            self._session.tell(Notice(f"{fault.happened} The run goes on without a look at it."))
 
     def _told(self, one: _Counted) -> GuestRun:
         ground, running = one.node.ground, one.node.running.get(one.name)
@@ -211,8 +211,8 @@ class Guests:
     `raise_up` before the first guest is reached, `watching` and `told` for each run, `end` once.
     """
 
-    def __init__(self, crew: Crew, kits: GuestKits) -> None:
-        self._crew = crew
+    def __init__(self, session: SessionContext, kits: GuestKits) -> None:
+        self._session = session
         self._kits = kits
         self._nodes: dict[str, Hypervisor] = {}
         self._copies: Copies | None = None
@@ -220,26 +220,26 @@ class Guests:
         self._reach: Reach | None = None
         self.below: Mapping[str, tuple[str, ...]] = {}
         """The block devices below the path of each node that has one."""
-        for host in crew.hosts.values():
+        for host in session.hosts.values():
             self._adopt(host)
 
     @property
     def are_booted(self) -> bool:
         """Whether there are guests to boot."""
-        return settings_in(self._crew.study) is not None
+        return settings_in(self._session.study) is not None
 
-    async def raise_up(self, nodes: Survey) -> None:
+    async def raise_up(self, nodes: Discovery) -> None:
         """Everything up to the boots: folders, what guests boot from, images, KVM tried.
 
         `nodes` is what they told. Raises HostError or EngineError, with every fault that is
         known beforehand and nothing done then, and Interrupted at a stop request.
         """
-        settings, crew = settings_in(self._crew.study), self._crew
+        settings, session = settings_in(self._session.study), self._session
         if settings is None:
             return
-        check_nodes(crew.study, crew.plan, nodes.facts, nodes.probes, owner=crew.owner)
+        check_nodes(session.study, session.plan, nodes.facts, nodes.probes, owner=session.owner)
         self._nodes = self._hypervisors(nodes.facts, settings)
-        await crew.stop.unless_requested(self._raise_up(settings, list(self._nodes.values())))
+        await session.stop.unless_requested(self._raise_up(settings, list(self._nodes.values())))
 
     def reaching(self, reach: Reach | None) -> Reach | None:
         """The same way to reach hosts anew, after which guests are booted anew."""
@@ -254,7 +254,7 @@ class Guests:
 
     def see_nodes(self, facts: Mapping[str, HostFacts]) -> None:
         """Take what nodes told of themselves, whoever booted the guests on them."""
-        names = {spec.name for spec in nodes_of(self._crew.study)} & facts.keys()
+        names = {spec.name for spec in nodes_of(self._session.study)} & facts.keys()
         seen = {name: facts[name].target for name in names}
         self.below = {name: target.devices for name, target in seen.items() if target is not None}
 
@@ -271,7 +271,7 @@ class Guests:
             for name, node in self._placed(run)
             if node in self._nodes and node in places
         ]
-        self._counting = GuestCounting(self._crew, guests, counters, places)
+        self._counting = GuestCounting(self._session, guests, counters, places)
         async with self._counting.watching():
             yield
 
@@ -284,12 +284,12 @@ class Guests:
         # A run that came to nothing before its load was not counted.
         counting, self._counting = self._counting, None
         counted = {one.guest: one for one in counting.told()} if counting else {}
-        every = participants(self._crew.study, run.point.configuration, 0)
+        every = participants(self._session.study, run.point.configuration, 0)
         taking = {name for name, _ in placed}
-        left_out = self._crew.left_out
+        left_out = self._session.left_out
         fleet = GuestFleet(
             guests=tuple(counted.get(name) or GuestRun(name, node) for name, node in placed),
-            settings=settings_in(self._crew.study),
+            settings=settings_in(self._session.study),
             per_node=run.point.per_node or max(Counter(node for _, node in placed).values()),
             idle=tuple(name for name in every if name not in taking | left_out),
         )
@@ -297,7 +297,7 @@ class Guests:
 
     async def end(self) -> tuple[str, ...]:
         """Every guest says bye, and what they stood on is removed; sentences on what failed."""
-        guests = [host for host in self._crew.hosts.values() if isinstance(host, BootedHost)]
+        guests = [host for host in self._session.hosts.values() if isinstance(host, BootedHost)]
         await asyncio.gather(*(host.close() for host in guests), return_exceptions=True)
         faults: list[str] = []
         if self._copies is not None:
@@ -313,11 +313,11 @@ class Guests:
         return host
 
     async def _boot(self, spec: HostSpec) -> Link:
-        settings, node = settings_in(self._crew.study), self._nodes.get(spec.node)
+        settings, node = settings_in(self._session.study), self._nodes.get(spec.node)
         if settings is None or node is None:
             happened = f"Guest '{spec.name}' has no node that was made ready for it."
             raise HostError(happened, "This is a fault of iolab; please report it.")
-        return await self._crew.stop.unless_requested(self._boot_on(node, spec.name, settings))
+        return await self._session.stop.unless_requested(self._boot_on(node, spec.name, settings))
 
     async def _boot_on(self, node: Hypervisor, guest: str, settings: GuestSettings) -> Link:
         """Boot a guest; first of all its node is made ready again, if it was lost."""
@@ -330,27 +330,27 @@ class Guests:
 
     async def _reach_again(self, node: Hypervisor) -> None:
         """The node anew, and still what it was, with nothing of ours on it. HostError else."""
-        why, crew = node.host.lost or "", self._crew
+        why, session = node.host.lost or "", self._session
         if self._reach is None or self._copies is not None:
             # Other nodes' guests write to copies there.
             raise HostError(why, RESUME)
         await node.host.close()
-        host = crew.bystanders[node.name] = self._reach(node.spec)
+        host = session.bystanders[node.name] = self._reach(node.spec)
         node.begin_anew()
-        seen = await survey(crew.study, {node.name: host}, crew.questions)
+        seen = await discover(session.study, {node.name: host}, session.questions)
         if faults := changes({node.name: node.facts}, seen.facts):
             # Lost it stays: no other guest is booted there either.
             await host.close()
-            crew.taken.pop(node.name, None)  # What lies there is not ours.
+            session.taken.pop(node.name, None)  # What lies there is not ours.
             happened = f"Node '{node.name}' was lost and came back as another."
             raise Changed(happened, "Put it back as it was, and resume the session.", faults)
-        crew.tell(Notice(f"{why} Node '{node.name}' is reached again."))
+        session.tell(Notice(f"{why} Node '{node.name}' is reached again."))
 
     def _hypervisors(
         self, facts: Mapping[str, HostFacts], settings: GuestSettings
     ) -> dict[str, Hypervisor]:
         """The nodes; those that are one machine share its processors and its turns to boot."""
-        study = self._crew.study
+        study = self._session.study
         machines: dict[str, list[HostSpec]] = {}
         for spec in nodes_of(study):
             machines.setdefault(facts[spec.name].kernel.boot_id or spec.name, []).append(spec)
@@ -362,21 +362,21 @@ class Guests:
             turns = asyncio.Semaphore(settings.boots_at_once or max(cpu.threads, 1))
             for spec, names in zip(nodes, here, strict=True):
                 mine = {guest: given[guest] for guest in names}
-                found[spec.name] = Hypervisor(self._crew, spec, facts[spec.name], mine, turns)
+                found[spec.name] = Hypervisor(self._session, spec, facts[spec.name], mine, turns)
         return {spec.name: found[spec.name] for spec in nodes_of(study)}
 
     async def _raise_up(self, settings: GuestSettings, nodes: list[Hypervisor]) -> None:
-        crew = self._crew
+        session = self._session
 
         async def take(node: Hypervisor) -> None:
-            await node.take(node_path(crew.study, node.spec) or "")
+            await node.take(node_path(session.study, node.spec) or "")
 
         async def prepare(node: Hypervisor) -> None:
             await node.prepare(kit, settings)
 
         (await together(nodes, take)).complete()
         count = sum(len(node.guests) for node in nodes)
-        crew.begin(Phase.BOOT, None, f"{count} guests on {len(nodes)} nodes")
+        session.begin(Phase.BOOT, None, f"{count} guests on {len(nodes)} nodes")
         kit = await self._kits(self._say, package=settings.kernel)
         (await together(nodes, prepare)).complete()
         if settings.disk is DiskKind.IMAGE:
@@ -395,23 +395,23 @@ class Guests:
             file_bytes=settings.disk_bytes,
             host_numjobs=counts,
         )
-        await lay_out(self._crew, [node.site for node in nodes], images, _WRITING)
+        await lay_out(self._session, [node.site for node in nodes], images, _WRITING)
         for node in nodes:
             paths = node.site.paths(images.on(node.name))
             node.images = dict(zip(node.guests, paths, strict=True))
         if settings.replicas > 1:
-            self._copies = Copies(self._crew, nodes, settings)
+            self._copies = Copies(self._session, nodes, settings)
             await self._copies.make()
 
     def _placed(self, run: PlannedRun) -> list[tuple[str, str]]:
         """The guests that make a run's load, each with its node."""
-        study = self._crew.study
+        study = self._session.study
         names = makers_of(study, run.point)
-        specs = [study.host(name) for name in names if name not in self._crew.left_out]
+        specs = [study.host(name) for name in names if name not in self._session.left_out]
         return [(spec.name, spec.node) for spec in specs if spec.node]
 
     def _say(self, text: str) -> None:
-        self._crew.tell(Notice(f"{text[:1].upper()}{text[1:]}."))
+        self._session.tell(Notice(f"{text[:1].upper()}{text[1:]}."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,6 +428,6 @@ class GuestSession:
         """What guests need on their nodes."""
         return guest_tools(study)
 
-    def hosts(self, crew: Crew) -> Guests:
+    def hosts(self, session: SessionContext) -> Guests:
         """The guests of a session."""
-        return Guests(crew, self.kits)
+        return Guests(session, self.kits)

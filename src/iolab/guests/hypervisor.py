@@ -23,9 +23,9 @@ from iolab.guests.qemu import GuestMonitor, Relay
 from iolab.guests.study import Pin
 from iolab.hosts.connect import Link
 from iolab.hosts.host import Host
-from iolab.session.context import Crew
+from iolab.session.context import SessionContext
 from iolab.targets.work_directories import CLOSE_LIMIT_S, take_folder
-from iolab.targets.work_directory import Site, scratch_name
+from iolab.targets.work_directory import WorkDirectory, scratch_name
 
 BOOTS: Final = 2
 """Tries of a guest that says nothing: one start of many was seen to hang that went well again."""
@@ -64,13 +64,13 @@ class Hypervisor:
 
     def __init__(
         self,
-        crew: Crew,
+        session: SessionContext,
         spec: HostSpec,
         facts: HostFacts,
         guests: Mapping[str, Pin],
         turns: asyncio.Semaphore,
     ) -> None:
-        self._crew = crew
+        self._session = session
         self.spec = spec
         self.facts = facts
         self.guests = guests
@@ -93,17 +93,17 @@ class Hypervisor:
     @property
     def host(self) -> Host:
         """The node."""
-        return self._crew.bystanders[self.name]
+        return self._session.bystanders[self.name]
 
     @property
-    def site(self) -> Site:
+    def site(self) -> WorkDirectory:
         """Its folder, for files that are laid out there."""
-        return Site(self.host, self.folder, self.facts.target, self.name)
+        return WorkDirectory(self.host, self.folder, self.facts.target, self.name)
 
     async def take(self, path: str) -> None:
         """Take a folder in that path. Raises HostError, busy while another session has it."""
         self.folder = self.folder or await take_folder(
-            self._crew, self.host, path, scratch_name(self.name)
+            self._session, self.host, path, scratch_name(self.name)
         )
 
     def begin_anew(self) -> None:
@@ -115,7 +115,7 @@ class Hypervisor:
         """Bring the kit, and find out what runs a guest's instructions."""
 
         def say(text: str) -> None:
-            self._crew.tell(Notice(f"{text[:1].upper()}{text[1:]}."))
+            self._session.tell(Notice(f"{text[:1].upper()}{text[1:]}."))
 
         paths = await kit_paths(self.host, kit, self.folder, say)
         wanted = settings.accelerator
@@ -126,7 +126,7 @@ class Hypervisor:
             wanted = Accelerator.TCG if why else Accelerator.KVM
             if why:
                 text = f"KVM does not work on node '{self.name}': {why}. Its guests are emulated."
-                self._crew.tell(Notice(text))
+                self._session.tell(Notice(text))
         emulated = wanted is Accelerator.TCG
         self.ground = Ground(paths, wanted, await counter_khz(self.host) if emulated else None)
 
@@ -137,7 +137,7 @@ class Hypervisor:
             await before.leave()
         async with self._turns:
             booted = await self._boot(guest, settings)
-        self._crew.tell(GuestUp(guest, self.name, booted.seconds))
+        self._session.tell(GuestUp(guest, self.name, booted.seconds))
         running = self.running[guest] = Running(booted)
         await self._speak_to(guest, running)
         return GuestLink(booted, running.leave)
@@ -159,7 +159,7 @@ class Hypervisor:
             except BootHung as hung:
                 if not left:
                     raise
-                self._crew.tell(Notice(f"{hung.happened} It is restarted."))
+                self._session.tell(Notice(f"{hung.happened} It is restarted."))
         raise AssertionError("the last try returns or raises")
 
     async def _speak_to(self, guest: str, running: Running) -> None:
@@ -173,7 +173,7 @@ class Hypervisor:
             )
         except HostError as fault:
             text = f"{fault.happened} Nothing will be known of guest '{guest}' but its own words."
-            self._crew.tell(Notice(text))
+            self._session.tell(Notice(text))
 
     def _machine(self, guest: str, settings: GuestSettings) -> Machine:
         ground, pin = self.ground, self.guests[guest]
@@ -190,14 +190,14 @@ class Hypervisor:
             cpus=pin.cpus,
             memory_node=pin.memory_node,
             cpu_khz=ground.cpu_khz,
-            real_ns=self._crew.clock.real_ns(),
+            real_ns=self._session.clock.real_ns(),
             replicas=tuple(self.replicas.get(guest, ())),
         )
 
     def _trial(self, kit: KitPaths, settings: GuestSettings) -> Machine:
         """A guest without a disk of its own, with KVM."""
         bare = GuestSettings(1, settings.memory_bytes, settings.disk_bytes, DiskKind.MODELLED)
-        now_ns = self._crew.clock.real_ns()
+        now_ns = self._session.clock.real_ns()
         return Machine(
             TRIAL, bare, Accelerator.KVM, kit.kernel, kit.initrd, kit.tools, real_ns=now_ns
         )

@@ -21,7 +21,7 @@ from iolab.hosts.host import Hello, Host, HostLost, Message, Stream
 from iolab.hosts.process import ending, start_process
 from iolab.hosts.processes import end_group
 from iolab.hosts.programs import Prefix
-from iolab.hosts.push import ProgramLanding, push
+from iolab.hosts.push import ProgramFiles, push
 from iolab.study.inventory import (
     CONTEXT_CHARACTERS,
     PodSelection,
@@ -70,7 +70,7 @@ class Link(Protocol):
         """Wait for the end of the carrier, and force it when it does not come."""
 
 
-class LinkedHost(Host):
+class ConnectedHost(Host):
     """Everything of a host but how its link is made."""
 
     def __init__(self, spec: HostSpec) -> None:
@@ -204,7 +204,7 @@ class LinkedHost(Host):
         return self._channel
 
 
-class LocalHost(LinkedHost):
+class LocalHost(ConnectedHost):
     """The agent as a subprocess in a session of its own.
 
     If the controller dies by any means, the agent's standard input ends and it cleans up alone.
@@ -219,7 +219,7 @@ class LocalHost(LinkedHost):
         return await start_process(self.name, [str(self._agent or agent_binary())])
 
 
-class CommandHost(LinkedHost):
+class CommandHost(ConnectedHost):
     """The agent behind a prefix, pushed when it is not there yet.
 
     `turns` bounds the hosts that are pushed to at a time, over all that share it.
@@ -236,14 +236,14 @@ class CommandHost(LinkedHost):
         """Push the agent if need be, and start it."""
         prefix = Prefix(self.name, self.spec.command)
         async with self._turns:
-            remote = await push(ProgramLanding(prefix), self._agent)
+            remote = await push(ProgramFiles(prefix), self._agent)
         return await start_process(self.name, prefix.argv(remote))
 
 
 _SLURM_HELP: Final = "See with 'squeue' and 'sinfo -N' that the job still runs and the node is up."
 
 
-class SlurmHost(LinkedHost):
+class SlurmHost(ConnectedHost):
     """The agent as a job step. When srun goes, slurmstepd ends the agent's input: its lease.
 
     `turns` bounds the nodes that are pushed to at a time, over all that share it.
@@ -271,7 +271,7 @@ class SlurmHost(LinkedHost):
         prefix = Prefix(self.name, step_words(allocation.job, self.name), environment)
         try:
             async with self._turns:
-                remote = await push(ProgramLanding(prefix), self._agent)
+                remote = await push(ProgramFiles(prefix), self._agent)
             return await start_process(self.name, prefix.argv(remote), environment)
         except HostError as fault:
             raise HostError(fault.happened, _SLURM_HELP) from None
@@ -351,7 +351,7 @@ GUEST_TIMEOUT_S: Final = 60.0
 """An emulated guest may stand still for long, and ends with its node's agent whatever it hears."""
 
 
-class BootedHost(LinkedHost):
+class BootedHost(ConnectedHost):
     """A host that the session boots; somebody who can takes care of it first, by setting `boot`."""
 
     def __init__(self, spec: HostSpec) -> None:

@@ -1,6 +1,6 @@
 """Brings the agent to a host and proves that it is the right file.
 
-How files and programs of the host are reached is a `Landing`'s to know: by plain programs of
+How files and programs of the host are reached is a `HostFiles`'s to know: by plain programs of
 coreutils or busybox behind an argument prefix (here), or by SFTP (`ssh`). No shell of ours is ever
 involved, and nothing is left on the host but the agent in a private folder.
 """
@@ -68,7 +68,7 @@ class Runner(Protocol):
         """Run one program of plain words, `given` on its standard input. Raises HostError."""
 
 
-class Landing(Protocol):
+class HostFiles(Protocol):
     """A host's files, as far as the agent needs them. Every step raises HostError when it fails."""
 
     @property
@@ -91,7 +91,7 @@ class Landing(Protocol):
         """Remove a file, if it is there."""
 
 
-async def push(landing: Landing, agent: Path | None = None) -> str:
+async def push(landing: HostFiles, agent: Path | None = None) -> str:
     """The agent's path on the host, put there if it is not there yet. Raises HostError.
 
     Without an `agent` it is the package's for that host's machine.
@@ -132,7 +132,7 @@ async def step(
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramLanding:
+class ProgramFiles:
     """A host's files through its own `mkdir`, `stat`, `tee`, `chmod`, `mv` and `rm`."""
 
     runner: Runner
@@ -166,7 +166,7 @@ class ProgramLanding:
 _SILENT: Final = "See that a program started there prints nothing but its own output."
 
 
-async def _private_folder(landing: Landing) -> str:
+async def _private_folder(landing: HostFiles) -> str:
     """A folder on the host that is ours alone: somebody else's would let them swap the agent."""
     host = landing.runner.host
     user = (await step(landing.runner, "id", "-u")).strip()

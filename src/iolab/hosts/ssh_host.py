@@ -14,9 +14,9 @@ import asyncssh
 
 from iolab.core.host import HostSpec, SshRoute
 from iolab.errors import HostError
-from iolab.hosts.connect import Link, LinkedHost
+from iolab.hosts.connect import ConnectedHost, Link
 from iolab.hosts.host import printable
-from iolab.hosts.push import STEP_LIMIT_S, UPLOAD_LIMIT_S, Landing, ProgramLanding, push
+from iolab.hosts.push import STEP_LIMIT_S, UPLOAD_LIMIT_S, HostFiles, ProgramFiles, push
 from iolab.hosts.ssh import SshRunner
 from iolab.hosts.ssh_login import Logins
 
@@ -24,22 +24,22 @@ _DO: Final = "See that the user may write there, and that there is room."
 
 
 @asynccontextmanager
-async def landing_on(runner: SshRunner) -> AsyncIterator[Landing]:
+async def host_files(runner: SshRunner) -> AsyncIterator[HostFiles]:
     """The best way to the host's files; its own program on the host ends with it."""
     try:
         async with asyncio.timeout(STEP_LIMIT_S):
             client = await runner.connection.start_sftp_client()
     except (asyncssh.Error, OSError):
         # Some sites switch SFTP off; whatever else is wrong, the first program will tell.
-        yield ProgramLanding(runner)
+        yield ProgramFiles(runner)
         return
     try:
-        yield SftpLanding(runner, client)
+        yield SftpFiles(runner, client)
     finally:
         client.exit()
 
 
-class SftpLanding:
+class SftpFiles:
     """A host's files through SFTP: implements `push.Landing`."""
 
     def __init__(self, runner: SshRunner, client: asyncssh.SFTPClient) -> None:
@@ -102,7 +102,7 @@ class SftpLanding:
 logging.getLogger("asyncssh").addHandler(logging.NullHandler())
 
 
-class SshHost(LinkedHost):
+class SshHost(ConnectedHost):
     """The agent behind ssh. When the connection breaks, sshd ends the agent's input: its lease."""
 
     def __init__(self, spec: HostSpec, logins: Logins, agent: Path | None = None) -> None:
@@ -115,7 +115,7 @@ class SshHost(LinkedHost):
         entry = await self._logins.enter(self.name, self.spec.ssh or SshRoute(self.name))
         try:
             runner = SshRunner(self.name, entry.connection, self._logins.limits)
-            async with landing_on(runner) as landing:
+            async with host_files(runner) as landing:
                 remote = await push(landing, self._agent)
             link = await runner.start(remote)
         except BaseException:

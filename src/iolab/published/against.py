@@ -30,7 +30,7 @@ from iolab.core.metric_spec import OPS_PER_S
 from iolab.core.study import Study
 from iolab.published.audit.document import MODULES, PublishedSet, label, positive, span
 from iolab.published.audit.printed_figure import FigureRange, exact, product
-from iolab.published.sets import Owner, PublishedFigure, printed_figures
+from iolab.published.sets import PublishedFigure, PublishedSystem, printed_figures
 
 CLIENTS_MOST: Final = 100_000
 """Clients of a published configuration; a number above is none that can be."""
@@ -70,7 +70,7 @@ _GAINS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class StatedFigure:
     """A figure as it was printed, and what others of the set make of it.
 
     `computed` is None where a figure that it follows from was not printed; else its interval is
@@ -153,12 +153,12 @@ def raw_terabytes(published: PublishedSet, table: Mapping[str, Any]) -> FigureRa
     return product([exact(nodes.middle), exact(int(drive[1])), exact(float(drive[3]))])
 
 
-def given_back(published: PublishedSet) -> tuple[Given, ...]:
+def recomputed_figures(published: PublishedSet) -> tuple[StatedFigure, ...]:
     """Every printed figure that follows from bests and sizes, as our own functions compute it."""
-    return (*given_capacities(published), *given_quotients(published), *given_gains(published))
+    return (*stated_capacities(published), *stated_quotients(published), *stated_gains(published))
 
 
-def given_capacities(published: PublishedSet) -> Iterator[Given]:
+def stated_capacities(published: PublishedSet) -> Iterator[StatedFigure]:
     """Raw capacity, where the drives were told as well."""
     tables = [
         (label(table), table.get("raw_tb"), table) for table in published.tables("configuration")
@@ -168,10 +168,10 @@ def given_capacities(published: PublishedSet) -> Iterator[Given]:
         stated, made = span(value), raw_terabytes(published, table)
         if stated is not None and made is not None:
             computed = Metric(made.middle, TERABYTES, made.low, made.high)
-            yield Given(subject, "raw capacity", str(value), stated, computed, TERABYTES)
+            yield StatedFigure(subject, "raw capacity", str(value), stated, computed, TERABYTES)
 
 
-def given_quotients(published: PublishedSet) -> Iterator[Given]:
+def stated_quotients(published: PublishedSet) -> Iterator[StatedFigure]:
     """Figures for each TB and node: of reading or writing workloads the best."""
     owners, maxima = configurations_of(published), maxima_of(published)
     made = (*quotients(owners, maxima), *capacities(owners, tuple(Over)))
@@ -190,7 +190,7 @@ def given_quotients(published: PublishedSet) -> Iterator[Given]:
             best = _best(kept, metric, _OVERS[over])
             what = f"{way or ''} {unit} for each {_OVERS[over]}".strip()
             computed = None if best is None else _in(best, _METRICS[kind][1], unit)
-            yield Given(subject, what, str(value), stated, computed, unit)
+            yield StatedFigure(subject, what, str(value), stated, computed, unit)
 
 
 def _best(found: Iterable[Quotient], metric: str, over: Over) -> Metric | None:
@@ -207,7 +207,7 @@ def _in(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
     return Metric(value, unit, low, high)
 
 
-def given_gains(published: PublishedSet) -> Iterator[Given]:
+def stated_gains(published: PublishedSet) -> Iterator[StatedFigure]:
     """Claimed factors and percentages of one product over the other, of rates and of latencies."""
     for one in published.tables("result"):
         for key, gain in _GAINS.items():
@@ -219,7 +219,7 @@ def given_gains(published: PublishedSet) -> Iterator[Given]:
             mine, other = (_metric(sides.get(side), gain) for side in ("measured", "competitor"))
             times = factor(mine, other) if mine and other else None
             computed = _percent(times) if times and gain.unit == "%" else times
-            yield Given(label(one), gain.what, str(one[key]), stated, computed, gain.unit)
+            yield StatedFigure(label(one), gain.what, str(one[key]), stated, computed, gain.unit)
 
 
 def _percent(times: Metric) -> Metric:
@@ -282,7 +282,7 @@ class FigureRatio:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class MatchedFigure:
     """A published figure and the point of a configuration that stands beside it.
 
     `shares` has the bases for which both sides are known; WHOLE is always among them.
@@ -296,9 +296,9 @@ class Beside:
     run: Result | None
 
 
-def beside(
+def matched_figures(
     study: Study, points: Iterable[PointSummary], figures: Iterable[PublishedFigure]
-) -> tuple[Beside, ...]:
+) -> tuple[MatchedFigure, ...]:
     """Each published figure that a configuration has a value for, in the set's order."""
     found: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
@@ -322,7 +322,7 @@ def _pair(
     configuration: Configuration,
     figure: PublishedFigure,
     points: Sequence[PointSummary],
-) -> Beside | None:
+) -> MatchedFigure | None:
     """The best point here, among those at the printed place where there are any."""
     known = [one for one in points if _value(one, figure.metric) is not None]
     known = [one for one in known if one.trusted] or known
@@ -343,7 +343,7 @@ def _pair(
         for basis, there_size in _their_sizes(figure.owner)
         if (here := ours.get(basis)) and (basis is Basis.WHOLE or figure.unit != NANOSECONDS)
     }
-    return Beside(configuration, figure, best.key.axis, best.level, shares, run)
+    return MatchedFigure(configuration, figure, best.key.axis, best.level, shares, run)
 
 
 def _value(point: PointSummary, metric: str) -> float | None:
@@ -366,7 +366,7 @@ def _sizes(
     }
 
 
-def _their_sizes(owner: Owner) -> Iterator[tuple[Basis, FigureRange]]:
+def _their_sizes(owner: PublishedSystem) -> Iterator[tuple[Basis, FigureRange]]:
     yield Basis.WHOLE, exact(1.0)
     for basis, count in ((Basis.HOST, owner.clients), (Basis.NODE, owner.nodes)):
         if count:

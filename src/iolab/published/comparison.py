@@ -13,10 +13,10 @@ from iolab.analysis.metrics import NANOSECONDS
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level
 from iolab.core.workload import Job
-from iolab.published.against import Basis, Beside, beside, owners
+from iolab.published.against import Basis, MatchedFigure, matched_figures, owners
 from iolab.published.audit.document import words
 from iolab.published.audit.printed_figure import FigureRange
-from iolab.published.sets import Against, Owner, PublishedFigure, method_words
+from iolab.published.sets import Against, PublishedFigure, PublishedSystem, method_words
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import ConfigurationStyle
@@ -159,7 +159,7 @@ def against(
 ) -> ReportSection:
     """The results beside that set."""
     figures = told.figures
-    pairs = beside(brief.study, points, figures)
+    pairs = matched_figures(brief.study, points, figures)
     charts = tuple(
         _figure(owner, [one for one in pairs if one.printed.owner.name == owner], looks, anchors)
         for owner in owners(figures)
@@ -174,7 +174,7 @@ def against(
     return ReportSection("against", title, LEDE, groups, in_appendix=False)
 
 
-def _missing(figures: Sequence[PublishedFigure], pairs: Sequence[Beside]) -> str:
+def _missing(figures: Sequence[PublishedFigure], pairs: Sequence[MatchedFigure]) -> str:
     """What was published and not measured here, so that nobody takes silence for agreement."""
     seen = {(one.printed.owner, one.printed.workload, one.printed.metric) for one in pairs}
     lost = [one for one in figures if (one.owner, one.workload, one.metric) not in seen]
@@ -188,7 +188,7 @@ def _missing(figures: Sequence[PublishedFigure], pairs: Sequence[Beside]) -> str
 
 def _figure(
     owner: str,
-    pairs: Sequence[Beside],
+    pairs: Sequence[MatchedFigure],
     looks: Mapping[str, ConfigurationStyle],
     anchors: Mapping[DetailKey, str],
 ) -> Figure:
@@ -219,7 +219,7 @@ def _figure(
 _LATENCIES: Final = "Latencies are told as they are: below 1 is faster here."
 
 
-def _finding(owner: str, pairs: Sequence[Beside], basis: Basis, words: str) -> str:
+def _finding(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, words: str) -> str:
     """How far the ratios reach, rates and latencies apart, since they are good in opposite ways."""
     parts = []
     for name, is_latency in (("rates", False), ("latencies", True)):
@@ -237,7 +237,7 @@ def _finding(owner: str, pairs: Sequence[Beside], basis: Basis, words: str) -> s
     return f"For {words}, {' and '.join(parts)} what is published of {owner}; {trust} here."
 
 
-def _dot_name(one: Beside, looks: Mapping[str, ConfigurationStyle]) -> str:
+def _dot_name(one: MatchedFigure, looks: Mapping[str, ConfigurationStyle]) -> str:
     name = f"{one.printed.workload}, {metric_words(one.printed.metric)}"
     look = looks.get(one.configuration.id)
     return f"{name}: {look.title}" if look else name
@@ -245,7 +245,7 @@ def _dot_name(one: Beside, looks: Mapping[str, ConfigurationStyle]) -> str:
 
 def _table(
     owner: str,
-    pairs: Sequence[Beside],
+    pairs: Sequence[MatchedFigure],
     looks: Mapping[str, ConfigurationStyle],
     anchors: Mapping[DetailKey, str],
 ) -> Table:
@@ -281,7 +281,7 @@ def _heads(basis: Basis) -> tuple[str, str, str]:
     return (f"Here, per {basis.value}", f"Published, per {basis.value}", f"Times, {basis.value}")
 
 
-def _share(one: Beside, basis: Basis) -> tuple[str, str, str]:
+def _share(one: MatchedFigure, basis: Basis) -> tuple[str, str, str]:
     share = one.shares.get(basis)
     if share is None:
         return (NOTHING, NOTHING, NOTHING)
@@ -292,7 +292,7 @@ def _span(span: FigureRange, unit: str) -> str:
     return show_value(span.middle, unit)
 
 
-def _times(one: Beside, basis: Basis) -> str:
+def _times(one: MatchedFigure, basis: Basis) -> str:
     ratio = one.shares[basis].ratio
     if ratio.value is None:
         return NOTHING
@@ -301,7 +301,7 @@ def _times(one: Beside, basis: Basis) -> str:
     return f"{ratio.value:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]"
 
 
-def _differences(brief: Brief, told: Against, found: Sequence[Owner]) -> Table:
+def _differences(brief: Brief, told: Against, found: Sequence[PublishedSystem]) -> Table:
     """What was published of hardware and method, and what is known of it here."""
     each = {owner.name: owner for owner in found}
     several = len(each) > 1
@@ -331,7 +331,7 @@ _UNTOLD: Final = frozenset({"clients", "nodes", "statistic", "left_out", "report
 """Told of the owner already, or words on how the figures were drawn."""
 
 
-def _of(owner: Owner) -> list[tuple[str, str]]:
+def _of(owner: PublishedSystem) -> list[tuple[str, str]]:
     counts = (("clients", owner.clients), ("nodes", owner.nodes))
     sizes = (("raw_tb", owner.raw_tb), ("usable_tb", owner.usable_tb))
     return [

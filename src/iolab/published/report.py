@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from iolab.analysis.value import Quotient, factor, quotients, scaled
 from iolab.core.metric import Metric
-from iolab.published.against import Given, configurations_of, given_back, maxima_of
+from iolab.published.against import StatedFigure, configurations_of, maxima_of, recomputed_figures
 from iolab.published.audit.document import PublishedSet, flat, words
 from iolab.published.audit.relations import shown
 from iolab.report.numbers import NOTHING
@@ -202,13 +202,13 @@ def computed_tables(published: PublishedSet) -> Iterator[Table]:
     for table in (
         clients_table(owners, peaks, scaled(owners, maxima), {}),
         normalised_table(owners, peaks, {}),
-        given_table(given_back(published)),
+        given_table(recomputed_figures(published)),
     ):
         if table is not None:
             yield table
 
 
-def given_table(found: tuple[Given, ...]) -> Table | None:
+def given_table(found: tuple[StatedFigure, ...]) -> Table | None:
     """Each printed figure that follows from others, and what these make of it; None for none."""
     if not found:
         return None
@@ -266,7 +266,7 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
                 "computed": None if one.computed is None else _document(one.computed),
                 "agrees": one.agrees if one.computed is not None else None,
             }
-            for one in given_back(published)
+            for one in recomputed_figures(published)
         ],
     }
 
@@ -285,7 +285,7 @@ def _document(metric: Metric) -> dict[str, Any]:
     return {"value": metric.value, "unit": metric.unit, "low": metric.low, "high": metric.high}
 
 
-def _so(one: Given) -> str:
+def _so(one: StatedFigure) -> str:
     if one.computed is None:
         return _NOT_PRINTED
     return "as printed" if one.agrees else "not what was printed"

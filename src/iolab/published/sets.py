@@ -26,7 +26,7 @@ MEASURED: Final = "measured"
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class PublishedSystem:
     """What published figures were measured on; None for what was not printed.
 
     `clients` made the load, `nodes` served it. `words` are what else was printed of it, by name.
@@ -47,7 +47,7 @@ class PublishedFigure:
     `axis` is the place for which it was printed, empty for the best of all.
     """
 
-    owner: Owner
+    owner: PublishedSystem
     workload: str
     metric: str
     unit: str
@@ -150,7 +150,7 @@ def method_words(published: PublishedSet) -> tuple[tuple[str, str], ...]:
 
 def _examples(published: PublishedSet) -> Iterator[PublishedFigure]:
     for table in published.tables("example"):
-        owner = Owner(str(table.get("id", "")), clients=_count(table.get("hosts")))
+        owner = PublishedSystem(str(table.get("id", "")), clients=_count(table.get("hosts")))
         for key, kind in _EXAMPLE.items():
             for name, value in _statistics(key, table.get(key)):
                 yield from _figure(owner, kind, kind.workload, value, suffix=name)
@@ -168,7 +168,7 @@ def _statistics(key: str, value: object) -> Iterator[tuple[str, object]]:
 
 def _metadata(published: PublishedSet) -> Iterator[PublishedFigure]:
     table = published.table("metadata")
-    owner = Owner("mdtest", clients=_count(table.get("clients")))
+    owner = PublishedSystem("mdtest", clients=_count(table.get("clients")))
     for name, value in _items(table.get("example_ops_s")):
         if operation := _METADATA.get(name):
             kind = _Kind("metadata", whole_rate_key(operation), "ops/s")
@@ -178,7 +178,7 @@ def _metadata(published: PublishedSet) -> Iterator[PublishedFigure]:
 def _configurations(published: PublishedSet) -> Iterator[PublishedFigure]:
     clients = _count(published.table("method").get("clients"))
     for table in published.tables("configuration"):
-        owner = Owner(
+        owner = PublishedSystem(
             str(table.get("id", "")),
             clients=clients,
             nodes=_count(table.get("nodes")),
@@ -207,12 +207,20 @@ def _results(published: PublishedSet) -> Iterator[PublishedFigure]:
             value = table.get(key)
             products = value if isinstance(value, dict) else {MEASURED: value}
             for product, figure in products.items():
-                owner = Owner(product, clients=clients, nodes=nodes, raw_tb=raw, words=words)
+                owner = PublishedSystem(
+                    product, clients=clients, nodes=nodes, raw_tb=raw, words=words
+                )
                 yield from _figure(owner, kind, workload, figure, axis=axis)
 
 
 def _figure(
-    owner: Owner, kind: _Kind, workload: str, value: object, *, axis: Axis = (), suffix: str = ""
+    owner: PublishedSystem,
+    kind: _Kind,
+    workload: str,
+    value: object,
+    *,
+    axis: Axis = (),
+    suffix: str = "",
 ) -> Iterator[PublishedFigure]:
     """The figure, where it is one above zero."""
     found = None if isinstance(value, list) else positive(value)

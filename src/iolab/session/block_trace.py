@@ -11,7 +11,7 @@ from iolab.core.block_trace import BlockTrace
 from iolab.errors import HostError
 from iolab.hosts.answers import TraceAnswer, read_answer
 from iolab.hosts.host import Stream
-from iolab.session.driver import Evidence
+from iolab.session.driver import HostShare
 
 CALL_OFF_LIMIT_S: Final = 20.0
 """Calling it off on a host under full load."""
@@ -24,7 +24,7 @@ LAST_WORD_LIMIT_S: Final = 20.0
 
 
 @asynccontextmanager
-async def traced(mine: Evidence, limit_s: float) -> AsyncIterator[None]:
+async def traced(mine: HostShare, limit_s: float) -> AsyncIterator[None]:
     """Sample the device nearest the target inside, and fill in what was seen, or why nothing was.
 
     The agent ends it by itself when the engine, which has `limit_s` from its start, is long gone.

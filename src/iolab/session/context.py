@@ -13,7 +13,7 @@ from iolab.targets.context import Context
 
 
 @dataclass(frozen=True, slots=True)
-class Crew(Context):
+class SessionContext(Context):
     """A `Context` with the `bystanders`, whose place a host that was reached again takes, too.
 
     `questions` are what hosts are asked. `rule_for` gives the rules that end runs early. `mended`

@@ -31,7 +31,7 @@ PROBE_LIMIT_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class Discovery:
     """What the hosts told: `hellos` by host name, `facts` and `probes` by `Target.key`."""
 
     hellos: Mapping[str, Hello]
@@ -39,9 +39,9 @@ class Survey:
     probes: Mapping[str, TargetProbe]
     devices: Mapping[str, DeviceFacts] = field(default_factory=dict)
 
-    def joined(self, other: Survey) -> Survey:
+    def joined(self, other: Discovery) -> Discovery:
         """What other hosts told besides."""
-        return Survey(
+        return Discovery(
             {**self.hellos, **other.hellos},
             {**self.facts, **other.facts},
             {**self.probes, **other.probes},
@@ -62,7 +62,7 @@ class Questions:
     node_programs: Mapping[str, list[str]] = field(default_factory=dict)
 
 
-async def survey(study: Study, hosts: Mapping[str, Host], questions: Questions) -> Survey:
+async def discover(study: Study, hosts: Mapping[str, Host], questions: Questions) -> Discovery:
     """Ask all hosts given at once. HostError names every one that failed, and what to do.
 
     The hosts stay connected; whoever made them closes them.
@@ -92,7 +92,7 @@ async def survey(study: Study, hosts: Mapping[str, Host], questions: Questions) 
         return _Visit(hello, {host.name: _with_devices(spec, read_facts(host.name, told))}, {})
 
     visits = _complete(await together([hosts[name] for name in (*by_host, *watched)], visit))
-    return Survey(
+    return Discovery(
         hellos={name: visit.hello for name, visit in visits.items()},
         facts={key: facts for visit in visits.values() for key, facts in visit.facts.items()},
         probes={key: probe for visit in visits.values() for key, probe in visit.probes.items()},

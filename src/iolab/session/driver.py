@@ -30,12 +30,12 @@ from iolab.hosts.engine import Command, EngineReading
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.remote_process import Ending
 from iolab.hosts.telemetry import CounterCollector
-from iolab.session.context import Crew
-from iolab.targets.work_directory import Site
+from iolab.session.context import SessionContext
+from iolab.targets.work_directory import WorkDirectory
 
 
 @dataclass(slots=True)
-class Evidence:
+class HostShare:
     """One host's share of a run. What a failed phase did not reach stays None.
 
     Load that is no process of its own fills in what it `asked` for, `engine_version` and whether it
@@ -46,7 +46,7 @@ class Evidence:
     not).
     """
 
-    site: Site
+    site: WorkDirectory
     extents: ExtentProof | None = None
     cache: CacheProof | None = None
     idle: IdleProof | None = None
@@ -173,7 +173,7 @@ def _joined(one: ProcessorGroup, other: ProcessorGroup) -> ProcessorGroup:
 
 
 async def on_each(
-    evidence: Sequence[Evidence], work: Callable[[Evidence], Awaitable[None]]
+    evidence: Sequence[HostShare], work: Callable[[HostShare], Awaitable[None]]
 ) -> None:
     """The work on every host at once; each that fails gets its error, then all are raised as one.
 
@@ -197,15 +197,17 @@ class Driver(ABC):
     """
 
     @abstractmethod
-    async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    async def prepare(
+        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+    ) -> None:
         """All phases before the first that counts; returns early at a request to stop."""
 
     @abstractmethod
     async def measure(
         self,
-        crew: Crew,
+        session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[Evidence],
+        evidence: Sequence[HostShare],
         counters: CounterCollector,
     ) -> None:
         """The load itself, with telemetry."""

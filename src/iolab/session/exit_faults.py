@@ -7,10 +7,10 @@ import signal
 from iolab.core.engine import EngineName
 from iolab.errors import EngineError
 from iolab.hosts.host import printable
-from iolab.session.driver import Evidence
+from iolab.session.driver import HostShare
 
 
-def engine_fault(engine: EngineName, mine: Evidence) -> EngineError | None:
+def engine_fault(engine: EngineName, mine: HostShare) -> EngineError | None:
     """Why the engine did not do what it was asked on that host; None when it did.
 
     An engine that was stopped on our wish has not failed, whatever it says of it.
@@ -24,7 +24,7 @@ def engine_fault(engine: EngineName, mine: Evidence) -> EngineError | None:
     return None
 
 
-def ending_fault(engine: EngineName, mine: Evidence) -> EngineError | None:
+def ending_fault(engine: EngineName, mine: HostShare) -> EngineError | None:
     """The same for an engine that has no intervals to report."""
     ending, reading = mine.ending, mine.reading
     if ending is None or ending.halted or mine.command is None:

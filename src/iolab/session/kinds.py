@@ -14,8 +14,8 @@ from iolab.core.run import PlannedRun, RunRecord
 from iolab.core.study import Study
 from iolab.hosts.engine import Engine, FileEngine, Tool
 from iolab.hosts.telemetry import CounterCollector
-from iolab.session.context import Crew
-from iolab.session.discovery import Questions, Survey, tools_of
+from iolab.session.context import SessionContext
+from iolab.session.discovery import Discovery, Questions, tools_of
 from iolab.session.driver import Driver
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.reconnect import Reach
@@ -64,7 +64,7 @@ class BootedHosts(Protocol):
     def are_booted(self) -> bool:
         """Whether there are any to boot."""
 
-    async def raise_up(self, nodes: Survey) -> None:
+    async def raise_up(self, nodes: Discovery) -> None:
         """Everything up to the boots; `nodes` is what they told.
 
         Raises HostError, EngineError, and Interrupted at a stop request.
@@ -100,7 +100,7 @@ class HostSession(Protocol):
     def programs(self, study: Study) -> Programs:
         """What they need on their nodes."""
 
-    def hosts(self, crew: Crew) -> BootedHosts:
+    def hosts(self, session: SessionContext) -> BootedHosts:
         """Those of a session."""
 
 

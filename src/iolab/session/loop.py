@@ -20,16 +20,16 @@ from iolab.hosts.barrier import together
 from iolab.hosts.clock import measure_offset
 from iolab.hosts.intervals import IntervalCollector
 from iolab.hosts.telemetry import CounterCollector
-from iolab.session.context import Crew
-from iolab.session.driver import Driver, Evidence
-from iolab.session.observers import Onlookers
-from iolab.session.reconnect import Patience, Reach, lost_now, mend, require_all
-from iolab.session.resources import Parts
+from iolab.session.context import SessionContext
+from iolab.session.driver import Driver, HostShare
+from iolab.session.observers import Observers
+from iolab.session.reconnect import Reach, RetryPolicy, lost_now, reconnect_lost, require_all
+from iolab.session.resources import Resources
 from iolab.targets.precondition import Preconditioner
-from iolab.targets.work_directory import Site
+from iolab.targets.work_directory import WorkDirectory
 
 
-class Agenda(Protocol):
+class RunQueue(Protocol):
     """Gives one run after the other; whoever judges runs tells it what came of each."""
 
     def next(self) -> PlannedRun | None:
@@ -60,33 +60,33 @@ thousand. Each host's own error stands with the host."""
 
 
 async def execute(
-    crew: Crew, run: PlannedRun, sites: Sequence[Site], parts: Parts
+    session: SessionContext, run: PlannedRun, sites: Sequence[WorkDirectory], parts: Resources
 ) -> RunRecord | None:
     """The record of the run, whether it went well or not.
 
     A host or an engine that fails makes a failed record with all that was gathered until then. None
     when the user wanted to stop before anything was measured.
     """
-    crew.tell(RunStarted(run))
-    started_ns = crew.clock.real_ns()
-    evidence = [Evidence(site) for site in sites]
+    session.tell(RunStarted(run))
+    started_ns = session.clock.real_ns()
+    evidence = [HostShare(site) for site in sites]
     counters = CounterCollector()
-    onlookers = Onlookers(crew, run, counters, first=len(evidence), below=parts.booted.below)
-    watching = parts.booted.watching(run, counters, onlookers.places)
+    observers = Observers(session, run, counters, first=len(evidence), below=parts.booted.below)
+    watching = parts.booted.watching(run, counters, observers.places)
     driver: Driver | None = None
     fault: IolabError | None = None
     try:
         driver = parts.drivers.of(run)
-        await driver.prepare(crew, run, evidence)
-        if crew.stop.requested:
+        await driver.prepare(session, run, evidence)
+        if session.stop.requested:
             return None
-        async with onlookers.watching(), watching:
-            await driver.measure(crew, run, evidence, counters)
+        async with observers.watching(), watching:
+            await driver.measure(session, run, evidence, counters)
     except (HostError, EngineError) as raised:
         fault = raised
-    ended_ns = crew.clock.real_ns()
-    await read_clocks_again(crew, evidence)
-    method, rule = crew.study.method, rule_of(crew, run)
+    ended_ns = session.clock.real_ns()
+    await read_clocks_again(session, evidence)
+    method, rule = session.study.method, rule_of(session, run)
     loads = _collected(evidence)
     record = RunRecord(
         run=run,
@@ -96,41 +96,41 @@ async def execute(
         ended_real_ns=ended_ns,
         warmup_s=0.0 if rule else method.warmup_s,
         runtime_s=float(rule.longest_s) if rule else method.runtime_s,
-        telemetry_interval_ms=crew.study.telemetry.interval_ms,
+        telemetry_interval_ms=session.study.telemetry.interval_ms,
         hosts=tuple(mine.host_run() for mine in evidence),
         intervals=loads.intervals(),
         bins=loads.bins(),
         counters=counters.table(),
-        bystanders=onlookers.told(),
-        redundancy=_redundancy(crew, run),
+        bystanders=observers.told(),
+        redundancy=_redundancy(session, run),
         outputs=outputs_of(run, evidence),
-        without=crew.without(run),
+        without=session.without(run),
         rule=rule,
     )
     return parts.booted.told(driver.told(record) if driver else record)
 
 
-def rule_of(crew: Crew, run: PlannedRun) -> RuleSettings | None:
+def rule_of(session: SessionContext, run: PlannedRun) -> RuleSettings | None:
     """The rule under which a run is made; metadata load ends when it is done."""
-    return crew.study.method.rule if run.point.job.io is not None else None
+    return session.study.method.rule if run.point.job.io is not None else None
 
 
-async def read_clocks_again(crew: Crew, evidence: Sequence[Evidence]) -> None:
+async def read_clocks_again(session: SessionContext, evidence: Sequence[HostShare]) -> None:
     """Each host's clock after the run: the difference is its drift. Nobody fails for it."""
 
-    async def read(mine: Evidence) -> None:
+    async def read(mine: HostShare) -> None:
         if mine.offset is not None and not mine.site.host.lost:
-            mine.offset_after = await measure_offset(mine.site.host, crew.clock)
+            mine.offset_after = await measure_offset(mine.site.host, session.clock)
 
     await together(evidence, read)
 
 
-async def settle(crew: Crew, run: PlannedRun, rested_s: float) -> None:
+async def settle(session: SessionContext, run: PlannedRun, rested_s: float) -> None:
     """Let the target come to rest before this run; it has rested so long already."""
-    seconds = crew.study.method.settle_s - rested_s
-    if seconds > 0 and not crew.stop.requested:
-        crew.begin(Phase.SETTLE, run, "the target comes to rest", seconds)
-        await crew.stop.pause(seconds)
+    seconds = session.study.method.settle_s - rested_s
+    if seconds > 0 and not session.stop.requested:
+        session.begin(Phase.SETTLE, run, "the target comes to rest", seconds)
+        await session.stop.pause(seconds)
 
 
 def sentence(fault: IolabError) -> str:
@@ -140,7 +140,7 @@ def sentence(fault: IolabError) -> str:
     return " ".join([*parts[:FAULTS_TOLD], *([f"And {more} more."] if more > 0 else [])])
 
 
-def outputs_of(run: PlannedRun, evidence: Sequence[Evidence]) -> tuple[EngineOutput, ...]:
+def outputs_of(run: PlannedRun, evidence: Sequence[HostShare]) -> tuple[EngineOutput, ...]:
     """What each host's engine printed and the files that it left, but for empty ones."""
     name = f"{run.point.job.engine}.stdout"
     found: list[EngineOutput] = []
@@ -151,12 +151,12 @@ def outputs_of(run: PlannedRun, evidence: Sequence[Evidence]) -> tuple[EngineOut
     return tuple(one for one in found if one.content.size_bytes)
 
 
-def _redundancy(crew: Crew, run: PlannedRun) -> Redundancy | None:
+def _redundancy(session: SessionContext, run: PlannedRun) -> Redundancy | None:
     wanted = run.point.configuration
-    return next(item.redundancy for item in crew.study.configurations if item.id == wanted)
+    return next(item.redundancy for item in session.study.configurations if item.id == wanted)
 
 
-def _status(evidence: Sequence[Evidence], fault: IolabError | None) -> RunStatus:
+def _status(evidence: Sequence[HostShare], fault: IolabError | None) -> RunStatus:
     if fault:
         return RunStatus.FAILED
     if any(mine.stopped_early and not mine.enough for mine in evidence):
@@ -164,7 +164,7 @@ def _status(evidence: Sequence[Evidence], fault: IolabError | None) -> RunStatus
     return RunStatus.DONE
 
 
-def _collected(evidence: Sequence[Evidence]) -> IntervalCollector:
+def _collected(evidence: Sequence[HostShare]) -> IntervalCollector:
     collector = IntervalCollector()
     for index, mine in enumerate(evidence):
         collector.add(index, mine.intervals)
@@ -183,7 +183,7 @@ GO_ON: Final = "Correct it and resume the session; committed runs are kept."
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class Recovery:
     """What a session needs for going on after a fault.
 
     `facts` are those of its start, by `Target.key`. `tried` is how often each run, by (digest,
@@ -194,62 +194,62 @@ class Means:
     facts: Mapping[str, HostFacts]
     tried: Mapping[tuple[str, int], int]
     reach: Reach | None
-    patience: Patience
+    patience: RetryPolicy
     ledger: Ledger = EMPTY
 
 
-class Course:
+class RunLoop:
     """Follows the plan; `follow` once."""
 
-    def __init__(self, crew: Crew, parts: Parts, means: Means) -> None:
-        self._crew = crew
+    def __init__(self, session: SessionContext, parts: Resources, means: Recovery) -> None:
+        self._session = session
         self._parts = parts
         self._sites = parts.sites
-        self._states = Preconditioner(crew, parts.sites, means.facts, means.ledger)
+        self._states = Preconditioner(session, parts.sites, means.facts, means.ledger)
         self._means = means
-        self._method = crew.study.method
+        self._method = session.study.method
         self._failed_points: set[str] = set()
         self._loaded_until_ns: int | None = None
 
-    async def follow(self, first: PlannedRun, agenda: Agenda) -> SessionStatus:
+    async def follow(self, first: PlannedRun, queue: RunQueue) -> SessionStatus:
         """Execute one run after the other, each committed when it ends.
 
         Raises HostError or EngineError where the study's policy, or a host that stays lost, ends
         the session.
         """
-        for run in chain([first], iter(agenda.next, None)):
+        for run in chain([first], iter(queue.next, None)):
             await self._rest(run)
-            for text in agenda.said():
+            for text in queue.said():
                 self._say(text)
-            if self._crew.stop.requested:
+            if self._session.stop.requested:
                 return SessionStatus.INTERRUPTED
             if run.point.digest in self._failed_points:
                 self._say(f"Repeat {run.repeat} of {run.point.label} is left out: one has failed.")
             elif not await self._see_through(run):
                 return SessionStatus.INTERRUPTED
-        for text in agenda.said():
+        for text in queue.said():
             self._say(text)
-        require_all(self._crew)
+        require_all(self._session)
         return SessionStatus.DONE
 
     async def _see_through(self, run: PlannedRun) -> bool:
         """A run with all its attempts; whether the session goes on."""
         first = self._means.tried.get((run.point.digest, run.repeat), 0) + 1
         # Each attempt but the last uses up a retry, or a host that is left out.
-        attempts = 1 + max(self._method.retries, len(self._crew.hosts))
+        attempts = 1 + max(self._method.retries, len(self._session.hosts))
         for attempt in range(first, first + attempts):
             await self._rest(run)
             sites = await self._sites_for(run)
             turn = replace(run, attempt=attempt)
-            record = await execute(self._crew, turn, sites, self._parts)
-            self._loaded_until_ns = self._crew.clock.mono_ns()
+            record = await execute(self._session, turn, sites, self._parts)
+            self._loaded_until_ns = self._session.clock.mono_ns()
             if record is None:
                 return False
             record = await self._states.account(record, sites)
             await self._commit(record)
             if record.status is not RunStatus.FAILED:
                 return record.status is RunStatus.DONE
-            if self._crew.stop.requested or not self._again(record, attempt - first):
+            if self._session.stop.requested or not self._again(record, attempt - first):
                 break
         return True
 
@@ -259,16 +259,16 @@ class Course:
         It rests while that is judged and committed, and nothing waits for it after the last run.
         """
         if self._loaded_until_ns is not None:
-            rested_ns = self._crew.clock.mono_ns() - self._loaded_until_ns
+            rested_ns = self._session.clock.mono_ns() - self._loaded_until_ns
             self._loaded_until_ns = None
-            await settle(self._crew, run, rested_ns / 1e9)
+            await settle(self._session, run, rested_ns / 1e9)
 
     async def _commit(self, record: RunRecord) -> None:
         """Tell of a run. A fleet's is judged and kept for so long that its agents must know."""
-        hosts = self._crew.everyone.values()
+        hosts = self._session.everyone.values()
         await asyncio.gather(*(host.bear_silence(COMMIT_LIMIT_S) for host in hosts))
         try:
-            self._crew.tell(RunFinished(record))
+            self._session.tell(RunFinished(record))
         finally:
             await asyncio.gather(*(host.bear_silence(None) for host in hosts))
 
@@ -278,7 +278,7 @@ class Course:
         if policy is OnFailure.STOP:
             raise _ending(record)
         if policy is OnFailure.WITHOUT_HOST:
-            guilty = {host.host for host in record.hosts if host.error} | {*lost_now(self._crew)}
+            guilty = {host.host for host in record.hosts if host.error} | {*lost_now(self._session)}
             if guilty:
                 self._leave_out(guilty, _ending(record))
                 return True
@@ -289,36 +289,36 @@ class Course:
         self._failed_points.add(run.point.digest)
         return False
 
-    async def _sites_for(self, run: PlannedRun) -> tuple[Site, ...]:
+    async def _sites_for(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
         """The run's sites with their files, on hosts that all answer."""
         for _ in range(LAYOUT_TRIES):
             await self._mend()
             try:
                 return await self._ready_for(run)
             except (HostError, EngineError) as fault:
-                lost = lost_now(self._crew)
+                lost = lost_now(self._session)
                 if self._method.on_failure is OnFailure.WITHOUT_HOST and (lost or fault.hosts):
                     self._leave_out({*lost, *fault.hosts}, fault)
                 elif not lost or not self._can_mend:
                     raise
         return await self._ready_for(run)
 
-    async def _ready_for(self, run: PlannedRun) -> tuple[Site, ...]:
+    async def _ready_for(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
         sites = await self._sites.ready_for(run, self._means.facts)
         return await self._states.ready(run, sites)
 
     async def _mend(self) -> None:
         """Nobody is lost after this: lost hosts are reached again, or left out."""
-        if not lost_now(self._crew):
+        if not lost_now(self._session):
             return
         if self._method.on_failure is OnFailure.WITHOUT_HOST:
-            lost = lost_now(self._crew)
+            lost = lost_now(self._session)
             self._leave_out({*lost}, HostError(" ".join(lost.values()), GO_ON))
             return
         if not self._can_mend:
-            require_all(self._crew)
+            require_all(self._session)
         means = self._means
-        for name in await mend(self._crew, means.reach, means.facts, means.patience):
+        for name in await reconnect_lost(self._session, means.reach, means.facts, means.patience):
             self._sites.forget(name)
 
     @property
@@ -327,18 +327,18 @@ class Course:
 
     def _leave_out(self, names: set[str], fault: IolabError) -> None:
         """Go on without these hosts; raises the fault where a configuration would have none."""
-        crew = self._crew
-        gone = crew.left_out | names
-        if any(gone.issuperset(item.hosts) for item in crew.study.configurations):
+        session = self._session
+        gone = session.left_out | names
+        if any(gone.issuperset(item.hosts) for item in session.study.configurations):
             raise fault
         for name in sorted(names):
             self._say(f"Host '{name}' failed: from here on the session goes on without it.")
-            if crew.hosts[name].lost:
+            if session.hosts[name].lost:
                 self._sites.forget(name)
-        crew.left_out.update(names)
+        session.left_out.update(names)
 
     def _say(self, text: str) -> None:
-        self._crew.tell(Notice(text.strip()))
+        self._session.tell(Notice(text.strip()))
 
 
 def _ending(record: RunRecord) -> IolabError:

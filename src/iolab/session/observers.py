@@ -21,7 +21,7 @@ from iolab.hosts.clock import ClockOffset, StepMeter, measure_offset
 from iolab.hosts.device_counters import SNAPSHOT_LIMIT_S, DeviceSnapshot, cpu_busy, deltas, snapshot
 from iolab.hosts.host import Host, HostLost, Stream
 from iolab.hosts.telemetry import CounterCollector
-from iolab.session.context import Crew
+from iolab.session.context import SessionContext
 from iolab.study.targets import bystanders_of
 
 SILENCE_LIMIT_S: Final = 30.0
@@ -44,18 +44,18 @@ class HostWatch:
 
     def __init__(
         self,
-        crew: Crew,
+        session: SessionContext,
         host: Host,
         index: int,
         counters: CounterCollector,
         inodes_of: str | None = None,
     ) -> None:
-        self._crew = crew
+        self._session = session
         self._host = host
         self._index = index
         self._counters = counters
         self._inodes_of = inodes_of
-        self._interval_ms = crew.study.telemetry.interval_ms
+        self._interval_ms = session.study.telemetry.interval_ms
         self._stream: Stream | None = None
         self._held: Mapping[str, Any] | None = None
         self._steps = StepMeter()
@@ -127,11 +127,11 @@ class HostWatch:
     def _show(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         busy = cpu_busy(before.get("cpu"), after.get("cpu"))
         if busy is not None:
-            self._crew.tell(TelemetrySeen(self._host.name, busy))
+            self._session.tell(TelemetrySeen(self._host.name, busy))
 
 
 @dataclass(slots=True)
-class _Onlooker:
+class _Observer:
     """One of them in one run."""
 
     spec: HostSpec
@@ -147,7 +147,7 @@ class _Onlooker:
         return self.spec.name
 
 
-class Onlookers:
+class Observers:
     """All of them in one run; their counters are numbered from `first` on.
 
     `below` are the devices below the paths of those that have one, by name.
@@ -155,24 +155,27 @@ class Onlookers:
 
     def __init__(
         self,
-        crew: Crew,
+        session: SessionContext,
         run: PlannedRun,
         counters: CounterCollector,
         *,
         first: int,
         below: Mapping[str, tuple[str, ...]],
     ) -> None:
-        self._crew = crew
+        self._session = session
         self._below = below
-        specs = bystanders_of(crew.study, run.point.configuration)
+        specs = bystanders_of(session.study, run.point.configuration)
         self.places = {spec.name: first + place for place, spec in enumerate(specs)}
         """The number of each among the hosts that counters name."""
         self._all = [
-            _Onlooker(
-                spec, host, HostWatch(crew, host, self.places[spec.name], counters), error=host.lost
+            _Observer(
+                spec,
+                host,
+                HostWatch(session, host, self.places[spec.name], counters),
+                error=host.lost,
             )
             for spec in specs
-            if (host := crew.bystanders.get(spec.name)) is not None
+            if (host := session.bystanders.get(spec.name)) is not None
         ]
 
     @asynccontextmanager
@@ -207,30 +210,32 @@ class Onlookers:
         """Those that its table names, else those below its path."""
         return spec.devices or self._below.get(spec.name, ())
 
-    def _living(self) -> list[_Onlooker]:
+    def _living(self) -> list[_Observer]:
         return [one for one in self._all if one.error is None]
 
     async def _on_each(
-        self, members: Iterable[_Onlooker], work: Callable[[_Onlooker], Awaitable[None]]
+        self, members: Iterable[_Observer], work: Callable[[_Observer], Awaitable[None]]
     ) -> None:
-        async def guarded(one: _Onlooker) -> None:
+        async def guarded(one: _Observer) -> None:
             try:
                 await work(one)
             except HostError as fault:
                 one.error = fault.happened
-                self._crew.tell(Notice(f"{fault.happened} The run goes on without a look at it."))
+                self._session.tell(
+                    Notice(f"{fault.happened} The run goes on without a look at it.")
+                )
 
         await together(members, guarded)
 
-    async def _begin(self, one: _Onlooker) -> None:
+    async def _begin(self, one: _Observer) -> None:
         await one.watch.begin()
-        one.offset = await measure_offset(one.host, self._crew.clock)
+        one.offset = await measure_offset(one.host, self._session.clock)
         one.before = await snapshot(one.host)
 
-    async def _follow(self, one: _Onlooker) -> None:
-        now_ns = self._crew.clock.real_ns()
+    async def _follow(self, one: _Observer) -> None:
+        now_ns = self._session.clock.real_ns()
         await one.watch.follow(now_ns + (one.offset.offset_ns if one.offset else 0))
 
-    async def _end(self, one: _Onlooker) -> None:
+    async def _end(self, one: _Observer) -> None:
         one.after = await snapshot(one.host)
         await one.watch.end()

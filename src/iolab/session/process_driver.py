@@ -14,9 +14,9 @@ from iolab.hosts.engine import Command, Engine, OutputReader
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.block_trace import traced
-from iolab.session.context import Crew
-from iolab.session.driver import Driver, Evidence
-from iolab.session.early_stop import Looking
+from iolab.session.context import SessionContext
+from iolab.session.driver import Driver, HostShare
+from iolab.session.early_stop import EarlyStop
 from iolab.session.exit_faults import engine_fault
 from iolab.session.start import Go, drive_between_looks, load_at_once, watch_idle
 from iolab.session.start_time import NS_PER_S
@@ -38,15 +38,17 @@ class ProcessDriver(Driver):
     def __init__(self, engine: Engine[Any]) -> None:
         self.engine = engine
 
-    async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    async def prepare(
+        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+    ) -> None:
         """The devices are watched idle."""
-        await watch_idle(crew, run, evidence)
+        await watch_idle(session, run, evidence)
 
     async def measure(
         self,
-        crew: Crew,
+        session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[Evidence],
+        evidence: Sequence[HostShare],
         counters: CounterCollector,
     ) -> None:
         """Run the engine on all hosts at once and fill in their evidence.
@@ -55,20 +57,20 @@ class ProcessDriver(Driver):
         they had measured is kept. The user's wish to stop ends all engines early without an error,
         as does the run's own rule.
         """
-        _, longest_s = crew.study.method.load_s
-        crew.begin(Phase.MEASURE, run, run.point.label, longest_s)
+        _, longest_s = session.study.method.load_s
+        session.begin(Phase.MEASURE, run, run.point.label, longest_s)
         halt = asyncio.Event()
-        looking = Looking(crew, run, evidence, halt)
+        looking = EarlyStop(session, run, evidence, halt)
         listeners = {}
         for index, mine in enumerate(evidence):
             packer = Packer(
                 OUTPUT_KEPT_BYTES // len(evidence),
                 BLOCK_BYTES * (1 + index % FIRST_BLOCKS) // FIRST_BLOCKS,
             )
-            listeners[mine.name] = partial(_Listener, crew, run, mine, packer, looking)
+            listeners[mine.name] = partial(_Listener, session, run, mine, packer, looking)
 
-        async def one(mine: Evidence, go: Go) -> None:
-            command = mine.command = self.command(crew, run, mine)
+        async def one(mine: HostShare, go: Go) -> None:
+            command = mine.command = self.command(session, run, mine)
             listener = listeners[mine.name](self.reader(run, mine))
             try:
                 async with traced(mine, command.wall_limit_s):
@@ -79,19 +81,19 @@ class ProcessDriver(Driver):
             if fault:
                 raise fault
 
-        await load_at_once(crew, evidence, counters, one, halt)
+        await load_at_once(session, evidence, counters, one, halt)
 
-    def command(self, crew: Crew, run: PlannedRun, mine: Evidence) -> Command:
+    def command(self, session: SessionContext, run: PlannedRun, mine: HostShare) -> Command:
         """The process of one host."""
-        _, longest_s = crew.study.method.load_s
+        _, longest_s = session.study.method.load_s
         return self.engine.command(
             run.point.job,
             mine.site.dir,
             seconds=longest_s,
-            seed=seed_on(crew.study, run.point, mine.name, run.repeat),
+            seed=seed_on(session.study, run.point, mine.name, run.repeat),
         )
 
-    def reader(self, run: PlannedRun, mine: Evidence) -> OutputReader:  # noqa: ARG002 - of all
+    def reader(self, run: PlannedRun, mine: HostShare) -> OutputReader:  # noqa: ARG002 - of all
         """What reads the output of that process."""
         return self.engine.reader(run.point.job)
 
@@ -104,15 +106,15 @@ class _Listener:
 
     def __init__(
         self,
-        crew: Crew,
+        session: SessionContext,
         run: PlannedRun,
-        mine: Evidence,
+        mine: HostShare,
         packer: Packer,
-        looking: Looking,
+        looking: EarlyStop,
         reader: OutputReader,
     ) -> None:
         self.mine = mine
-        self._crew = crew
+        self._session = session
         self._run = run
         self._packer = packer
         self._looking = looking
@@ -125,7 +127,7 @@ class _Listener:
         intervals = self._reader.feed(piece)
         for one in intervals:
             self._elapsed_ns += one.span_ns
-            self._crew.tell(
+            self._session.tell(
                 IntervalSeen(
                     host=self.mine.name,
                     run=self._run,

@@ -10,8 +10,8 @@ from iolab.core.events import Notice
 from iolab.core.host import HostFacts, HostSpec
 from iolab.errors import HostError, Interrupted
 from iolab.hosts.host import Host
-from iolab.session.context import Crew
-from iolab.session.discovery import survey
+from iolab.session.context import SessionContext
+from iolab.session.discovery import discover
 from iolab.study.guard import changes
 
 Reach = Callable[[HostSpec], Host]
@@ -19,14 +19,14 @@ Reach = Callable[[HostSpec], Host]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long a lost host is tried for, and the pause between two tries, in seconds."""
 
     limit_s: float
     pause_s: float
 
 
-USUAL: Final = Patience(limit_s=120.0, pause_s=5.0)
+USUAL: Final = RetryPolicy(limit_s=120.0, pause_s=5.0)
 """An sshd that restarts takes seconds, a cable that is put in again a minute; a machine that boots
 takes longer than a session should wait without anybody knowing."""
 
@@ -37,73 +37,78 @@ class Changed(HostError):
     """A host that came back as another: trying it longer mends nothing."""
 
 
-async def mend(
-    crew: Crew, reach: Reach | None, facts: Mapping[str, HostFacts], patience: Patience
+async def reconnect_lost(
+    session: SessionContext,
+    reach: Reach | None,
+    facts: Mapping[str, HostFacts],
+    patience: RetryPolicy,
 ) -> tuple[str, ...]:
-    """Replace every lost host of the crew by one that answers; the names of those.
+    """Replace every lost host of the session by one that answers; the names of those.
 
     Raises HostError when one cannot be reached in time, or is not what `facts` (by `Target.key`)
     say it was, and Interrupted when the user wants to stop meanwhile.
     """
-    lost = lost_now(crew)
+    lost = lost_now(session)
     for name, why in lost.items():
-        await _mend_one(crew, name, why, reach, patience)
-        crew.mended.add(name)
+        await _reconnect_one(session, name, why, reach, patience)
+        session.mended.add(name)
     if lost:
-        await _compare(crew, tuple(lost), facts)
+        await _compare(session, tuple(lost), facts)
     return tuple(lost)
 
 
-def lost_now(crew: Crew) -> dict[str, str]:
+def lost_now(session: SessionContext) -> dict[str, str]:
     """Why each host that takes part can no longer be spoken to, by name."""
     return {
         name: host.lost
-        for name, host in crew.hosts.items()
-        if host.lost and name not in crew.left_out
+        for name, host in session.hosts.items()
+        if host.lost and name not in session.left_out
     }
 
 
-def require_all(crew: Crew) -> None:
+def require_all(session: SessionContext) -> None:
     """HostError that tells of every host that is lost."""
-    lost = lost_now(crew)
+    lost = lost_now(session)
     if lost:
         raise HostError(" ".join(lost.values()), RESUME)
 
 
-async def _mend_one(
-    crew: Crew, name: str, why: str, reach: Reach | None, patience: Patience
+async def _reconnect_one(
+    session: SessionContext, name: str, why: str, reach: Reach | None, patience: RetryPolicy
 ) -> None:
-    host = crew.hosts[name]
+    host = session.hosts[name]
     if reach is None:
         raise HostError(why, RESUME)
-    crew.tell(Notice(f"{why} It is tried again for up to {patience.limit_s:g} s."))
-    deadline_ns = crew.clock.mono_ns() + round(patience.limit_s * 1e9)
+    session.tell(Notice(f"{why} It is tried again for up to {patience.limit_s:g} s."))
+    deadline_ns = session.clock.mono_ns() + round(patience.limit_s * 1e9)
     while True:
         await host.close()
-        host = crew.hosts[name] = reach(host.spec)
+        host = session.hosts[name] = reach(host.spec)
         try:
             await host.connect()
         except Changed:
             raise
         except HostError:
-            if crew.clock.mono_ns() >= deadline_ns:
+            if session.clock.mono_ns() >= deadline_ns:
                 happened = f"{why} It could not be reached again within {patience.limit_s:g} s."
                 raise HostError(happened, RESUME) from None
         else:
-            crew.tell(Notice(f"Host '{name}' is reached again."))
+            session.tell(Notice(f"Host '{name}' is reached again."))
             return
-        await crew.stop.pause(patience.pause_s)
-        if crew.stop.requested:
+        await session.stop.pause(patience.pause_s)
+        if session.stop.requested:
             raise Interrupted("The session was stopped.", "Resume it to go on.")
 
 
-async def _compare(crew: Crew, names: tuple[str, ...], facts: Mapping[str, HostFacts]) -> None:
+async def _compare(
+    session: SessionContext, names: tuple[str, ...], facts: Mapping[str, HostFacts]
+) -> None:
     """HostError when a host came back as another."""
-    again = {name: crew.hosts[name] for name in names}
-    seen = await survey(crew.study, again, crew.questions)
+    again = {name: session.hosts[name] for name in names}
+    seen = await discover(session.study, again, session.questions)
     faults = changes({key: facts[key] for key in seen.facts if key in facts}, seen.facts)
     if faults:
         for name in names:
-            crew.taken.pop(name, None)  # What lies there may not be ours.
+            session.taken.pop(name, None)  # What lies there may not be ours.
         happened = "A host that was lost came back as another."
         raise Changed(happened, "Put it back as it was, and resume the session.", faults)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from iolab.session.driver import Drivers
 from iolab.session.kinds import BootedHosts
-from iolab.targets.work_directories import Sites
+from iolab.targets.work_directories import WorkDirectories
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Resources:
     """Folders and files, makers of load, and hosts that are booted."""
 
-    sites: Sites
+    sites: WorkDirectories
     drivers: Drivers
     booted: BootedHosts
 

@@ -16,8 +16,8 @@ from iolab.hosts.device_counters import idle_proof, snapshot
 from iolab.hosts.engine import Command
 from iolab.hosts.remote_process import Ending, drive
 from iolab.hosts.telemetry import CounterCollector
-from iolab.session.context import Crew
-from iolab.session.driver import Evidence, on_each
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostShare, on_each
 from iolab.session.observers import HostWatch
 from iolab.session.start_time import start_of
 
@@ -33,15 +33,17 @@ class Go:
     lead_s: float
 
 
-async def watch_idle(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+async def watch_idle(
+    session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+) -> None:
     """See whether the target's devices are busy with somebody else's I/O, where asked for."""
-    seconds = crew.study.method.idle_watch_s
+    seconds = session.study.method.idle_watch_s
     known = [mine for mine in evidence if mine.site.devices]
     if not known or not seconds:
         return
-    crew.begin(Phase.IDLE, run, "checking for background I/O", seconds)
+    session.begin(Phase.IDLE, run, "checking for background I/O", seconds)
 
-    async def watch(mine: Evidence) -> None:
+    async def watch(mine: HostShare) -> None:
         before = await snapshot(mine.site.host)
         await asyncio.sleep(seconds)
         mine.idle = idle_proof(before, await snapshot(mine.site.host), mine.site.devices)
@@ -50,10 +52,10 @@ async def watch_idle(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) 
 
 
 async def load_at_once(
-    crew: Crew,
-    evidence: Sequence[Evidence],
+    session: SessionContext,
+    evidence: Sequence[HostShare],
     counters: CounterCollector,
-    load: Callable[[Evidence, Go], Coroutine[Any, Any, None]],
+    load: Callable[[HostShare, Go], Coroutine[Any, Any, None]],
     halt: asyncio.Event,
 ) -> None:
     """Begin the load of every host at the same moment and follow all of them to their end.
@@ -62,15 +64,15 @@ async def load_at_once(
     host fails. Raises HostError or EngineError when any host failed; each has its error then.
     """
     watches = {
-        mine.name: HostWatch(crew, mine.site.host, index, counters)
+        mine.name: HostWatch(session, mine.site.host, index, counters)
         for index, mine in enumerate(evidence)
     }
 
-    async def get_ready(mine: Evidence) -> None:
+    async def get_ready(mine: HostShare) -> None:
         await watches[mine.name].begin()
-        mine.offset = await measure_offset(mine.site.host, crew.clock)
+        mine.offset = await measure_offset(mine.site.host, session.clock)
 
-    async def one(mine: Evidence) -> None:
+    async def one(mine: HostShare) -> None:
         go = Go(start.on(mine), start.lead_s)
         try:
             await alongside(load(mine, go), watches[mine.name].follow(go.real_ns))
@@ -81,8 +83,8 @@ async def load_at_once(
 
     try:
         await on_each(evidence, get_ready)
-        start = start_of(crew, evidence, START_ALLOWANCE_S)
-        await alongside(on_each(evidence, one), crew.stop.pass_on(halt))
+        start = start_of(session, evidence, START_ALLOWANCE_S)
+        await alongside(on_each(evidence, one), session.stop.pass_on(halt))
     finally:
         await asyncio.gather(*(watch.end() for watch in watches.values()))
         for mine in evidence:
@@ -90,7 +92,7 @@ async def load_at_once(
 
 
 async def drive_between_looks(
-    mine: Evidence,
+    mine: HostShare,
     command: Command,
     go: Go,
     halt: asyncio.Event,

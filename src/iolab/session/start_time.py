@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.hosts.clock import ClockOffset
-from iolab.session.context import Crew
-from iolab.session.driver import Evidence
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostShare
 
 ROUND_TRIPS_TO_START: Final = 4
 """Round trips that the slowest host needs before it can wait for the start, with one to spare."""
@@ -23,22 +23,24 @@ class CommonStart:
     real_ns: int
     lead_s: float
 
-    def on(self, mine: Evidence) -> int:
+    def on(self, mine: HostShare) -> int:
         """The same moment on that host's clock."""
         return self.real_ns + offset_of(mine).offset_ns
 
 
-def start_of(crew: Crew, evidence: Sequence[Evidence], allowance_s: float) -> CommonStart:
+def start_of(
+    session: SessionContext, evidence: Sequence[HostShare], allowance_s: float
+) -> CommonStart:
     """Far enough ahead for the slowest host to be ready, no further.
 
     `allowance_s` is what the hosts need to get ready beyond the way of the messages.
     """
     slowest_ns = max(offset_of(mine).rtt_ns for mine in evidence)
     lead_s = allowance_s + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
-    return CommonStart(crew.clock.real_ns() + round(lead_s * NS_PER_S), lead_s)
+    return CommonStart(session.clock.real_ns() + round(lead_s * NS_PER_S), lead_s)
 
 
-def offset_of(mine: Evidence) -> ClockOffset:
+def offset_of(mine: HostShare) -> ClockOffset:
     """The host's clock as it was read; ValueError when it was not."""
     if mine.offset is None:
         raise ValueError("the clock is read before the start")

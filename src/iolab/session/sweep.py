@@ -9,7 +9,7 @@ from typing import Final
 from iolab.core.host import HostKind
 from iolab.errors import HostError, Interrupted
 from iolab.hosts.host import Host
-from iolab.session.context import Crew
+from iolab.session.context import SessionContext
 from iolab.session.reconnect import Reach
 from iolab.targets.work_directories import CLOSE_LIMIT_S, open_folder
 
@@ -18,27 +18,29 @@ SWEEP_LIMIT_S: Final = 60.0
 A host that is gone should not be waited for longer by somebody who wants the results."""
 
 
-async def sweep(crew: Crew, reach: Reach | None) -> tuple[str, ...]:
+async def sweep(session: SessionContext, reach: Reach | None) -> tuple[str, ...]:
     """Leave no folder on hosts that were lost; a sentence on each that is left."""
-    lost = {name: folders for name, folders in crew.taken.items() if _was_lost(crew, name)}
-    swept = await asyncio.gather(*(_sweep(crew, reach, name, lost[name]) for name in lost))
+    lost = {name: folders for name, folders in session.taken.items() if _was_lost(session, name)}
+    swept = await asyncio.gather(*(_sweep(session, reach, name, lost[name]) for name in lost))
     return tuple(sentence for sentences in swept for sentence in sentences)
 
 
-def _was_lost(crew: Crew, name: str) -> bool:
-    host = crew.everyone.get(name)
+def _was_lost(session: SessionContext, name: str) -> bool:
+    host = session.everyone.get(name)
     # A guest's disk goes with the guest.
     if host is None or host.spec.kind is HostKind.VM:
         return False
-    return bool(host.lost) or name in crew.mended
+    return bool(host.lost) or name in session.mended
 
 
 async def _sweep(
-    crew: Crew, reach: Reach | None, name: str, folders: set[tuple[str, str]]
+    session: SessionContext, reach: Reach | None, name: str, folders: set[tuple[str, str]]
 ) -> tuple[str, ...]:
     left = sorted(folders)
-    host = crew.everyone[name]
-    fresh: Host | None = reach(host.spec) if host.lost and reach and not crew.stop.at_once else None
+    host = session.everyone[name]
+    fresh: Host | None = (
+        reach(host.spec) if host.lost and reach and not session.stop.at_once else None
+    )
     try:
         async with asyncio.timeout(SWEEP_LIMIT_S):
             if fresh is not None:
@@ -47,7 +49,7 @@ async def _sweep(
             there = fresh or host
             while left and not there.lost:
                 path, folder = left[0]
-                opened = await open_folder(crew, there, path, folder)
+                opened = await open_folder(session, there, path, folder)
                 where = str(opened.header.get("dir"))
                 await there.ask("scratch_close", deadline_s=CLOSE_LIMIT_S, dir=where, keep=False)
                 left.pop(0)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Protocol, Union
 from pydantic import Field, create_model
 
 from iolab.core import study
-from iolab.core.configuration import LATENCIES, Aim, AxisMode, LatencyLimit, Objective
+from iolab.core.configuration import LATENCIES, AxisMode, LatencyLimit, Objective, WorkloadObjective
 from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, Role
 from iolab.core.stopping import PRESETS, LoadPattern, RuleSettings
@@ -203,7 +203,7 @@ def _limit_text(value: object) -> str:
 LimitText = Annotated[str, values.Read(_limit_text, {"type": "string"})]
 
 
-class AimTable(StudyTable):
+class ObjectiveTable(StudyTable):
     """What a workload of I/O is after."""
 
     objective: Annotated[Objective, values.choice(Objective, "objectives")] = Objective.GRID
@@ -214,9 +214,9 @@ class AimTable(StudyTable):
     limit: LimitText | None = None
 
 
-def aim_of(table: AimTable) -> Aim:
+def objective_of(table: ObjectiveTable) -> WorkloadObjective:
     """The aim that the keys say."""
-    return Aim(
+    return WorkloadObjective(
         objective=table.objective,
         axis=table.axis,
         headline=tuple(sorted(table.headline)),
@@ -359,7 +359,7 @@ class HostTable(StudyTable):
     queues: Room | None = None
 
 
-class WorkloadTable(AimTable):
+class WorkloadTable(ObjectiveTable):
     """`[[workload]]`: a described behaviour; the keys of `AXES` may be lists."""
 
     id: Id

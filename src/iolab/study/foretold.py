@@ -46,7 +46,7 @@ class Foretells(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class Forecast:
     """How many of the `runs` can be no better than each level, and why, the worst first."""
 
     runs: int
@@ -86,14 +86,14 @@ class Foretold:
         }
 
 
-def foretell(study: Study, plan: Plan, kinds: Foretells) -> Foretold:
+def foretell(study: Study, plan: Plan, kinds: Foretells) -> Forecast:
     """The best verdict that each run of the plan can get."""
     limits = list(kinds.limits(study, plan.runs))
     counts = dict.fromkeys(Level, 0)
     for run in plan.runs:
         levels = [one.level for one in limits if run.point.digest in one.points]
         counts[max(levels, key=lambda level: level.rank, default=Level.VALID)] += 1
-    return Foretold(
+    return Forecast(
         len(plan.runs), counts, tuple(sorted(limits, key=lambda limit: -limit.level.rank))
     )
 

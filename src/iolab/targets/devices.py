@@ -19,7 +19,7 @@ from iolab.hosts.answers import (
 )
 from iolab.hosts.host import AgentRefusal, Host, printable
 from iolab.study.targets import Target
-from iolab.targets.work_directory import Site, scratch_name
+from iolab.targets.work_directory import WorkDirectory, scratch_name
 
 LOOK_LIMIT_S: Final = 60.0
 """Reading some kilobytes at both ends of a device: a disk that sleeps takes seconds to answer."""
@@ -85,7 +85,7 @@ def with_device(facts: HostFacts, device: DeviceFacts) -> HostFacts:
 
 async def take_device(
     host: Host, target: Target, seen: TargetFacts | None, settings: TargetSettings
-) -> Site:
+) -> WorkDirectory:
     """The device as a site, held by the host's agent alone. HostError where anything objects."""
     told = await host.ask(
         "device_open",
@@ -98,10 +98,12 @@ async def take_device(
     folder, name = posixpath.split(device.real_path)
     image = host.spec.kind is HostKind.VM
     filled = device.size_bytes if image else 0
-    return Site(host, folder, seen, target.key, device=name, filled_bytes=filled, image=image)
+    return WorkDirectory(
+        host, folder, seen, target.key, device=name, filled_bytes=filled, image=image
+    )
 
 
-async def let_go(site: Site, path: str) -> None:
+async def let_go(site: WorkDirectory, path: str) -> None:
     """Give the device back. HostError when the host cannot."""
     await site.host.ask("device_close", deadline_s=RELEASE_LIMIT_S, path=path)
 
@@ -135,7 +137,7 @@ class MadeFileSystem:
     `said` is what the user should know of it.
     """
 
-    site: Site
+    site: WorkDirectory
     facts: HostFacts
     said: tuple[str, ...] = ()
 
@@ -166,7 +168,7 @@ async def make_file_system(
     told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=made.dir, tools={})
     seen = read_facts(host.name, told)
     facts = replace(facts, target=seen.target, disks=seen.disks)
-    site = Site(host, made.dir, seen.target, target.key, scratch=scratch)
+    site = WorkDirectory(host, made.dir, seen.target, target.key, scratch=scratch)
     return MadeFileSystem(site, facts, tuple(_notes(host.name, made)))
 
 
@@ -181,7 +183,7 @@ def _notes(host: str, made: FilesystemAnswer) -> Iterator[str]:
         )
 
 
-async def make_again(site: Site, target: Target, settings: TargetSettings) -> None:
+async def make_again(site: WorkDirectory, target: Target, settings: TargetSettings) -> None:
     """A new and empty one in the place of a site's."""
     await site.host.ask("filesystem_close", deadline_s=UNMOUNT_LIMIT_S, dir=site.scratch)
     await _open(site.host, site.scratch, target, settings)

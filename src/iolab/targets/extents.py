@@ -7,7 +7,7 @@ from typing import Final
 
 from iolab.core.run import CacheProof, ExtentProof
 from iolab.hosts.answers import EvictAnswer, ExtentsAnswer, read_answer
-from iolab.targets.work_directory import Site
+from iolab.targets.work_directory import WorkDirectory
 
 PATHS_AT_ONCE: Final = 2000
 """Paths in one request: at the longest path that is half of a frame's header."""
@@ -25,7 +25,7 @@ PROVING_METHODS: Final = frozenset({"fiemap", "seek", ACCOUNT})
 """Methods that tell holes from written bytes; block counts do not (compression, delayed blocks)."""
 
 
-async def prove(site: Site, paths: Sequence[str]) -> ExtentProof:
+async def prove(site: WorkDirectory, paths: Sequence[str]) -> ExtentProof:
     """Bytes by kind over all the files. Raises HostError."""
     parts = []
     for batch in _batches(paths):
@@ -42,7 +42,7 @@ async def prove(site: Site, paths: Sequence[str]) -> ExtentProof:
     )
 
 
-def proof_of_device(site: Site, size_bytes: int) -> ExtentProof:
+def proof_of_device(site: WorkDirectory, size_bytes: int) -> ExtentProof:
     """The same of a device: its account tells how much of it was written since it was purged."""
     written = min(size_bytes, site.filled_bytes)
     return ExtentProof(
@@ -62,7 +62,7 @@ def unproved(proof: ExtentProof) -> int:
     return proof.hole_bytes + proof.unwritten_bytes
 
 
-async def evict(site: Site, paths: Sequence[str]) -> CacheProof:
+async def evict(site: WorkDirectory, paths: Sequence[str]) -> CacheProof:
     """Drop the files' pages and the kernel's caches; what was resident before and after.
 
     Without paths only the kernel's caches are dropped.

@@ -23,13 +23,13 @@ from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.targets.context import Context
 from iolab.targets.extents import PROVING_METHODS, prove, unproved
 from iolab.targets.seeds import seed_of_contents
-from iolab.targets.work_directory import Site, require_shared, seen_dir
+from iolab.targets.work_directory import WorkDirectory, peer_dir, require_shared
 from iolab.units import format_bytes
 
 SHARE: Final = "Give all clients a path on one shared file system, or leave target.rotate out."
 
 
-def rotated(sites: Sequence[Site], rotate: int) -> tuple[Site, ...]:
+def rotated(sites: Sequence[WorkDirectory], rotate: int) -> tuple[WorkDirectory, ...]:
     """The sites of a run in which client i works in the folder of client i + rotate, modulo all.
 
     Raises HostError when so few clients are left that one would read its own.
@@ -39,12 +39,12 @@ def rotated(sites: Sequence[Site], rotate: int) -> tuple[Site, ...]:
         raise HostError(happened, "Bring the others back, or set another target.rotate.")
     owners = [sites[(place + rotate) % len(sites)] for place in range(len(sites))]
     return tuple(
-        replace(mine, dir=seen_dir(mine, owner), read_from=owner.name)
+        replace(mine, dir=peer_dir(mine, owner), read_from=owner.name)
         for mine, owner in zip(sites, owners, strict=True)
     )
 
 
-async def require_handed_on(own: Sequence[Site], turned: Sequence[Site]) -> None:
+async def require_handed_on(own: Sequence[WorkDirectory], turned: Sequence[WorkDirectory]) -> None:
     """HostError with every client that does not see the folder whose files it is to read."""
     await require_shared(own, {site.name: (site.read_from,) for site in turned}, do=SHARE)
 
@@ -57,7 +57,7 @@ HUNG_S: Final = 600.0
 waits for 120 s; a controller that resets or a cluster that recovers may take minutes."""
 
 
-async def hung(site: Site, doing: str) -> None:
+async def hung(site: WorkDirectory, doing: str) -> None:
     """Return never: EngineError once the target's devices have completed nothing for too long.
 
     A target without a device of its own here, such as NFS, is never told to hang: an engine that
@@ -82,7 +82,9 @@ async def hung(site: Site, doing: str) -> None:
             )
 
 
-async def lay_out(context: Context, sites: Sequence[Site], data_set: DataSet, job: Job) -> None:
+async def lay_out(
+    context: Context, sites: Sequence[WorkDirectory], data_set: DataSet, job: Job
+) -> None:
     """Write every file of the data set on every site, by the way in which `job` will use them.
 
     Raises HostError, EngineError, and Interrupted when the user wanted to stop.
@@ -108,13 +110,13 @@ async def lay_out(context: Context, sites: Sequence[Site], data_set: DataSet, jo
     expected_s = most / ASSUMED_WRITE_BYTES_PER_S
     context.begin(Phase.LAY_OUT, None, f"{data_set.id}: {size} on {hosts}", expected_s)
 
-    async def write(site: Site) -> None:
+    async def write(site: WorkDirectory) -> None:
         await _write(context, site, data_set.on(site.name), job)
 
     (await together(missing, write)).complete()
 
 
-async def present_bytes(site: Site, data_set: DataSet) -> int:
+async def present_bytes(site: WorkDirectory, data_set: DataSet) -> int:
     """The size of the data set's files on a site when they are all there and written, else 0."""
     try:
         proof = await prove(site, site.paths(data_set))
@@ -133,7 +135,7 @@ def _verified_block(context: Context, job: Job) -> int | None:
     return job.block_bytes if job.verify and not context.study.target.rotate else None
 
 
-async def _write(context: Context, site: Site, data_set: DataSet, job: Job) -> None:
+async def _write(context: Context, site: WorkDirectory, data_set: DataSet, job: Job) -> None:
     engine = context.engines[job.engine]
     block_bytes = _verified_block(context, job)
     ledger = await context.ledgers.begin(site, data_set, block_bytes) if block_bytes else None

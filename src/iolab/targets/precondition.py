@@ -17,7 +17,7 @@ from iolab.core.workload import Job
 from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.answers import PurgedAnswer, read_answer
 from iolab.hosts.barrier import alongside, together
-from iolab.hosts.device_counters import Look, snapshot
+from iolab.hosts.device_counters import DeviceSnapshot, snapshot
 from iolab.hosts.engine import Command, EngineReading, OutputReader, with_ledger
 from iolab.hosts.host import printable
 from iolab.hosts.remote_process import Ending, drive
@@ -26,9 +26,17 @@ from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
 from iolab.targets.context import Context
 from iolab.targets.layout import hung, layout_fault
 from iolab.targets.seeds import seed_of_contents, seed_on
-from iolab.targets.state import PREPARING, UNSEEN, Books, begun, ended, states_of, workload_key
-from iolab.targets.work_directories import Sites
-from iolab.targets.work_directory import Site
+from iolab.targets.state import (
+    PREPARING,
+    UNSEEN,
+    SessionLedger,
+    begun,
+    ended,
+    states_of,
+    workload_key,
+)
+from iolab.targets.work_directories import WorkDirectories
+from iolab.targets.work_directory import WorkDirectory
 from iolab.units import format_bytes
 
 DISCARD_LIMIT_S: Final = 3600.0
@@ -45,19 +53,19 @@ SANITIZED: Final = 65535
 OUTPUT_LIMIT_BYTES: Final = 1 << 20
 
 
-async def discard(site: Site, path: str) -> int:
+async def discard(site: WorkDirectory, path: str) -> int:
     """Discard every block of a held device; how many bytes. HostError when it cannot."""
     told = await site.host.ask("discard", deadline_s=DISCARD_LIMIT_S, path=path)
     return read_answer(site.name, PurgedAnswer, told).bytes
 
 
-async def trim(site: Site, folder: str) -> int:
+async def trim(site: WorkDirectory, folder: str) -> int:
     """Tell the devices below a folder what is free; how many bytes. HostError when it cannot."""
     told = await site.host.ask("trim", deadline_s=DISCARD_LIMIT_S, path=folder)
     return read_answer(site.name, PurgedAnswer, told).bytes
 
 
-async def erase(context: Context, site: Site, purge: Purge) -> None:
+async def erase(context: Context, site: WorkDirectory, purge: Purge) -> None:
     """Format or sanitize a held NVMe device. HostError when nvme-cli fails or it takes too long."""
     device = f"{site.dir}/{site.device}"
     if purge is Purge.NVME_FORMAT:
@@ -88,7 +96,7 @@ def _progress(text: bytes) -> int | None:
     return progress if isinstance(progress, int) else None
 
 
-async def _nvme(site: Site, *argv: str) -> bytes:
+async def _nvme(site: WorkDirectory, *argv: str) -> bytes:
     command = Command(argv, "/", b"", " ".join(argv), FORMAT_LIMIT_S, OUTPUT_LIMIT_BYTES)
     said: list[bytes] = []
     ending = await drive(site.host, command, asyncio.Event(), said.append)
@@ -101,7 +109,7 @@ async def _nvme(site: Site, *argv: str) -> bytes:
 
 
 async def write_over(
-    context: Context, sites: Sequence[Site], data_set: DataSet, passes: float, job: Job
+    context: Context, sites: Sequence[WorkDirectory], data_set: DataSet, passes: float, job: Job
 ) -> dict[str, int]:
     """Write over what the data set has on all sites at once; bytes by host name.
 
@@ -112,7 +120,7 @@ async def write_over(
     context.begin(Phase.PRECONDITION, None, detail, most / ASSUMED_WRITE_BYTES_PER_S)
     engine = context.engines[job.engine]
 
-    async def write(site: Site) -> int:
+    async def write(site: WorkDirectory) -> int:
         mine = site.holding(data_set)
         seed = seed_of_contents(context.study, site.name)
         command = engine.fill(mine, site.dir, passes, job, seed=seed)
@@ -130,7 +138,7 @@ async def write_over(
 
 
 async def run_rounds(
-    context: Context, sites: Sequence[Site], run: PlannedRun
+    context: Context, sites: Sequence[WorkDirectory], run: PlannedRun
 ) -> tuple[RoundsSeries, dict[str, int]]:
     """The run's own job in rounds, on all sites at once, until they are steady or too many.
 
@@ -162,12 +170,12 @@ async def run_rounds(
 
 
 async def _round(
-    context: Context, sites: Sequence[Site], run: PlannedRun, number: int
+    context: Context, sites: Sequence[WorkDirectory], run: PlannedRun, number: int
 ) -> dict[str, EngineTotals | None]:
     engine = context.engine_of(run)
     data_set = context.plan.data_set(run.point.data_set)
 
-    async def one(site: Site) -> EngineTotals | None:
+    async def one(site: WorkDirectory) -> EngineTotals | None:
         job = run.point.io_on(site.name)
         mine = site.holding(data_set)
         seconds = context.study.precondition.round_s
@@ -201,7 +209,7 @@ def round_fault(
 
 
 async def _driven(
-    context: Context, site: Site, command: Command, reader: OutputReader
+    context: Context, site: WorkDirectory, command: Command, reader: OutputReader
 ) -> tuple[Ending, EngineReading]:
     """One process to its end; halted when the user wants to stop."""
     halt = asyncio.Event()
@@ -231,17 +239,23 @@ class Preconditioner:
     """Makes start states. `ready` before each run, `account` after it."""
 
     def __init__(
-        self, context: Context, sites: Sites, facts: Mapping[str, HostFacts], earlier: Ledger
+        self,
+        context: Context,
+        sites: WorkDirectories,
+        facts: Mapping[str, HostFacts],
+        earlier: Ledger,
     ) -> None:
         self._context = context
         self._sites = sites
         self._facts = facts
         self._wish = context.study.precondition
-        self._books = Books(earlier, lambda ledger: context.tell(LedgerKept(ledger)))
+        self._books = SessionLedger(earlier, lambda ledger: context.tell(LedgerKept(ledger)))
         self._targets = {target.key: target for target in targets_of(context.study)}
         self._states: tuple[TargetState, ...] = ()
 
-    async def ready(self, run: PlannedRun, sites: Sequence[Site]) -> tuple[Site, ...]:
+    async def ready(
+        self, run: PlannedRun, sites: Sequence[WorkDirectory]
+    ) -> tuple[WorkDirectory, ...]:
         """The sites with their targets in the start state, and with what is known to be written.
 
         Raises HostError, EngineError, and Interrupted when the user wanted to stop.
@@ -267,7 +281,7 @@ class Preconditioner:
         self._states = states_of(found, sites, run)
         return tuple(_with_filled(site, before[site.key]) for site in sites)
 
-    async def account(self, record: RunRecord, sites: Sequence[Site]) -> RunRecord:
+    async def account(self, record: RunRecord, sites: Sequence[WorkDirectory]) -> RunRecord:
         """The record with the states in which it began; what it wrote is in the ledger."""
         if not self._states:
             return record
@@ -285,11 +299,11 @@ class Preconditioner:
                 self._books.keep(replace(self._books.of(site), under_way=UNSEEN))
         return replace(record, states=self._states)
 
-    def _concerns(self, run: PlannedRun, sites: Sequence[Site]) -> bool:
+    def _concerns(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> bool:
         wanted = self._wish.is_asked or any(site.raw for site in sites)
         return wanted and run.point.job.io is not None
 
-    async def _look(self, sites: Sequence[Site]) -> None:
+    async def _look(self, sites: Sequence[WorkDirectory]) -> None:
         looks = (await together(sites, _counters_of)).complete()
         for site in sites:
             target = self._targets[site.key]
@@ -306,7 +320,7 @@ class Preconditioner:
                 text = f"The state of {target.path} on '{site.name}' is unknown: {after.unknown}."
                 self._context.tell(Notice(text))
 
-    def _region(self, site: Site, target: Target) -> int:
+    def _region(self, site: WorkDirectory, target: Target) -> int:
         if site.device:
             return region_bytes(self._context.plan, target)
         return sum(item.bytes_per_host for item in data_sets_at(self._context.plan, target))
@@ -317,24 +331,24 @@ class Preconditioner:
         turn = turn_of(self._wish.restore, run)
         return spoilt or account.foreign_bytes > 0 or account.restored_for != turn
 
-    def _is_unverifiable(self, run: PlannedRun, sites: Sequence[Site]) -> bool:
+    def _is_unverifiable(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> bool:
         """Whether a device holds blocks of which nobody knows any more what they must hold."""
         if not run.point.io.verify or self._wish.fill < 1:
             return False
         data_set = self._context.plan.data_set(run.point.data_set)
         return any(site.raw and not self._context.ledgers.know(site, data_set) for site in sites)
 
-    async def _forget_blocks(self, run: PlannedRun, sites: Sequence[Site]) -> None:
+    async def _forget_blocks(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> None:
         """Devices are written to by whoever bears no stamps: what they must hold is not known."""
         data_set = self._context.plan.data_set(run.point.data_set)
 
-        async def forget(site: Site) -> None:
+        async def forget(site: WorkDirectory) -> None:
             if site.raw:
                 await self._context.ledgers.forget(site, data_set)
 
         (await together(sites, forget)).complete()
 
-    async def _begin_blocks(self, run: PlannedRun, sites: Sequence[Site]) -> None:
+    async def _begin_blocks(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> None:
         """The ledgers of devices that are about to be written over; those of files go with these.
 
         Workloads with other blocks may verify the same device: the smallest counts.
@@ -343,13 +357,13 @@ class Preconditioner:
         points = (point for point in self._context.plan.points if point.job.io is not None)
         least = min(point.io.block_bytes for point in points if point.io.verify)
 
-        async def begin(site: Site) -> None:
+        async def begin(site: WorkDirectory) -> None:
             if site.raw:
                 await self._context.ledgers.begin(site, data_set, least)
 
         (await together(sites, begin)).complete()
 
-    async def _restore(self, run: PlannedRun, sites: Sequence[Site]) -> None:
+    async def _restore(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> None:
         self._mark(sites)
         # Where nothing is filled, no write tells how large a ledger must be.
         if run.point.io.verify and self._wish.fill >= 1:
@@ -375,7 +389,7 @@ class Preconditioner:
         await self._fill(run, sites)
         await self._settle_books(sites, turn_of(self._wish.restore, run))
 
-    async def _purge(self, site: Site) -> None:
+    async def _purge(self, site: WorkDirectory) -> None:
         purge, path = self._wish.purge, self._targets[site.key].path
         if self._context.stop.requested:
             raise Interrupted("The purge was stopped.", "Resume the session to go on.")
@@ -388,7 +402,7 @@ class Preconditioner:
             if purge is Purge.FSTRIM:
                 await trim(site, site.dir if site.scratch else path)
 
-    async def _fill(self, run: PlannedRun, sites: Sequence[Site]) -> None:
+    async def _fill(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> None:
         """Devices are written over `fill` times; of files and images the layout was the first."""
         laid_out = 0 if sites[0].raw else 1
         passes = self._wish.fill - laid_out
@@ -408,7 +422,7 @@ class Preconditioner:
             accounts.append(replace(old, filled=self._wish.fill, written_bytes=total))
         self._books.keep(*accounts)
 
-    def _filled_sets(self, run: PlannedRun, sites: Sequence[Site]) -> tuple[DataSet, ...]:
+    def _filled_sets(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> tuple[DataSet, ...]:
         """Every data set of the configuration; of a device the largest, which covers the others."""
         target = self._targets[sites[0].key]
         here = run.point.configuration
@@ -422,13 +436,13 @@ class Preconditioner:
         ]
         return (max(every, key=lambda item: item.bytes_per_host),)
 
-    def _writer_of(self, data_set: DataSet, run: PlannedRun, sites: Sequence[Site]) -> Job:
+    def _writer_of(self, data_set: DataSet, run: PlannedRun, sites: Sequence[WorkDirectory]) -> Job:
         """Who writes as a fill does: on files their own jobs, as only these may stamp them."""
         if sites[0].device:
             return run.point.io
         return next(p.io for p in self._context.plan.points if p.data_set == data_set.id)
 
-    async def _make_steady(self, run: PlannedRun, sites: Sequence[Site]) -> None:
+    async def _make_steady(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> None:
         key = workload_key(run)
         if all(key in dict(self._books.of(site).steady[-1:]) for site in sites):
             return
@@ -448,11 +462,11 @@ class Preconditioner:
         self._books.keep(*accounts)
         await self._settle_books(sites, turn)
 
-    def _mark(self, sites: Sequence[Site]) -> None:
+    def _mark(self, sites: Sequence[WorkDirectory]) -> None:
         accounts = (self._books.of(site) for site in sites)
         self._books.keep(*(replace(account, under_way=PREPARING) for account in accounts))
 
-    async def _settle_books(self, sites: Sequence[Site], turn: str | None) -> None:
+    async def _settle_books(self, sites: Sequence[WorkDirectory], turn: str | None) -> None:
         """What was under way is done, and the counters agree with the account."""
         looks = (await together(sites, _counters_of)).complete()
         for site in sites:
@@ -481,11 +495,11 @@ def _without_doubt(account: LedgerTarget) -> LedgerTarget:
     return replace(account, written_bytes=written, foreign_bytes=0, unknown=None, steady=())
 
 
-def _with_filled(site: Site, account: LedgerTarget) -> Site:
+def _with_filled(site: WorkDirectory, account: LedgerTarget) -> WorkDirectory:
     if not site.raw:
         return site
     return replace(site, filled_bytes=account.region_bytes if account.filled >= 1 else 0)
 
 
-async def _counters_of(site: Site) -> Look:
+async def _counters_of(site: WorkDirectory) -> DeviceSnapshot:
     return await snapshot(site.host)

@@ -14,7 +14,7 @@ from iolab.hosts.device_counters import DeviceSnapshot
 from iolab.hosts.engine import BlockLedger
 from iolab.hosts.host import Host
 from iolab.study.targets import Target
-from iolab.targets.work_directory import Site
+from iolab.targets.work_directory import WorkDirectory
 
 UNSEEN = "not looked at"
 """Stands for the run when the counters could not be read after it."""
@@ -23,7 +23,7 @@ PREPARING = "preparing"
 """Stands for the run while a purge, a fill or rounds are under way."""
 
 
-class Books:
+class SessionLedger:
     """The ledger of a session; `tell` keeps each new state of it before the next step."""
 
     def __init__(self, ledger: Ledger, tell: Callable[[Ledger], None]) -> None:
@@ -31,14 +31,14 @@ class Books:
         self._tell = tell
         self._opened: set[str] = set()
 
-    def of(self, site: Site) -> LedgerTarget:
+    def of(self, site: WorkDirectory) -> LedgerTarget:
         """The account of a site that was opened by `open`."""
         found = self._ledger.target(site.key)
         if found is None:
             raise ValueError(f"no account of {site.key}")
         return found
 
-    def knows(self, site: Site) -> bool:
+    def knows(self, site: WorkDirectory) -> bool:
         """Whether there is an account of the site already."""
         return self._ledger.target(site.key) is not None
 
@@ -55,7 +55,12 @@ class Books:
         self._tell(self._ledger)
 
     def open(
-        self, site: Site, target: Target, facts: HostFacts, look: DeviceSnapshot, region: int
+        self,
+        site: WorkDirectory,
+        target: Target,
+        facts: HostFacts,
+        look: DeviceSnapshot,
+        region: int,
     ) -> None:
         """Begin the account of a site, or go on with it: what was written meanwhile is noticed."""
         counter, boot = written_bytes(site, look), facts.kernel.boot_id
@@ -78,12 +83,12 @@ class Books:
         self._opened.add(site.key)
         self.keep(new)
 
-    def seen(self, site: Site, look: DeviceSnapshot) -> None:
+    def seen(self, site: WorkDirectory, look: DeviceSnapshot) -> None:
         """Take the device's counter as it is now: whatever it counted is in the account."""
         self.keep(replace(self.of(site), counter_bytes=written_bytes(site, look)))
 
 
-def written_bytes(site: Site, look: DeviceSnapshot) -> int | None:
+def written_bytes(site: WorkDirectory, look: DeviceSnapshot) -> int | None:
     """The count of bytes that were written to a site's device since the boot; None without one."""
     device = site.target.device if site.target else None
     counts = look.disks.get(device) if device else None
@@ -157,13 +162,15 @@ def ended(account: LedgerTarget, record: RunRecord, host: HostRun) -> LedgerTarg
 
 
 def states_of(
-    accounts: Mapping[str, LedgerTarget], sites: Sequence[Site], run: PlannedRun
+    accounts: Mapping[str, LedgerTarget], sites: Sequence[WorkDirectory], run: PlannedRun
 ) -> tuple[TargetState, ...]:
     """The states of all sites of a run."""
     return tuple(state_of(accounts[site.key], run) for site in sites)
 
 
-def _gone_on(old: LedgerTarget, site: Site, boot: str, counter: int | None) -> LedgerTarget:
+def _gone_on(
+    old: LedgerTarget, site: WorkDirectory, boot: str, counter: int | None
+) -> LedgerTarget:
     """An account that was kept before, with what the device's counter has moved by since."""
     new = replace(old, boot_id=boot, counter_bytes=counter)
     if not site.raw:
@@ -201,7 +208,7 @@ class BlockLedgers:
     def __init__(self) -> None:
         self._kept: dict[_Place, _Kept] = {}
 
-    async def begin(self, site: Site, data_set: DataSet, block_bytes: int) -> BlockLedger:
+    async def begin(self, site: WorkDirectory, data_set: DataSet, block_bytes: int) -> BlockLedger:
         """A new ledger in the place of any other, before all of the data set is written.
 
         `block_bytes` is the smallest block that will be verified. HostError when the host has none.
@@ -214,35 +221,35 @@ class BlockLedgers:
         self._kept[place] = _Kept(ledger, site.host)
         return ledger
 
-    def written(self, site: Site, data_set: DataSet) -> None:
+    def written(self, site: WorkDirectory, data_set: DataSet) -> None:
         """All of the data set was written: its ledger, if there is one, knows of every block."""
         kept = self._kept.get(_place(site, data_set))
         if kept:
             kept.whole = True
 
-    def of(self, site: Site, data_set: DataSet) -> BlockLedger | None:
+    def of(self, site: WorkDirectory, data_set: DataSet) -> BlockLedger | None:
         """The ledger that a run on the data set is held against, and goes on with."""
         kept = self._found(site, data_set)
         return kept.ledger if kept else None
 
-    def know(self, site: Site, data_set: DataSet) -> bool:
+    def know(self, site: WorkDirectory, data_set: DataSet) -> bool:
         """Whether the last write of every block of the data set is known."""
         kept = self._found(site, data_set)
         return kept is not None and kept.whole
 
-    async def forget(self, site: Site, data_set: DataSet) -> None:
+    async def forget(self, site: WorkDirectory, data_set: DataSet) -> None:
         """What lies there is written by somebody who keeps no ledger. HostError when lost."""
         place = _place(site, data_set)
         kept = self._kept.pop(place, None)
         if kept and kept.host is site.host:
             await site.host.ask("ledger_close", deadline_s=OPEN_LIMIT_S, name=" ".join(place))
 
-    def _found(self, site: Site, data_set: DataSet) -> _Kept | None:
+    def _found(self, site: WorkDirectory, data_set: DataSet) -> _Kept | None:
         """An agent that was lost took its ledgers along; nor does a host know of another's."""
         kept = self._kept.get(_place(site, data_set))
         return kept if kept and kept.host is site.host and not site.read_from else None
 
 
-def _place(site: Site, data_set: DataSet) -> _Place:
+def _place(site: WorkDirectory, data_set: DataSet) -> _Place:
     """On a device all data sets lie over each other: they are one."""
     return site.key, site.device or data_set.id

@@ -26,7 +26,7 @@ from iolab.targets.devices import (
     take_device,
 )
 from iolab.targets.layout import lay_out, present_bytes, require_handed_on, rotated
-from iolab.targets.work_directory import Site, scratch_name
+from iolab.targets.work_directory import WorkDirectory, scratch_name
 from iolab.units import format_bytes
 
 OPEN_LIMIT_S: Final = 120.0
@@ -94,21 +94,23 @@ SLOWEST_REMOVALS_PER_S: Final = 1000.0
 """Of the many files that metadata load leaves when it is stopped, by all threads of an agent."""
 
 
-class Sites:
+class WorkDirectories:
     """Every folder that the session holds, by `Target.key`, and the data sets that lie in them."""
 
     def __init__(self, context: Context, pending: Iterable[PlannedRun]) -> None:
         self._context = context
         self._targets = targets_of(context.study)
         self._needed = {run.point.data_set: run for run in reversed(tuple(pending))}
-        self._open: dict[str, Site] = {}
+        self._open: dict[str, WorkDirectory] = {}
         self._made: dict[str, HostFacts] = {}
         self._ready: set[str] = set()
         self._shared: set[tuple[str, ...]] = set()
         most = max((point.job.inodes for point in context.plan.points), default=0)
         self._removal_s = most / SLOWEST_REMOVALS_PER_S
 
-    async def ready_for(self, run: PlannedRun, facts: Mapping[str, HostFacts]) -> tuple[Site, ...]:
+    async def ready_for(
+        self, run: PlannedRun, facts: Mapping[str, HostFacts]
+    ) -> tuple[WorkDirectory, ...]:
         """The run's sites, with all files that the pending runs of its configuration need.
 
         Raises HostError or EngineError when a folder cannot be had or filled.
@@ -128,7 +130,7 @@ class Sites:
             raise HostError(happened, "See why, and resume the session.")
         return await self._turned(sites) if self._hands_on(run) else sites
 
-    def facts_of(self, site: Site, facts: Mapping[str, HostFacts]) -> HostFacts:
+    def facts_of(self, site: WorkDirectory, facts: Mapping[str, HostFacts]) -> HostFacts:
         """What is known of a site's host: `facts`, unless the session made its file system."""
         return self._made.get(site.key, facts[site.key])
 
@@ -137,7 +139,7 @@ class Sites:
         io = run.point.job.io
         return bool(self._context.study.target.rotate) and io is not None and io.access.reads
 
-    async def _turned(self, sites: tuple[Site, ...]) -> tuple[Site, ...]:
+    async def _turned(self, sites: tuple[WorkDirectory, ...]) -> tuple[WorkDirectory, ...]:
         """The sites handed on; once for every set of folders it is seen that they are shared."""
         turned = rotated(sites, self._context.study.target.rotate)
         folders = tuple(f"{site.name} {site.dir}" for site in turned)
@@ -162,7 +164,7 @@ class Sites:
                 found[target.key] = await allocated_bytes(host, image_of(target))
                 return
             folder = f"{target.path.rstrip('/')}/{scratch_name(target.host)}"
-            site = Site(host, folder, None, target.key)
+            site = WorkDirectory(host, folder, None, target.key)
             for data_set in data_sets_at(self._context.plan, target):
                 size = await present_bytes(site, data_set)
                 found[target.key] = found.get(target.key, 0) + size
@@ -179,7 +181,7 @@ class Sites:
                 self._made.pop(target.key, None)
                 self._ready.difference_update(target.configurations)
 
-    async def remove_files(self, site: Site, path: str) -> None:
+    async def remove_files(self, site: WorkDirectory, path: str) -> None:
         """Remove what lies in a folder, which is taken again; `path` is the folder's parent.
 
         A file system of the session's own is made anew.
@@ -207,7 +209,7 @@ class Sites:
         paths = {target.key: target.path for target in self._targets}
         living = [site for site in self._open.values() if not site.host.lost]
 
-        async def close(site: Site) -> None:
+        async def close(site: WorkDirectory) -> None:
             if site.device:
                 await let_go(site, paths[site.key])
                 return
@@ -238,7 +240,7 @@ class Sites:
                 site = await take_device(host, target, seen.target, settings)
             else:
                 folder = await self._folder(host, target.path, scratch_name(host.name))
-                site = Site(host, folder, seen.target, target.key)
+                site = WorkDirectory(host, folder, seen.target, target.key)
             self._open[target.key] = site
 
         wanted = [_Wanted(target) for target in targets if target.key not in self._open]

@@ -21,7 +21,7 @@ PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class WorkDirectory:
     """A host, the session's scratch folder on it, and what is known of the file system below.
 
     `key` is that of the directory's facts (`Target.key`). `read_from` is the client whose folder
@@ -97,13 +97,13 @@ HOSTS_NAMED: Final = 4
 """Hosts that are named beside the first one; more are counted."""
 
 
-def seen_dir(site: Site, other: Site) -> str:
+def peer_dir(site: WorkDirectory, other: WorkDirectory) -> str:
     """The other host's scratch folder as this host sees it: beside its own."""
     return posixpath.join(posixpath.dirname(site.dir), posixpath.basename(other.dir))
 
 
 async def require_shared(
-    sites: Sequence[Site], needs: Mapping[str, Sequence[str]], *, do: str
+    sites: Sequence[WorkDirectory], needs: Mapping[str, Sequence[str]], *, do: str
 ) -> None:
     """Nothing when each host of `needs` sees the folders of the hosts that it names there.
 
@@ -114,9 +114,9 @@ async def require_shared(
     makers = {name: by_name[name] for names in needs.values() for name in names}
     marks = (await together(makers.values(), lambda site: _mark(site, site.dir))).complete()
 
-    async def look(site: Site) -> None:
+    async def look(site: WorkDirectory) -> None:
         for name in needs[site.name]:
-            folder = seen_dir(site, by_name[name])
+            folder = peer_dir(site, by_name[name])
             why = await _otherness(site, folder, marks[name])
             if why is not None:
                 blind.append(site.name)
@@ -146,7 +146,7 @@ def _named(hosts: Sequence[str]) -> str:
     return ", ".join(f"'{printable(name)}'" for name in hosts[:HOSTS_NAMED]) + more
 
 
-async def _otherness(site: Site, folder: str, mark: FileAnswer) -> str | None:
+async def _otherness(site: WorkDirectory, folder: str, mark: FileAnswer) -> str | None:
     """Why what the host sees there is not the folder with that mark; None when it is."""
     try:
         seen = await _mark(site, folder)
@@ -155,7 +155,7 @@ async def _otherness(site: Site, folder: str, mark: FileAnswer) -> str | None:
     return None if seen == mark else "what it sees there is another folder"
 
 
-async def _mark(site: Site, folder: str) -> FileAnswer:
+async def _mark(site: WorkDirectory, folder: str) -> FileAnswer:
     """Size and digest of the mark in a folder, as that host reads it."""
     told = await site.host.ask(
         "get", deadline_s=MARK_LIMIT_S, path=f"{folder}/{MARK}", max_bytes=MARK_BYTES_MAX

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from iolab.analysis.adaptive import DecidingAgenda
+from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import PlannedRun, Point, RunStatus
 from iolab.core.study import Study
@@ -52,15 +52,15 @@ def measured(run: PlannedRun, system: System, *, noise: float = NOISE) -> Result
 def whole_session(
     study: Study, system: System, stored: Iterable[Result] = ()
 ) -> tuple[list[PlannedRun], list[Result]]:
-    """All runs that an agenda asks for, and their results."""
-    agenda = DecidingAgenda(study, make_plan(study), stored)
+    """All runs that a queue asks for, and their results."""
+    queue = AdaptiveQueue(study, make_plan(study), stored)
     runs: list[PlannedRun] = []
     results: list[Result] = []
-    while (run := agenda.next()) is not None:
-        assert len(runs) < 500, "an agenda comes to its end"
+    while (run := queue.next()) is not None:
+        assert len(runs) < 500, "a queue comes to its end"
         runs.append(run)
         results.append(measured(run, system))
-        agenda.learn(results[-1])
+        queue.learn(results[-1])
     return runs, results
 
 

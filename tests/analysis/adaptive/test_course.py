@@ -1,4 +1,4 @@
-"""Which run an agenda asks for next, on systems whose truth is known."""
+"""Which run a queue asks for next, on systems whose truth is known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statistics import median
 import pytest
 
 from iolab.analysis.adaptive import (
-    DecidingAgenda,
+    AdaptiveQueue,
     Log,
     axis_of,
     is_decided_by_results,
@@ -143,17 +143,17 @@ def test_the_sentinel_comes_first_and_after_every_eight_others() -> None:
 
 def test_a_sentinel_that_moved_has_the_runs_before_it_made_again_once() -> None:
     study = load(workload(AXIS), "method.kind=adaptive")
-    agenda = DecidingAgenda(study, make_plan(study))
+    queue = AdaptiveQueue(study, make_plan(study))
     results: list[Result] = []
     said: list[str] = []
-    while (run := agenda.next()) is not None:
-        said += agenda.said()
+    while (run := queue.next()) is not None:
+        said += queue.said()
         result = measured(run, SOFT)
         if run.order > 30:
             slower = result.metrics["iops"].value or 0.0
             result = replace(result, metrics={"iops": Metric(slower * 0.8, "1/s")})
         results.append(result)
-        agenda.learn(result)
+        queue.learn(result)
     (alarm,) = alarms(results, study)
     assert alarm.change == pytest.approx(math.log(0.8), abs=0.03)
     assert len(said) == 1
@@ -191,12 +191,12 @@ def test_runs_in_doubt_count_where_a_point_has_no_others() -> None:
 def test_a_point_that_failed_is_not_asked_for_again_and_ends_no_search() -> None:
     for text, system in SYSTEMS.items():
         study = load(text)
-        agenda = DecidingAgenda(study, make_plan(study))
+        queue = AdaptiveQueue(study, make_plan(study))
         asked = []
-        while (run := agenda.next()) is not None:
+        while (run := queue.next()) is not None:
             asked.append(run)
             status = RunStatus.FAILED if run.order % 3 == 2 else RunStatus.DONE
-            agenda.learn(replace(measured(run, system), status=status))
+            queue.learn(replace(measured(run, system), status=status))
         failed = [run.point.digest for run in asked if run.order % 3 == 2]
         assert failed
         for digest in failed:
@@ -207,14 +207,14 @@ def test_a_point_that_failed_is_not_asked_for_again_and_ends_no_search() -> None
 def test_an_invalid_run_is_made_up_for_where_another_was_sound() -> None:
     study = load(workload("iodepth = [1, 2, 4]"), "method.kind=adaptive", "method.repeats_max=4")
     spoilt, hopeless = (point.digest for point in expand(study)[1:])
-    agenda = DecidingAgenda(study, make_plan(study))
+    queue = AdaptiveQueue(study, make_plan(study))
     made: Counter[str] = Counter()
-    while (run := agenda.next()) is not None:
+    while (run := queue.next()) is not None:
         made[run.point.digest] += 1
         result = measured(run, SOFT, noise=0.0)
         if run.point.digest == hopeless or (run.point.digest, run.repeat) == (spoilt, 1):
             result = replace(result, verdict=replace(result.verdict, level=Level.INVALID))
-        agenda.learn(result)
+        queue.learn(result)
     assert (made[spoilt], made[hopeless]) == (3, 2)
 
 

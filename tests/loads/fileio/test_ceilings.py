@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Arrivals, Contents, Job
-from iolab.loads.fileio.generator_limit import LOOK_S, ceiling_reasons, kind_of, look_notes
+from iolab.loads.fileio.generator_limit import LOOK_S, kind_of, limit_reasons, look_notes
 from tests.loads.metadata.test_metadata import metadata
 from tests.plans import make_plan
 from tests.study.studies import SMALL, load
@@ -76,27 +76,27 @@ def test_trims_stay_trims() -> None:
 
 def test_each_kind_is_looked_at_once_for_each_set_of_hosts() -> None:
     study = load(SMALL, "method.repeats=3")
-    ((says, seconds),) = ceiling_reasons(study, make_plan(study).runs)
+    ((says, seconds),) = limit_reasons(study, make_plan(study).runs)
     assert seconds == 2 * LOOK_S[FIO_ENGINE]  # depths 1 and 8: the mix mostly reads
     assert says.startswith("2 kinds of job")
     two = SMALL.replace("iodepth = [1, 8]", "iodepth = 1\nhosts = [1, 2]")
     two += '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
     study = load(two)
-    ((_, seconds),) = ceiling_reasons(study, make_plan(study).runs)
+    ((_, seconds),) = limit_reasons(study, make_plan(study).runs)
     assert seconds == 2 * LOOK_S[FIO_ENGINE]  # of one host, and of both
 
 
 def test_who_makes_no_io_has_no_ceiling() -> None:
     study = load(metadata())
-    assert ceiling_reasons(study, make_plan(study).runs) == ()
+    assert limit_reasons(study, make_plan(study).runs) == ()
 
 
 def test_looks_that_are_left_out_cost_nothing_and_are_told() -> None:
     usual = load(SMALL)
     quick = load(SMALL, "method.idle_watch=0", "method.generator_limit=false")
     plan, shorter = make_plan(usual), make_plan(quick)
-    assert ceiling_reasons(quick, shorter.runs) == ()
-    looks = sum(seconds for _, seconds in ceiling_reasons(usual, plan.runs))
+    assert limit_reasons(quick, shorter.runs) == ()
+    looks = sum(seconds for _, seconds in limit_reasons(usual, plan.runs))
     spared = len(plan.runs) * usual.method.idle_watch_s + looks
     assert plan.budget.seconds - shorter.budget.seconds == pytest.approx(spared)
     assert plan.digest != shorter.digest

@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from iolab.loads.keyvalue.workload import Statistic, server_in, server_settings, told_by
+from iolab.loads.keyvalue.workload import Statistic, engine_reply, server_in, server_settings
 from iolab.published.audit.document import read_published
 from iolab.published.report import published_tables
 from iolab.report.html import make_page
@@ -53,7 +53,7 @@ def hostile_keys() -> KeySource:
     for run in source.plan.runs:
         record = source.record(run.point.digest, run.repeat)
         (host,) = record.hosts
-        told, server = told_by(host), server_in(record)
+        told, server = engine_reply(host), server_in(record)
         assert told is not None
         assert server is not None
         told = replace(told, build=EVERY, copied_by=EVERY, statistics=words)

@@ -10,7 +10,7 @@ import pytest
 
 from iolab.core.events import IntervalSeen, Phase, PhaseStarted
 from iolab.errors import EngineError, HostError, Interrupted
-from iolab.loads.keyvalue.workload import KeyOperation, told_by
+from iolab.loads.keyvalue.workload import KeyOperation, engine_reply
 from tests.loads.keyvalue.ycsb_play import Played, play, study_of
 from tests.loads.keyvalue.ycsb_stand_in import RECORDS, behave, java, started
 
@@ -47,7 +47,7 @@ def test_a_run_is_read_from_its_latency_logs(played: Played) -> None:
     ways = {part.direction for one in mine.intervals for part in one.directions}
     assert ways == {KeyOperation.READ, KeyOperation.UPDATE}
     assert sum(one.ios for one in mine.intervals) == READS + UPDATES
-    told = told_by(mine.host_run())
+    told = engine_reply(mine.host_run())
     assert told is not None
     counted = {one.operation: (one.done, one.failed) for one in told.counts}
     assert counted == {KeyOperation.READ: (READS, 0), KeyOperation.UPDATE: (UPDATES, 0)}
@@ -185,7 +185,7 @@ def test_a_run_that_is_not_what_was_asked_for_fails(
         raise played.fault
     (mine,) = played.runs[0]
     assert mine.error is not None
-    assert told_by(mine.host_run()) is not None
+    assert engine_reply(mine.host_run()) is not None
     assert mine.output is not None
 
 
@@ -210,12 +210,12 @@ def test_a_java_that_is_too_old_is_told(program: Path, target: Path) -> None:
 
 
 def stopping_in(phase: Phase, words: str) -> Any:
-    def arrange(crew: Any) -> None:
+    def arrange(session: Any) -> None:
         def react(event: object) -> None:
             if isinstance(event, PhaseStarted) and event.phase is phase and words in event.detail:
-                crew.stop.request()
+                session.stop.request()
 
-        crew.recorder.react = react
+        session.recorder.react = react
 
     return arrange
 
@@ -250,16 +250,16 @@ def test_a_stop_while_measuring_ends_all_clients_without_a_fault(
 def test_a_client_that_is_lost_ends_the_run_on_all(program: Path, target: Path) -> None:
     behave(program, measure={"sleep": 1000})
 
-    def lose(crew: Any) -> None:
+    def lose(session: Any) -> None:
         def react(event: object) -> None:
             if (
                 isinstance(event, IntervalSeen)
                 and event.host == "c2"
                 and started(program, "measure")
             ):
-                crew.hosts["c2"].give_up("was lost in a test")
+                session.hosts["c2"].give_up("was lost in a test")
 
-        crew.recorder.react = react
+        session.recorder.react = react
 
     played = play(study_of(program), target, hosts=("c1", "c2"), at_once=lose)
     assert isinstance(played.fault, HostError)

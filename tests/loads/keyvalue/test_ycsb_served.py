@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from iolab.errors import EngineError
-from iolab.loads.keyvalue.workload import server_settings, told_by
+from iolab.loads.keyvalue.workload import engine_reply, server_settings
 from iolab.loads.keyvalue.ycsb_clients import RecordShare, shares
 from tests.loads.keyvalue.ycsb_play import FakeServer, play, study_of
 from tests.loads.keyvalue.ycsb_stand_in import behave, java, started
@@ -62,7 +62,7 @@ def test_clients_load_it_together_once(program: Path, target: Path) -> None:
     assert started(program, "shape") == []
     for mine in played.runs[1]:
         assert sum(one.ios for one in mine.intervals) == TOTAL
-        told = told_by(mine.host_run())
+        told = engine_reply(mine.host_run())
         assert told is not None
         assert told.copied_by == ""
 

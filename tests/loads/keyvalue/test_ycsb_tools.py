@@ -11,7 +11,7 @@ from iolab.errors import EngineError
 from iolab.hosts.host import Host
 from iolab.loads.keyvalue.workload import EMBEDDED, ServerSettings
 from iolab.loads.keyvalue.ycsb_clients import YcsbInstall, YcsbTools
-from iolab.targets.work_directory import Site
+from iolab.targets.work_directory import WorkDirectory
 from tests.loads.keyvalue.local import on_this_machine
 from tests.loads.keyvalue.ycsb_play import no_kits
 from tests.loads.keyvalue.ycsb_stand_in import java
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 def tools_with(settings: ServerSettings) -> YcsbInstall:
     async def work(host: Host) -> YcsbInstall:
-        site = Site(host, "/scratch", None, host.name)
+        site = WorkDirectory(host, "/scratch", None, host.name)
         tools = YcsbTools(no_kits)
         found = await tools.on(site, settings, print)
         assert tools.of(site) is found

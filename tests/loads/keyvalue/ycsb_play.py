@@ -22,10 +22,10 @@ from iolab.loads.keyvalue.cassandra.server import Load
 from iolab.loads.keyvalue.java import KitName
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.loads.keyvalue.ycsb_driver import YcsbDriver
-from iolab.session.context import Crew
-from iolab.session.driver import Evidence
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostShare
 from iolab.study.load import LoadOptions
-from iolab.targets.work_directory import Site
+from iolab.targets.work_directory import WorkDirectory
 from tests.e2e.mpi import leave, take
 from tests.loads.keyvalue.ycsb_stand_in import RECORDS
 from tests.plans import make_plan, parse_study
@@ -82,7 +82,7 @@ class FakeServer:
     _fault: str | None = None
 
     async def ready_for(
-        self, _crew: Crew, _run: PlannedRun, sites: Sequence[Site], load: Load
+        self, _session: SessionContext, _run: PlannedRun, sites: Sequence[WorkDirectory], load: Load
     ) -> None:
         self._fault = None
         self.events.append(f"ready for {len(sites)}")
@@ -94,7 +94,7 @@ class FakeServer:
         self.events.append("watched")
         return nullcontext()
 
-    async def after(self, _crew: Crew, _run: PlannedRun) -> None:
+    async def after(self, _session: SessionContext, _run: PlannedRun) -> None:
         self.events.append("after")
 
     def told(self) -> ServerRun:
@@ -115,13 +115,13 @@ class FakeServer:
 class Played:
     """What came of the runs, one after the other, by one driver."""
 
-    runs: list[list[Evidence]] = field(default_factory=list)
+    runs: list[list[HostShare]] = field(default_factory=list)
     faults: list[IolabError | None] = field(default_factory=list)
     notes: Notes = field(default_factory=Notes)
     ends: tuple[str, ...] = ()
 
     @property
-    def only(self) -> Evidence:
+    def only(self) -> HostShare:
         """The evidence of the only client of the only run, which went well."""
         assert self.faults == [None], self.faults
         ((mine,),) = self.runs
@@ -158,7 +158,7 @@ def play(
     runs: int = 1,
     server: FakeServer | None = None,
     before: Between = nothing,
-    at_once: Callable[[Crew], None] = nothing,
+    at_once: Callable[[SessionContext], None] = nothing,
 ) -> Played:
     """So many runs of the study's point on agents of this machine."""
 
@@ -178,17 +178,19 @@ def play(
     async def _runs(connected: dict[str, Host]) -> Played:
         played, stop = Played(), Stop()
         plan = make_plan(study)
-        crew = Crew(study, plan, connected, {}, played.notes, stop, SYSTEM_CLOCK, "trial")
+        session = SessionContext(
+            study, plan, connected, {}, played.notes, stop, SYSTEM_CLOCK, "trial"
+        )
         sites = [await take(host, str(target)) for host in connected.values()]
         driver = YcsbDriver(lambda _: server, no_kits)
-        at_once(crew)
+        at_once(session)
         for number in range(runs):
             before(number, stop, connected)
-            evidence = [Evidence(site) for site in sites]
+            evidence = [HostShare(site) for site in sites]
             played.runs.append(evidence)
             try:
-                await driver.prepare(crew, plan.runs[0], evidence)
-                await driver.measure(crew, plan.runs[0], evidence, CounterCollector())
+                await driver.prepare(session, plan.runs[0], evidence)
+                await driver.measure(session, plan.runs[0], evidence, CounterCollector())
                 played.faults.append(None)
             except IolabError as fault:
                 played.faults.append(fault)

@@ -10,9 +10,9 @@ from iolab.analysis.points import Axis, PointSummary, summarise
 from iolab.core.configuration import Capacity
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
-from iolab.published.against import Basis, Beside, beside
+from iolab.published.against import Basis, MatchedFigure, matched_figures
 from iolab.published.audit.printed_figure import FigureRange, exact
-from iolab.published.sets import Owner, PublishedFigure
+from iolab.published.sets import PublishedFigure, PublishedSystem
 from tests.report.studies import sweep
 
 SOURCE = sweep(seconds=20)
@@ -24,7 +24,7 @@ def printed(
     value: FigureRange, metric: str = "iops", unit: str = "1/s", axis: Axis = (), **owner: object
 ) -> PublishedFigure:
     return PublishedFigure(
-        Owner("other", **owner),  # type: ignore[arg-type]
+        PublishedSystem("other", **owner),  # type: ignore[arg-type]
         "rand-read-4k",
         metric,
         unit,
@@ -33,8 +33,10 @@ def printed(
     )
 
 
-def pair(figure: PublishedFigure, study: Study = SOURCE.study, points: object = POINTS) -> Beside:
-    (found,) = beside(study, points, [figure])  # type: ignore[arg-type]
+def pair(
+    figure: PublishedFigure, study: Study = SOURCE.study, points: object = POINTS
+) -> MatchedFigure:
+    (found,) = matched_figures(study, points, [figure])  # type: ignore[arg-type]
     return found
 
 
@@ -68,8 +70,10 @@ def test_other_block_sizes_are_never_set_beside_each_other() -> None:
         for one in reads()
     ]
     figure = printed(exact(1e6), axis=(("block_size", "4k"),))
-    assert beside(SOURCE.study, points, [figure]) == ()
-    assert len(beside(SOURCE.study, reads(), [figure])) == 1  # not varied: told by the workload
+    assert matched_figures(SOURCE.study, points, [figure]) == ()
+    assert (
+        len(matched_figures(SOURCE.study, reads(), [figure])) == 1
+    )  # not varied: told by the workload
 
 
 def test_each_basis_that_both_sides_know() -> None:
@@ -108,4 +112,4 @@ def test_points_that_no_run_supports_come_last_and_keep_their_verdict() -> None:
 
 def test_a_fleet_that_lost_hosts_is_not_the_configuration() -> None:
     lost = [replace(one, key=replace(one.key, without=("client-2",))) for one in reads()]
-    assert beside(SOURCE.study, lost, [printed(exact(1))]) == ()
+    assert matched_figures(SOURCE.study, lost, [printed(exact(1))]) == ()

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from iolab.analysis.value import Maximum, factor, per_host, quotients, scaled
-from iolab.published.against import CLIENTS_MOST, Given, configurations_of, given_back, maxima_of
+from iolab.published.against import (
+    CLIENTS_MOST,
+    StatedFigure,
+    configurations_of,
+    maxima_of,
+    recomputed_figures,
+)
 from iolab.published.audit.document import PublishedSet, read_published
 
 SETS = Path(__file__).parents[3] / "studies" / "published"
@@ -22,8 +28,8 @@ def published(name: str) -> PublishedSet:
     return read_published(text_of(name))
 
 
-def computed(name: str) -> list[Given]:
-    return [one for one in given_back(published(name)) if one.computed is not None]
+def computed(name: str) -> list[StatedFigure]:
+    return [one for one in recomputed_figures(published(name)) if one.computed is not None]
 
 
 def best(name: str, configuration: str, workload: str) -> Maximum:
@@ -75,12 +81,12 @@ def test_figures_per_terabyte_of_the_cluster_come_back() -> None:
 def test_one_figure_made_wrong_does_not_come_back(right: str, wrong: str) -> None:
     text = text_of("ssd-cluster")
     assert text.count(right) == 1
-    found = given_back(read_published(text.replace(right, wrong)))
+    found = recomputed_figures(read_published(text.replace(right, wrong)))
     assert sum(1 for one in found if not one.agrees) == 1
 
 
 def test_a_gain_whose_other_figure_was_not_printed_is_not_computed() -> None:
-    found = given_back(published("cassandra"))
+    found = recomputed_figures(published("cassandra"))
     assert [one.what for one in found if one.computed is not None] == [
         "gain in operations a second"
     ]
@@ -88,8 +94,8 @@ def test_a_gain_whose_other_figure_was_not_printed_is_not_computed() -> None:
     (gain,) = computed("cassandra")
     assert gain.computed is not None
     assert gain.computed.value == pytest.approx(154_815 / 101_593)
-    assert all(one.computed is None for one in given_back(published("rocksdb")))
-    assert len(given_back(published("rocksdb"))) == 12
+    assert all(one.computed is None for one in recomputed_figures(published("rocksdb")))
+    assert len(recomputed_figures(published("rocksdb"))) == 12
 
 
 def test_a_percentage_is_computed_where_both_rates_are_told() -> None:
@@ -99,7 +105,7 @@ workload = "w"
 ops_s = { measured = 1250, competitor = 1000 }
 max_gain_ops_pct = 25
 """
-    (gain,) = given_back(read_published(text))
+    (gain,) = recomputed_figures(read_published(text))
     assert gain.computed is not None
     assert gain.computed.value == pytest.approx(25)
 

@@ -26,7 +26,7 @@ FEWER_BAD: Final = 0.90
 """Below this share more than one operation in ten was none."""
 
 
-def told_beside(by: str, what: str, claimed: int, counted: float) -> tuple[str, Numbers]:
+def counts_text(by: str, what: str, claimed: int, counted: float) -> tuple[str, Numbers]:
     """Both counts as a sentence without its end, and as evidence."""
     said = (
         f"{by} counted {format_count(counted)} operations of {what}, the engine claims "

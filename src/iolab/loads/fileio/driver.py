@@ -12,8 +12,8 @@ from iolab.loads.fileio import prepare as io_prepare
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.limit_runs import Ceilings
-from iolab.session.context import Crew
-from iolab.session.driver import Evidence
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostShare
 from iolab.session.kinds import LoadSession
 from iolab.session.process_driver import ProcessDriver
 from iolab.targets.seeds import seed_on, turn_of
@@ -26,27 +26,29 @@ class IoDriver(ProcessDriver):
         self._files = engine
         self._ceilings = Ceilings()
 
-    async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    async def prepare(
+        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+    ) -> None:
         """The generator's ceiling known, extents proved, caches dropped, devices watched idle."""
-        await self._ceilings.see(crew, run, evidence)
-        await io_prepare.prepare(crew, run, evidence)
+        await self._ceilings.see(session, run, evidence)
+        await io_prepare.prepare(session, run, evidence)
 
-    def command(self, crew: Crew, run: PlannedRun, mine: Evidence) -> Command:
+    def command(self, session: SessionContext, run: PlannedRun, mine: HostShare) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
-        _, longest_s = crew.study.method.load_s
-        job, data_set = run.point.io_on(mine.name), crew.plan.data_set(run.point.data_set)
+        _, longest_s = session.study.method.load_s
+        job, data_set = run.point.io_on(mine.name), session.plan.data_set(run.point.data_set)
         command = self._files.measure(
             job,
             mine.site.holding(data_set),
             mine.site.dir,
             seconds=longest_s,
-            seed=seed_on(crew.study, run.point, mine.name, run.repeat),
-            later=turn_of(crew.study, run.point, mine.name),
+            seed=seed_on(session.study, run.point, mine.name, run.repeat),
+            later=turn_of(session.study, run.point, mine.name),
         )
-        ledger = crew.ledgers.of(mine.site, data_set) if job.verify else None
+        ledger = session.ledgers.of(mine.site, data_set) if job.verify else None
         return with_ledger(self._files, command, ledger)
 
-    def reader(self, run: PlannedRun, mine: Evidence) -> OutputReader:
+    def reader(self, run: PlannedRun, mine: HostShare) -> OutputReader:
         """See `ProcessDriver`."""
         return self._files.reader(run.point.io_on(mine.name))
 

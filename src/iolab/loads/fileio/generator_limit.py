@@ -85,7 +85,7 @@ def kind_of(job: Job) -> Job:
     )
 
 
-def ceiling_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
+def limit_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
     """What all looks of a session take, a reason for each engine."""
     if not study.method.generator_limit:
         return ()

@@ -25,8 +25,8 @@ from iolab.hosts.host import printable
 from iolab.hosts.intervals import NS_PER_S, SERVICE_TIMES
 from iolab.hosts.remote_process import Ending, drive
 from iolab.loads.fileio.generator_limit import LOAD_S, LOOK_S, kind_of
-from iolab.session.context import Crew
-from iolab.session.driver import Evidence, on_each
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostShare, on_each
 
 WORDS_LIMIT: Final = 200
 """Characters of an engine's own words that are kept."""
@@ -40,7 +40,7 @@ fast its generator can be."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ceiling:
+class GeneratorLimit:
     """I/Os a second; None where there is none, and then why if it should have been had."""
 
     iops: float | None
@@ -51,9 +51,11 @@ class Ceilings:
     """The ceilings that a session knows, each set of hosts' measured when its first run comes."""
 
     def __init__(self) -> None:
-        self._known: dict[_Kinds, Mapping[str, Ceiling]] = {}
+        self._known: dict[_Kinds, Mapping[str, GeneratorLimit]] = {}
 
-    async def see(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    async def see(
+        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+    ) -> None:
         """Give each host's evidence its ceiling, measured on all at once where it is not known.
 
         Raises HostError when a host is lost. Measures nothing when the user wants to stop or the
@@ -61,15 +63,15 @@ class Ceilings:
         """
         if run.point.io.access.trims:
             return
-        if not crew.study.method.generator_limit:
+        if not session.study.method.generator_limit:
             for mine in evidence:
                 mine.ceiling_fault = LEFT_OUT
             return
         kinds = {mine.name: kind_of(run.point.io_on(mine.name)) for mine in evidence}
         who = frozenset(kinds.items())
-        if who not in self._known and not crew.stop.requested:
-            found = await _looked(crew, run, kinds, evidence)
-            if not crew.stop.requested:
+        if who not in self._known and not session.stop.requested:
+            found = await _looked(session, run, kinds, evidence)
+            if not session.stop.requested:
                 self._known[who] = found
         known = self._known.get(who, {})
         for mine in evidence:
@@ -77,29 +79,34 @@ class Ceilings:
             mine.ceiling_iops, mine.ceiling_fault = ceiling.iops, ceiling.fault
 
 
-_STOPPED: Final = Ceiling(None)
+_STOPPED: Final = GeneratorLimit(None)
 
 
 async def _looked(
-    crew: Crew, run: PlannedRun, kinds: Mapping[str, Job], evidence: Sequence[Evidence]
-) -> Mapping[str, Ceiling]:
+    session: SessionContext,
+    run: PlannedRun,
+    kinds: Mapping[str, Job],
+    evidence: Sequence[HostShare],
+) -> Mapping[str, GeneratorLimit]:
     """What each host's job comes to while all the others' go on, too."""
-    engine = crew.engine_of(run)
-    found: dict[str, Ceiling] = {}
+    engine = session.engine_of(run)
+    found: dict[str, GeneratorLimit] = {}
 
-    async def look(mine: Evidence) -> None:
-        found[mine.name] = await _measured(crew, engine, kinds[mine.name], mine)
+    async def look(mine: HostShare) -> None:
+        found[mine.name] = await _measured(session, engine, kinds[mine.name], mine)
 
     detail = f"{engine.name}'s ceiling, on a null target"
-    crew.begin(Phase.CEILING, run, detail, LOOK_S[engine.name])
+    session.begin(Phase.CEILING, run, detail, LOOK_S[engine.name])
     await on_each(evidence, look)
     return found
 
 
-async def _measured(crew: Crew, engine: FileEngine, job: Job, mine: Evidence) -> Ceiling:
+async def _measured(
+    session: SessionContext, engine: FileEngine, job: Job, mine: HostShare
+) -> GeneratorLimit:
     command = engine.null(job, seconds=LOAD_S[engine.name])
     if command is None:
-        return Ceiling(None)
+        return GeneratorLimit(None)
     reader = engine.null_reader(job)
     halt = asyncio.Event()
 
@@ -107,18 +114,18 @@ async def _measured(crew: Crew, engine: FileEngine, job: Job, mine: Evidence) ->
         reader.feed(piece)
 
     work = drive(mine.site.host, command, halt, hear)
-    ending = await alongside(work, crew.stop.pass_on(halt))
-    return ceiling_of(ending, reader.finish())
+    ending = await alongside(work, session.stop.pass_on(halt))
+    return generator_limit_of(ending, reader.finish())
 
 
-def ceiling_of(ending: Ending, reading: EngineReading) -> Ceiling:
+def generator_limit_of(ending: Ending, reading: EngineReading) -> GeneratorLimit:
     """What a run on the target that does nothing tells."""
     totals = reading.totals
     rate = null_rate(totals) if totals else None
     if rate is not None and ending.exited.code == 0 and not reading.faults:
-        return Ceiling(rate)
+        return GeneratorLimit(rate)
     said = (*reading.faults, *ending.stderr_tail.strip().splitlines()[-1:])
-    return Ceiling(None, printable("; ".join(said) or "it told nothing", WORDS_LIMIT))
+    return GeneratorLimit(None, printable("; ".join(said) or "it told nothing", WORDS_LIMIT))
 
 
 def null_rate(totals: EngineTotals) -> float | None:

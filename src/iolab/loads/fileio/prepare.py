@@ -7,37 +7,41 @@ from collections.abc import Awaitable, Callable, Sequence
 from iolab.core.events import Phase
 from iolab.core.run import NOT_DROPPED, PlannedRun
 from iolab.errors import HostError
-from iolab.session.context import Crew
-from iolab.session.driver import Evidence, on_each
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostShare, on_each
 from iolab.session.start import watch_idle
 from iolab.targets.extents import evict, proof_of_device, prove, unproved
 from iolab.units import format_bytes
 
 
-async def prepare(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+async def prepare(session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]) -> None:
     """Every phase before the measurement, each a barrier. Raises HostError when one fails.
 
     Returns early, between two phases, when the user wants to stop.
     """
-    phases: tuple[Callable[[Crew, PlannedRun, Sequence[Evidence]], Awaitable[None]], ...] = (
+    phases: tuple[
+        Callable[[SessionContext, PlannedRun, Sequence[HostShare]], Awaitable[None]], ...
+    ] = (
         prove_written,
         drop_caches,
         watch_idle,
     )
     for phase in phases:
-        if not crew.stop.requested:
-            await phase(crew, run, evidence)
+        if not session.stop.requested:
+            await phase(session, run, evidence)
 
 
-async def prove_written(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+async def prove_written(
+    session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+) -> None:
     """Prove that what the job will read was written; a hole would be measured as a fast read."""
     job = run.point.io
     if not job.access.reads:
         return
-    data_set = crew.plan.data_set(run.point.data_set)
-    crew.begin(Phase.PROVE, run, f"that {data_set.id} was written")
+    data_set = session.plan.data_set(run.point.data_set)
+    session.begin(Phase.PROVE, run, f"that {data_set.id} was written")
 
-    async def check(mine: Evidence) -> None:
+    async def check(mine: HostShare) -> None:
         numjobs = run.point.io_on(mine.name).numjobs
         if mine.site.device:
             mine.extents = proof_of_device(mine.site, numjobs * data_set.job_bytes)
@@ -55,17 +59,19 @@ async def prove_written(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence
     await on_each(evidence, check)
 
 
-async def drop_caches(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+async def drop_caches(
+    session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+) -> None:
     """Drop the pages of the files that the job will read, where the method asks for it."""
     job = run.point.io
     for mine in evidence:
         mine.cache = NOT_DROPPED
-    if not (crew.study.method.drop_caches and job.access.reads):
+    if not (session.study.method.drop_caches and job.access.reads):
         return
-    data_set = crew.plan.data_set(run.point.data_set)
-    crew.begin(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
+    data_set = session.plan.data_set(run.point.data_set)
+    session.begin(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
 
-    async def drop(mine: Evidence) -> None:
+    async def drop(mine: HostShare) -> None:
         numjobs = run.point.io_on(mine.name).numjobs
         mine.cache = await evict(mine.site, mine.site.paths(data_set, numjobs))
 

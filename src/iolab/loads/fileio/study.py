@@ -36,7 +36,7 @@ from iolab.loads.fileio.options import (
 )
 from iolab.study.checks import FILES_PER_HOST_MAX
 from iolab.study.document import Faults, StudyDocument
-from iolab.study.file import AXES, FLEET_RATE_MAX, RATE_MAX, RATES, WorkloadTable, aim_of
+from iolab.study.file import AXES, FLEET_RATE_MAX, RATE_MAX, RATES, WorkloadTable, objective_of
 from iolab.study.schedule import expand
 from iolab.study.tables import Item, Tables, place, start
 from iolab.study.targets import makers_of
@@ -481,7 +481,7 @@ def io_workload(item: Item, table: WorkloadTable) -> Workload:
             or (name in (PER_NODE, HOSTS) and name in item.written)
         ),
         indicator=table.indicator or _usual_indicator(table),
-        aim=aim_of(table),
+        aim=objective_of(table),
     )
 
 

@@ -13,7 +13,7 @@ from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.core.workload import FIO_ENGINE, Job, Workload
 from iolab.errors import Fault
-from iolab.loads.fileio.generator_limit import ceiling_reasons, look_notes
+from iolab.loads.fileio.generator_limit import limit_reasons, look_notes
 from iolab.loads.fileio.study import check_io, check_shares, io_workload
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import AXES, IO_ENGINES, WorkloadTable
@@ -67,7 +67,7 @@ class FileIoStudy(LoadStudy):
             length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}, until steady"
         return LoadCost(
             load=((f"{len(mine)} runs: {length}", len(mine) * most_s),),
-            looks=ceiling_reasons(study, runs),
+            looks=limit_reasons(study, runs),
             prepared_runs=len(mine),
             spared_s=(most_s - least_s) * len(mine),
             written_bytes=_written(study, mine, rate, hosts),

@@ -24,11 +24,11 @@ from iolab.analysis.checks.client import BUSY_CORES
 from iolab.analysis.checks.fleet import unevenness
 from iolab.analysis.checks.operations import (
     ACHIEVED_LEAST,
+    counts_text,
     held_against,
     operations_counted,
     operations_failed,
     rate_kept,
-    told_beside,
 )
 from iolab.analysis.checks.run import RUNTIME_SHARE, process_faults
 from iolab.analysis.metrics import ios_needed, is_supported
@@ -44,8 +44,8 @@ from iolab.loads.keyvalue.workload import (
     OperationCount,
     ServerRun,
     Statistic,
+    engine_reply,
     server_in,
-    told_by,
 )
 from iolab.stats.quantiles import decides
 from iolab.units import format_count, format_ns, format_rate_bytes
@@ -73,7 +73,7 @@ def key_value_errors(view: KeyValueView) -> CheckAnswer:
 
 def _engine_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     host, where = view.hosts[index], view.on(view.hosts[index])
-    told = told_by(host)
+    told = engine_reply(host)
     window = view.load.cut.hosts[index]
     asked_s = view.record.warmup_s + view.record.runtime_s
     ran_s = 0.0 if window is None else window.seconds
@@ -222,7 +222,7 @@ def key_value_sums(view: KeyValueView) -> CheckAnswer:
 
 def _sums(view: KeyValueView, index: int) -> CheckAnswer:
     host = view.hosts[index]
-    told = told_by(host)
+    told = engine_reply(host)
     if told is None or not told.counts:
         return unchecked(f"the engine{view.on(host)} did not count its operations")
     claimed = sum(WHOLE.get(one.operation, 0) * one.done for one in told.counts)
@@ -278,7 +278,7 @@ def _counted(view: KeyValueView, index: int) -> tuple[int, float, float]:
 
 
 def _told(view: KeyValueView) -> list[tuple[HostRun, KeyValueRun]]:
-    return [(host, told) for host in view.hosts if (told := told_by(host)) is not None]
+    return [(host, told) for host in view.hosts if (told := engine_reply(host)) is not None]
 
 
 WIDE_BIN: Final = 0.70
@@ -537,13 +537,13 @@ def key_operations_counted(view: KeyValueView) -> CheckAnswer:
 
 def _by_rocksdb(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     host = view.hosts[index]
-    told = _values(one.statistics if (one := told_by(host)) else ())
+    told = _values(one.statistics if (one := engine_reply(host)) else ())
     counted = 0
     for name, operations in _BY_ROCKSDB:
         claimed = _claimed(view, (index,), operations)
         if claimed and name in told:
             counted += 1
-            said, evidence = told_beside(
+            said, evidence = counts_text(
                 f"RocksDB{view.on(host)}", operations[0].word, claimed, told[name]
             )
             yield held_against(claimed, told[name], said, {"host": host.host, **evidence})
@@ -561,7 +561,7 @@ def _by_server(view: KeyValueView, server: ServerRun) -> Iterator[CheckAnswer]:
             continue
         looked += 1
         counted = after[name] - before[name]
-        said, evidence = told_beside("The server", operations[0].word, claimed, counted)
+        said, evidence = counts_text("The server", operations[0].word, claimed, counted)
         if counted > (1 + MORE_SHARE) * claimed + MORE_OPERATIONS:
             yield indicative(f"{said}: others used the server, too.", **evidence)
         yield held_against(claimed, counted, said, evidence)
@@ -577,5 +577,5 @@ def _claimed(
     view: KeyValueView, hosts: tuple[int, ...], operations: tuple[KeyOperation, ...]
 ) -> int:
     """What the engines of those hosts say they did in the whole run."""
-    told = [run for index in hosts if (run := told_by(view.hosts[index])) is not None]
+    told = [run for index in hosts if (run := engine_reply(view.hosts[index])) is not None]
     return sum(one.done for run in told for one in run.counts if one.operation in operations)

@@ -36,11 +36,11 @@ from iolab.loads.keyvalue.workload import (
     StoreShape,
     TableShape,
 )
-from iolab.session.context import Crew
-from iolab.session.driver import Evidence, on_each
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostShare, on_each
 from iolab.targets.extents import evict
 from iolab.targets.layout import os_says
-from iolab.targets.work_directory import Site
+from iolab.targets.work_directory import WorkDirectory
 from iolab.units import format_bytes
 
 MARKER: Final = "iolab.json"
@@ -155,10 +155,10 @@ def _copy(source: str, to: str, reflink: str) -> tuple[str, ...]:
 
 
 async def drop_caches_of(
-    crew: Crew,
+    session: SessionContext,
     run: PlannedRun,
-    evidence: Sequence[Evidence],
-    folder_of: Callable[[Site], str],
+    evidence: Sequence[HostShare],
+    folder_of: Callable[[WorkDirectory], str],
 ) -> None:
     """Drop the pages of every file in a folder of each host, where the method asks for it.
 
@@ -167,17 +167,17 @@ async def drop_caches_of(
     """
     for mine in evidence:
         mine.cache = NOT_DROPPED
-    if not crew.study.method.drop_caches:
+    if not session.study.method.drop_caches:
         return
-    crew.begin(Phase.DROP_CACHES, run, "pages of the databases")
+    session.begin(Phase.DROP_CACHES, run, "pages of the databases")
 
-    async def drop(mine: Evidence) -> None:
+    async def drop(mine: HostShare) -> None:
         mine.cache = await dropped(mine.site, folder_of(mine.site))
 
     await on_each(evidence, drop)
 
 
-async def dropped(site: Site, folder: str) -> CacheProof:
+async def dropped(site: WorkDirectory, folder: str) -> CacheProof:
     """No page of a file in the folder stays in memory; the proof. HostError or EngineError."""
     return await evict(site, sorted(await files_in(site.host, folder)))
 
@@ -208,7 +208,7 @@ class Golden:
 
 
 async def find(
-    site: Site, job: KeyValueJob, version: str, source: TableShape | None
+    site: WorkDirectory, job: KeyValueJob, version: str, source: TableShape | None
 ) -> Golden | None:
     """The database of the job on a site; None when it must be made, or made anew.
 
@@ -230,7 +230,7 @@ async def find(
 
 
 async def make(
-    site: Site, job: KeyValueJob, version: str, seed: int, halt: asyncio.Event
+    site: WorkDirectory, job: KeyValueJob, version: str, seed: int, halt: asyncio.Event
 ) -> Golden | None:
     """Load the job's database, or copy the user's own; None when `halt` ended it.
 
@@ -259,13 +259,13 @@ async def make(
     return made
 
 
-def folder_of(site: Site, job: KeyValueJob) -> str:
+def folder_of(site: WorkDirectory, job: KeyValueJob) -> str:
     """Where the golden database of a job lies; jobs with the same data share one."""
     digest = hashlib.sha256(json.dumps(_data_set(job), sort_keys=True).encode()).hexdigest()
     return f"{site.dir}/db_bench.{digest[:12]}"
 
 
-async def source_of(site: Site, job: KeyValueJob) -> TableShape:
+async def source_of(site: WorkDirectory, job: KeyValueJob) -> TableShape:
     """The tables of the user's own database. EngineError when they are not what the job says."""
     tables = await _tables_in(site, job, job.database)
     faults = shape_faults(tables, job.loaded)
@@ -278,12 +278,12 @@ async def source_of(site: Site, job: KeyValueJob) -> TableShape:
     return tables
 
 
-async def bytes_in(site: Site, folder: str) -> int:
+async def bytes_in(site: WorkDirectory, folder: str) -> int:
     """What all files in a folder hold: two that are copies of each other have the same."""
     return sum((await files_in(site.host, folder)).values())
 
 
-async def _tables_in(site: Site, job: KeyValueJob, database: str) -> TableShape | None:
+async def _tables_in(site: WorkDirectory, job: KeyValueJob, database: str) -> TableShape | None:
     """What sst_dump counts in a database's files; None when there is none. Opens no database."""
     command = shape_command(job, site.dir, database)
     raw = await told(
@@ -297,7 +297,7 @@ async def _tables_in(site: Site, job: KeyValueJob, database: str) -> TableShape 
     return tables_of(raw)
 
 
-async def _copied(site: Site, job: KeyValueJob) -> Golden:
+async def _copied(site: WorkDirectory, job: KeyValueJob) -> Golden:
     """The user's own, copied; its levels are told by another copy, which is opened for that."""
     database, trial = _database_of(site, job), f"{folder_of(site, job)}/trial"
     await clone(site.host, job.database, database)
@@ -311,7 +311,9 @@ async def _copied(site: Site, job: KeyValueJob) -> Golden:
     return await _proved(site, job, output, None)
 
 
-async def _loaded(site: Site, job: KeyValueJob, seed: int, halt: asyncio.Event) -> Golden | None:
+async def _loaded(
+    site: WorkDirectory, job: KeyValueJob, seed: int, halt: asyncio.Event
+) -> Golden | None:
     command = load_command(job, site.dir, _database_of(site, job), seed=seed)
     stdout, stderr = bytearray(), bytearray()
     ending = await driven(site.host, command, halt, stdout.extend, on_stderr=stderr.extend)
@@ -323,7 +325,9 @@ async def _loaded(site: Site, job: KeyValueJob, seed: int, halt: asyncio.Event) 
     return await _proved(site, job, output, seed)
 
 
-async def _proved(site: Site, job: KeyValueJob, output: DbBenchOutput, seed: int | None) -> Golden:
+async def _proved(
+    site: WorkDirectory, job: KeyValueJob, output: DbBenchOutput, seed: int | None
+) -> Golden:
     """The database as its files have it. EngineError when they are not what was asked for."""
     database = _database_of(site, job)
     tables = await _tables_in(site, job, database)
@@ -344,7 +348,7 @@ def _levels(output: DbBenchOutput) -> StoreShape:
 
 
 def _load_fault(
-    site: Site,
+    site: WorkDirectory,
     loaded: KeyValueSet,
     command: Command,
     ending: Ending,
@@ -372,7 +376,7 @@ def _load_fault(
     return EngineError(happened, LOOK)
 
 
-def _database_of(site: Site, job: KeyValueJob) -> str:
+def _database_of(site: WorkDirectory, job: KeyValueJob) -> str:
     return f"{folder_of(site, job)}/database"
 
 

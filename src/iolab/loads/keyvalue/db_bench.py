@@ -33,12 +33,12 @@ from iolab.loads.keyvalue.workload import (
     KeyValueJob,
     KeyValueSet,
 )
-from iolab.session.context import Crew
-from iolab.session.driver import Evidence
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostShare
 from iolab.session.exit_faults import ending_fault
 from iolab.session.start import Go, drive_between_looks
 from iolab.session.start_time import offset_of
-from iolab.targets.work_directory import Site
+from iolab.targets.work_directory import WorkDirectory
 from iolab.units import format_bytes
 
 START_LIMIT_S: Final = 300.0
@@ -271,7 +271,7 @@ class RocksdbPrograms:
     def __init__(self) -> None:
         self._found: WeakKeyDictionary[Host, dict[tuple[str, ...], str]] = WeakKeyDictionary()
 
-    async def version_on(self, site: Site, job: KeyValueJob) -> str:
+    async def version_on(self, site: WorkDirectory, job: KeyValueJob) -> str:
         """db_bench's version on a site's host, "" for one that tells none.
 
         EngineError when a program is missing or cannot run, HostError when the host fails.
@@ -312,14 +312,19 @@ class DbBenchTask:
 
 
 async def make_load(
-    crew: Crew, run: PlannedRun, mine: Evidence, cell: DbBenchTask, go: Go, halt: asyncio.Event
+    session: SessionContext,
+    run: PlannedRun,
+    mine: HostShare,
+    cell: DbBenchTask,
+    go: Go,
+    halt: asyncio.Event,
 ) -> None:
     """Run the cell between two looks at the devices, and fill in the evidence however it ends.
 
     EngineError when it is not what was asked for, HostError when the host fails.
     """
     mine.command = cell.command
-    heard = _Heard(crew, run, mine, cell)
+    heard = _Heard(session, run, mine, cell)
     report: bytes | None = None
     try:
         await drive_between_looks(mine, cell.command, go, halt, heard.out, heard.err)
@@ -334,8 +339,10 @@ async def make_load(
 class _Heard:
     """Keeps both streams, shows each second, and reads all of it at the end."""
 
-    def __init__(self, crew: Crew, run: PlannedRun, mine: Evidence, cell: DbBenchTask) -> None:
-        self._crew = crew
+    def __init__(
+        self, session: SessionContext, run: PlannedRun, mine: HostShare, cell: DbBenchTask
+    ) -> None:
+        self._session = session
         self._run = run
         self._mine = mine
         self._cell = cell
@@ -350,10 +357,10 @@ class _Heard:
     def err(self, piece: bytes) -> None:
         """Take the next bytes of standard error."""
         self._stderr += piece
-        now_ns = self._crew.clock.real_ns() + offset_of(self._mine).offset_ns
+        now_ns = self._session.clock.real_ns() + offset_of(self._mine).offset_ns
         entry_bytes = self._cell.asked.job.loaded.entry_bytes
         for second, ops_per_s in self._live.feed(piece, now_ns):
-            self._crew.tell(
+            self._session.tell(
                 IntervalSeen(
                     host=self._mine.name,
                     run=self._run,
@@ -380,7 +387,7 @@ class _Heard:
         mine.intervals = IntervalLog.of(mine.reading.intervals)
 
 
-def _out_of_memory(mine: Evidence) -> EngineError | None:
+def _out_of_memory(mine: HostShare) -> EngineError | None:
     """Whether the kernel killed it because its memory is bounded."""
     if mine.ending is None or mine.command is None or not mine.ending.exited.oom_kills:
         return None

@@ -49,12 +49,12 @@ from iolab.loads.keyvalue.workload import (
     TableShape,
 )
 from iolab.loads.keyvalue.ycsb_driver import YcsbDriver
-from iolab.session.context import Crew
-from iolab.session.driver import Driver, Evidence, on_each
+from iolab.session.context import SessionContext
+from iolab.session.driver import Driver, HostShare, on_each
 from iolab.session.kinds import LoadSession, Programs
 from iolab.session.start import Go, load_at_once, watch_idle
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
-from iolab.targets.work_directory import Site
+from iolab.targets.work_directory import WorkDirectory
 from iolab.units import format_bytes
 
 PAST_THE_WINDOW_S: Final = 1
@@ -86,52 +86,54 @@ class DbBenchDriver(Driver):
         self._sources: WeakKeyDictionary[Host, dict[str, TableShape]] = WeakKeyDictionary()
         self._failed: WeakKeyDictionary[Host, dict[str, tuple[str, str]]] = WeakKeyDictionary()
 
-    async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    async def prepare(
+        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+    ) -> None:
         """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""
         for phase in (self._find_programs, self._have_databases, self._copy, _drop, watch_idle):
-            if not crew.stop.requested:
-                await phase(crew, run, evidence)
+            if not session.stop.requested:
+                await phase(session, run, evidence)
 
     async def measure(
         self,
-        crew: Crew,
+        session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[Evidence],
+        evidence: Sequence[HostShare],
         counters: CounterCollector,
     ) -> None:
         """db_bench on all clients from one moment on; it prints no rate of the fleet."""
-        method = crew.study.method
+        method = session.study.method
         seconds = math.ceil(method.warmup_s + method.runtime_s) + PAST_THE_WINDOW_S
-        crew.begin(Phase.MEASURE, run, run.point.label, float(seconds))
+        session.begin(Phase.MEASURE, run, run.point.label, float(seconds))
         halt = asyncio.Event()
-        cells = {mine.name: self._cell(crew, run, mine, seconds) for mine in evidence}
+        cells = {mine.name: self._cell(session, run, mine, seconds) for mine in evidence}
 
-        async def one(mine: Evidence, go: Go) -> None:
-            await make_load(crew, run, mine, cells[mine.name], go, halt)
+        async def one(mine: HostShare, go: Go) -> None:
+            await make_load(session, run, mine, cells[mine.name], go, halt)
 
         try:
-            await load_at_once(crew, evidence, counters, one, halt)
+            await load_at_once(session, evidence, counters, one, halt)
         finally:
             await _remove_copies(evidence)
 
     async def _find_programs(
-        self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]
+        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
     ) -> None:
-        crew.begin(Phase.PROVE, run, "db_bench and sst_dump on every client")
+        session.begin(Phase.PROVE, run, "db_bench and sst_dump on every client")
 
-        async def ask(mine: Evidence) -> None:
+        async def ask(mine: HostShare) -> None:
             self._versions[mine.name] = await self._programs.version_on(mine.site, job_of(run))
 
         await on_each(evidence, ask)
 
     async def _have_databases(
-        self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]
+        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
     ) -> None:
         """Each client's golden database; those that are not there are loaded, all at once."""
         job = job_of(run)
         self._goldens.clear()
 
-        async def look(mine: Evidence) -> None:
+        async def look(mine: HostShare) -> None:
             source = await self._source(mine, job)
             found = await find(mine.site, job, self._versions[mine.name], source)
             if found is not None:
@@ -140,12 +142,12 @@ class DbBenchDriver(Driver):
         await on_each(evidence, look)
         missing = [mine for mine in evidence if mine.name not in self._goldens]
         if missing:
-            await self._make(crew, run, missing)
+            await self._make(session, run, missing)
         for one in self._goldens.values():
             if one.seed is not None:
                 self._loads.add(load_seeds(one.seed))
 
-    async def _source(self, mine: Evidence, job: KeyValueJob) -> TableShape | None:
+    async def _source(self, mine: HostShare, job: KeyValueJob) -> TableShape | None:
         """The user's own database, which is looked at once; None where iolab loads one."""
         if not job.database:
             return None
@@ -154,24 +156,26 @@ class DbBenchDriver(Driver):
             known[folder_of(mine.site, job)] = await source_of(mine.site, job)
         return known[folder_of(mine.site, job)]
 
-    async def _make(self, crew: Crew, run: PlannedRun, missing: Sequence[Evidence]) -> None:
+    async def _make(
+        self, session: SessionContext, run: PlannedRun, missing: Sequence[HostShare]
+    ) -> None:
         job = job_of(run)
         size = job.loaded.keys * job.loaded.entry_bytes
         what = f"{format_bytes(size)} in blocks of {format_bytes(job.loaded.block_bytes)}"
         expected_s = WRITTEN_TIMES * size / ASSUMED_WRITE_BYTES_PER_S
         hosts = "1 host" if len(missing) == 1 else f"each of {len(missing)} hosts"
-        crew.begin(Phase.LAY_OUT, run, f"database of {what} on {hosts}", expected_s)
+        session.begin(Phase.LAY_OUT, run, f"database of {what} on {hosts}", expected_s)
         halt = asyncio.Event()
 
-        async def load(mine: Evidence) -> None:
-            made = await self._load(crew, run, mine, halt)
+        async def load(mine: HostShare) -> None:
+            made = await self._load(session, run, mine, halt)
             if made is not None:
                 self._goldens[mine.name] = made
 
-        await alongside(on_each(missing, load), crew.stop.pass_on(halt))
+        await alongside(on_each(missing, load), session.stop.pass_on(halt))
 
     async def _load(
-        self, crew: Crew, run: PlannedRun, mine: Evidence, halt: asyncio.Event
+        self, session: SessionContext, run: PlannedRun, mine: HostShare, halt: asyncio.Event
     ) -> Golden | None:
         """One client's database, made; what failed once fails at once unless it is retried.
 
@@ -184,7 +188,7 @@ class DbBenchDriver(Driver):
             raise EngineError(*failed[folder])
         # The same on every target of a host, so that configurations have the same database.
         what = ("load", folder.rpartition("/")[2], mine.name)
-        wanted = load_seeds(derived_seed(crew.study.method.seed, *what))
+        wanted = load_seeds(derived_seed(session.study.method.seed, *what))
         seed = next_seed(self._cells, wanted)
         try:
             return await make(mine.site, job, version, seed, halt)
@@ -192,11 +196,13 @@ class DbBenchDriver(Driver):
             failed[folder] = fault.happened, fault.do
             raise
 
-    async def _copy(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    async def _copy(
+        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+    ) -> None:
         """A copy of each golden database, which is what that is."""
-        crew.begin(Phase.PROVE, run, "a copy of the database on every client")
+        session.begin(Phase.PROVE, run, "a copy of the database on every client")
 
-        async def copy(mine: Evidence) -> None:
+        async def copy(mine: HostShare) -> None:
             host, gold = mine.site.host, self._goldens[mine.name]
             await remove(host, cell_folder(mine.site))
             await told(host, ("mkdir", "--", cell_folder(mine.site)))
@@ -210,13 +216,15 @@ class DbBenchDriver(Driver):
                 raise EngineError(happened, "Let nobody change files in the scratch folder.")
             self._starts[mine.name] = _Start(gold, how, gold.shape)
 
-        await crew.stop.unless_requested(on_each(evidence, copy))
+        await session.stop.unless_requested(on_each(evidence, copy))
 
-    def _cell(self, crew: Crew, run: PlannedRun, mine: Evidence, seconds: int) -> DbBenchTask:
+    def _cell(
+        self, session: SessionContext, run: PlannedRun, mine: HostShare, seconds: int
+    ) -> DbBenchTask:
         """What one client is to do, with streams of keys that nobody has used."""
         job, start = job_of(run), self._starts[mine.name]
         what = (run.point.digest, run.repeat, run.attempt, mine.name)
-        wanted = cell_seeds(job, derived_seed(crew.study.method.seed, *what))
+        wanted = cell_seeds(job, derived_seed(session.study.method.seed, *what))
         seed = next_seed(self._loads | self._cells, wanted)
         self._cells.add(cell_seeds(job, seed))
         asked = CellRequest(
@@ -247,20 +255,20 @@ def job_of(run: PlannedRun) -> KeyValueJob:
     return job
 
 
-def cell_folder(site: Site) -> str:
+def cell_folder(site: WorkDirectory) -> str:
     """Where everything of the present run lies on a host."""
     return f"{site.dir}/db_bench.cell"
 
 
-def _copy_on(site: Site) -> str:
+def _copy_on(site: WorkDirectory) -> str:
     return f"{cell_folder(site)}/database"
 
 
-async def _drop(crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
-    await drop_caches_of(crew, run, evidence, _copy_on)
+async def _drop(session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]) -> None:
+    await drop_caches_of(session, run, evidence, _copy_on)
 
 
-async def _remove_copies(evidence: Sequence[Evidence]) -> None:
+async def _remove_copies(evidence: Sequence[HostShare]) -> None:
     """Make room again; whatever is left is removed before the next run, or with the session."""
     living = [mine for mine in evidence if not mine.site.host.lost]
     await together(living, lambda mine: remove(mine.site.host, cell_folder(mine.site)))

@@ -23,9 +23,9 @@ from iolab.loads.keyvalue.ycsb_clients import (
     load_records,
     work_folder,
 )
-from iolab.session.context import Crew
-from iolab.session.driver import Evidence, on_each
-from iolab.targets.work_directory import Site
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostShare, on_each
+from iolab.targets.work_directory import WorkDirectory
 
 LEVELS_LIMIT: Final = 100
 """RocksDB has seven levels unless it is told otherwise."""
@@ -110,12 +110,12 @@ class DatabaseStart:
     shape: StoreShape
 
 
-def golden_folder(site: Site, job: YcsbJob) -> str:
+def golden_folder(site: WorkDirectory, job: YcsbJob) -> str:
     """Where the loaded database lies; one for each set of records."""
     return f"{site.dir}/ycsb.loaded.{job.records}x{job.fields}x{job.field_bytes}"
 
 
-def copy_folder(site: Site) -> str:
+def copy_folder(site: WorkDirectory) -> str:
     """Where the database of the present run lies."""
     return f"{site.dir}/ycsb.database"
 
@@ -126,16 +126,16 @@ class EmbeddedStores:
     def __init__(self) -> None:
         self._starts: dict[str, DatabaseStart] = {}
 
-    def start_of(self, mine: Evidence) -> DatabaseStart | None:
+    def start_of(self, mine: HostShare) -> DatabaseStart | None:
         """How that client's database was at the start; None where it has none of its own."""
         return self._starts.get(mine.name)
 
     async def prepare(
         self,
-        crew: Crew,
+        session: SessionContext,
         run: PlannedRun,
         job: YcsbJob,
-        evidence: Sequence[Evidence],
+        evidence: Sequence[HostShare],
         tools: Mapping[str, YcsbInstall],
     ) -> None:
         """A fresh copy of a whole database on each client, not in its page cache.
@@ -145,46 +145,46 @@ class EmbeddedStores:
         self._starts.clear()
         shapes: dict[str, StoreShape | None] = {}
 
-        async def look(mine: Evidence) -> None:
+        async def look(mine: HostShare) -> None:
             shapes[mine.name] = await _loaded_shape(mine.site, job, tools[mine.name])
 
         await on_each(evidence, look)
         missing = [mine for mine in evidence if shapes[mine.name] is None]
         if missing:
-            shapes.update(await _load(crew, run, job, missing, tools))
-        if crew.stop.requested:
+            shapes.update(await _load(session, run, job, missing, tools))
+        if session.stop.requested:
             return
-        crew.begin(Phase.LAY_OUT, run, "a copy of the loaded database")
+        session.begin(Phase.LAY_OUT, run, "a copy of the loaded database")
 
-        async def copy(mine: Evidence) -> None:
+        async def copy(mine: HostShare) -> None:
             how = await clone(mine.site.host, golden_folder(mine.site, job), copy_folder(mine.site))
             shape = shapes[mine.name]
             if shape is not None:
                 self._starts[mine.name] = DatabaseStart(how, shape)
 
-        await crew.stop.unless_requested(on_each(evidence, copy))
-        await drop_caches_of(crew, run, evidence, copy_folder)
+        await session.stop.unless_requested(on_each(evidence, copy))
+        await drop_caches_of(session, run, evidence, copy_folder)
 
-    async def leave(self, mine: Evidence) -> None:
+    async def leave(self, mine: HostShare) -> None:
         """Remove that client's copy; what was loaded stays for the next run."""
         if self._starts.pop(mine.name, None):
             await remove(mine.site.host, copy_folder(mine.site))
 
 
 async def _load(
-    crew: Crew,
+    session: SessionContext,
     run: PlannedRun,
     job: YcsbJob,
-    missing: Sequence[Evidence],
+    missing: Sequence[HostShare],
     tools: Mapping[str, YcsbInstall],
 ) -> dict[str, StoreShape]:
     """Load what is missing from nothing, flush, compact and count it; the markers come last."""
     whole = RecordShare(0, job.records)
 
-    async def clear(mine: Evidence) -> None:
+    async def clear(mine: HostShare) -> None:
         await remove(mine.site.host, golden_folder(mine.site, job))
 
-    crew.begin(
+    session.begin(
         Phase.LAY_OUT, run, f"{job.records:,} records of {job.fields} x {job.field_bytes} bytes"
     )
     await on_each(missing, clear)
@@ -204,18 +204,18 @@ async def _load(
         )
         for mine in missing
     }
-    await load_records(crew, run, missing, work)
-    crew.begin(Phase.PROVE, run, "flush, compact and count the records")
+    await load_records(session, run, missing, work)
+    session.begin(Phase.PROVE, run, "flush, compact and count the records")
     shapes: dict[str, StoreShape] = {}
 
-    async def settle(mine: Evidence) -> None:
+    async def settle(mine: HostShare) -> None:
         shapes[mine.name] = await _settled(mine.site, job, tools[mine.name])
 
-    await crew.stop.unless_requested(on_each(missing, settle))
+    await session.stop.unless_requested(on_each(missing, settle))
     return shapes
 
 
-async def _settled(site: Site, job: YcsbJob, tools: YcsbInstall) -> StoreShape:
+async def _settled(site: WorkDirectory, job: YcsbJob, tools: YcsbInstall) -> StoreShape:
     """The shape of a loaded database at rest. EngineError unless every record is there whole."""
     command = rocks_command(job, _store(site, job), tools.kit, work_folder(site), settle=True)
     words = await told(site.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s)
@@ -229,7 +229,7 @@ async def _settled(site: Site, job: YcsbJob, tools: YcsbInstall) -> StoreShape:
     return found.shape
 
 
-async def _loaded_shape(site: Site, job: YcsbJob, tools: YcsbInstall) -> StoreShape | None:
+async def _loaded_shape(site: WorkDirectory, job: YcsbJob, tools: YcsbInstall) -> StoreShape | None:
     """The shape of the loaded database; None when there is none, or none that is whole."""
     marker = await golden(site.host, golden_folder(site, job))
     if marker is None:
@@ -238,7 +238,7 @@ async def _loaded_shape(site: Site, job: YcsbJob, tools: YcsbInstall) -> StoreSh
     return shape if marker == _marker_of(job, tools) else None
 
 
-def _store(site: Site, job: YcsbJob) -> YcsbStore:
+def _store(site: WorkDirectory, job: YcsbJob) -> YcsbStore:
     return YcsbStore(ServerKind.EMBEDDED, database=golden_folder(site, job))
 
 

@@ -23,8 +23,8 @@ from iolab.loads.keyvalue.workload import (
     Statistic,
     StoreShape,
     YcsbJob,
+    engine_reply,
     server_settings,
-    told_by,
 )
 from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import NOTHING, count, show, show_value
@@ -96,7 +96,7 @@ _WAYS: Final = ("read", "write")
 
 def _done(hosts: Sequence[HostRun]) -> int:
     """Operations of the whole run; a read-modify-write is a read and an update already."""
-    counts = [one for host in hosts if (told := told_by(host)) for one in told.counts]
+    counts = [one for host in hosts if (told := engine_reply(host)) for one in told.counts]
     modify = KeyOperation.READ_MODIFY_WRITE
     return sum(-one.done if one.operation is modify else one.done for one in counts)
 
@@ -109,7 +109,7 @@ def engine_notes(study: Study, runs: Runs) -> tuple[str, ...]:
         ", ".join(part for part in (host.engine_version, told.build) if part)
         for hosts in runs.values()
         for host in hosts
-        if (told := told_by(host)) is not None
+        if (told := engine_reply(host)) is not None
     ]
     return tuple(dict.fromkeys(text for text in found if text))
 
@@ -119,7 +119,7 @@ def databases_table(jobs: Mapping[DetailKey, AnyJob], runs: Runs) -> Table | Non
     found: dict[tuple[Cell, ...], int] = {}
     for key, hosts in runs.items():
         for host in hosts:
-            told = told_by(host)
+            told = engine_reply(host)
             if told is not None and told.start is not None:
                 cells = _shape_cells(jobs.get(key), told.start, told.copied_by)
                 found[cells] = found.get(cells, 0) + 1
@@ -212,10 +212,10 @@ def _rows_told(server: ServerRun) -> str:
 
 def statistics_tables(hosts: Sequence[HostRun], server: ServerRun | None) -> tuple[Table, ...]:
     """What each engine and the server told of themselves in a run."""
-    several = sum(1 for host in hosts if told_by(host)) > 1
+    several = sum(1 for host in hosts if engine_reply(host)) > 1
     tables = []
     for host in hosts:
-        told = one.statistics if (one := told_by(host)) else ()
+        told = one.statistics if (one := engine_reply(host)) else ()
         if told:
             title = f"The engine's own statistics{f', {host.host}' if several else ''}"
             rows = tuple(row(one.name, statistic_text(one)) for one in told[:STATISTICS_SHOWN])
@@ -284,7 +284,7 @@ def store_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None
     for name, result in named:
         hosts = runs.get((result.digest, result.repeat), ())
         for host in hosts:
-            run = told_by(host)
+            run = engine_reply(host)
             told = {one.name: one for one in run.statistics} if run else {}
             if any(key in told for key, _ in _STORE_COLUMNS):
                 who = f"{name}, {host.host}" if len(hosts) > 1 else name

@@ -52,7 +52,7 @@ from iolab.loads.keyvalue.workload import (
     KeyValueJob,
     LatencyBin,
     YcsbJob,
-    told_by,
+    engine_reply,
 )
 
 
@@ -231,7 +231,7 @@ def _first_from(moments: Ints, least_ns: int, otherwise_ns: int) -> int:
 def measure_key_value(record: RunRecord, window: Window | None = None) -> KeyValueLoad:
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = cut(record, window or declared(record))
-    told = tuple(one.latencies if (one := told_by(host)) else () for host in record.hosts)
+    told = tuple(one.latencies if (one := engine_reply(host)) else () for host in record.hosts)
     present = {int(way) for way in np.unique(record.intervals.direction)}
     present |= {int(one.operation) for each in told for one in each}
     operations = tuple(one for one in KeyOperation if int(one) in present)

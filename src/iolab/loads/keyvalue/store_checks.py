@@ -30,8 +30,8 @@ from iolab.loads.keyvalue.workload import (
     KeyValueJob,
     ServerRun,
     StoreShape,
+    engine_reply,
     server_in,
-    told_by,
 )
 from iolab.units import format_bytes, format_count
 
@@ -143,7 +143,7 @@ def _below(store: StoreReads, evidence: Numbers) -> Iterator[CheckAnswer]:
 
 def _reads_of(view: KeyValueView, index: int) -> int:
     """Keys that a client read in the whole run, and found."""
-    told = told_by(view.hosts[index])
+    told = engine_reply(view.hosts[index])
     if told is None:
         return 0
     return sum(
@@ -209,7 +209,7 @@ def start_state(view: KeyValueView) -> CheckAnswer:
     server = server_in(view.record)
     if server is not None:
         return _restored("the server", server.restored_by)
-    told = [(host.host, run) for host in view.hosts if (run := told_by(host)) is not None]
+    told = [(host.host, run) for host in view.hosts if (run := engine_reply(host)) is not None]
     if not told:
         return unchecked("no engine told of its run")
     return worst(_restored(name, run.copied_by) for name, run in told)
@@ -244,7 +244,9 @@ def _shapes(view: KeyValueView) -> Iterator[CheckAnswer]:
         yield _rows(server_in(view.record), job.records)
         return
     starts = [
-        (host.host, told.start) for host in view.hosts if (told := told_by(host)) and told.start
+        (host.host, told.start)
+        for host in view.hosts
+        if (told := engine_reply(host)) and told.start
     ]
     known = [(host, start) for host, start in starts if start.tables is not None]
     if len(known) < len(view.hosts):
@@ -299,7 +301,9 @@ def compaction_debt(view: KeyValueView) -> CheckAnswer:
         if PENDING not in before:
             return unchecked("the server did not tell its pending compactions")
         return _debt("the server", pending=int(before[PENDING]))
-    starts = [(host.host, told.start) for host in view.hosts if (told := told_by(host)) is not None]
+    starts = [
+        (host.host, told.start) for host in view.hosts if (told := engine_reply(host)) is not None
+    ]
     return (
         worst(_debt_of(host, start) for host, start in starts)
         if starts

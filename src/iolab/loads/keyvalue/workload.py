@@ -500,7 +500,7 @@ class ServerRun(RunDetails):
         return replace(self, host=names.get(self.host, self.host))
 
 
-def told_by(host: HostRun) -> KeyValueRun | None:
+def engine_reply(host: HostRun) -> KeyValueRun | None:
     """What a client's engine told; None where it told nothing."""
     return host.details if isinstance(host.details, KeyValueRun) else None
 

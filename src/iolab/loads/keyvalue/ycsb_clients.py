@@ -45,12 +45,12 @@ from iolab.loads.keyvalue.ycsb_output import (
     parse,
     without_status,
 )
-from iolab.session.context import Crew
-from iolab.session.driver import Evidence, on_each
+from iolab.session.context import SessionContext
+from iolab.session.driver import HostShare, on_each
 from iolab.session.exit_faults import ending_fault
 from iolab.session.start import Go, drive_between_looks, load_at_once
 from iolab.session.start_time import NS_PER_S
-from iolab.targets.work_directory import Site
+from iolab.targets.work_directory import WorkDirectory
 from iolab.units import format_bytes
 
 KEPT_BYTES: Final = 16 << 20
@@ -124,19 +124,19 @@ class YcsbClients:
 
     def __init__(
         self,
-        crew: Crew,
+        session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[Evidence],
+        evidence: Sequence[HostShare],
         counters: CounterCollector,
         *,
         record_bytes: int,
     ) -> None:
-        self._crew = crew
+        self._session = session
         self._evidence = evidence
         self._counters = counters
         self._halt = asyncio.Event()
         self.printed = {
-            mine.name: YcsbStreams(show(crew, run, mine.name, record_bytes)) for mine in evidence
+            mine.name: YcsbStreams(show(session, run, mine.name, record_bytes)) for mine in evidence
         }
 
     async def measure(self, died: Died = nobody_dies) -> None:
@@ -145,7 +145,7 @@ class YcsbClients:
         Raises HostError or EngineError when any host failed or the server died; the others are then
         stopped. The user's wish to stop ends all of them early without an error.
         """
-        load = load_at_once(self._crew, self._evidence, self._counters, self._one, self._halt)
+        load = load_at_once(self._session, self._evidence, self._counters, self._one, self._halt)
         try:
             await alongside(load, self._heed(died))
         except EngineError:
@@ -164,7 +164,7 @@ class YcsbClients:
         Raises HostError when a host fails, with the files of the others kept.
         """
 
-        async def bring(mine: Evidence) -> None:
+        async def bring(mine: HostShare) -> None:
             for path in names[mine.name]:
                 with suppress(AgentRefusal):
                     content = await fetched(mine.site.host, path, LOG_LIMIT_BYTES)
@@ -173,7 +173,7 @@ class YcsbClients:
 
         await on_each([mine for mine in self._evidence if not mine.site.host.lost], bring)
 
-    async def _one(self, mine: Evidence, go: Go) -> None:
+    async def _one(self, mine: HostShare, go: Go) -> None:
         """One client's process between two looks at its devices."""
         if mine.command is None:
             raise ValueError("a client has its command before the run is measured")
@@ -198,11 +198,11 @@ class YcsbClients:
         await asyncio.Event().wait()
 
 
-def show(crew: Crew, run: PlannedRun, host: str, record_bytes: int) -> Hear:
+def show(session: SessionContext, run: PlannedRun, host: str, record_bytes: int) -> Hear:
     """Tells the live view of each status line of a host."""
 
     def hear(status: YcsbStatus) -> None:
-        crew.tell(
+        session.tell(
             IntervalSeen(
                 host=host,
                 run=run,
@@ -249,9 +249,9 @@ def load_limit_s(count: int) -> int:
 
 
 async def load_records(
-    crew: Crew,
+    session: SessionContext,
     run: PlannedRun,
-    evidence: Sequence[Evidence],
+    evidence: Sequence[HostShare],
     work: Mapping[str, tuple[Command, RecordShare]],
 ) -> None:
     """Each client writes its share, all at once. EngineError unless every record came in.
@@ -260,9 +260,9 @@ async def load_records(
     loaded in part.
     """
     halt = asyncio.Event()
-    progress = _Progress(crew, run, sum(share.count for _, share in work.values()))
+    progress = _Progress(session, run, sum(share.count for _, share in work.values()))
 
-    async def one(mine: Evidence) -> None:
+    async def one(mine: HostShare) -> None:
         command, share = work[mine.name]
         printed = YcsbStreams(progress.of(mine.name))
         try:
@@ -273,37 +273,37 @@ async def load_records(
             raise
 
     loading = on_each([mine for mine in evidence if mine.name in work], one)
-    await alongside(loading, crew.stop.pass_on(halt))
-    if crew.stop.requested:
+    await alongside(loading, session.stop.pass_on(halt))
+    if session.stop.requested:
         raise Interrupted("The session was stopped while it loaded records.", "Resume it to go on.")
 
 
 class _Progress:
     """Tells now and then how far all clients have come together."""
 
-    def __init__(self, crew: Crew, run: PlannedRun, records: int) -> None:
-        self._crew = crew
+    def __init__(self, session: SessionContext, run: PlannedRun, records: int) -> None:
+        self._session = session
         self._run = run
         self._records = records
         self._done: dict[str, int] = {}
-        self._told_ns = crew.clock.mono_ns()
+        self._told_ns = session.clock.mono_ns()
 
     def of(self, host: str) -> Hear:
         """What hears that host's status."""
 
         def hear(status: YcsbStatus) -> None:
             self._done[host] = status.operations
-            now_ns = self._crew.clock.mono_ns()
+            now_ns = self._session.clock.mono_ns()
             if now_ns - self._told_ns >= PROGRESS_S * NS_PER_S:
                 self._told_ns = now_ns
                 text = f"{sum(self._done.values()):,} of {self._records:,} records"
-                self._crew.begin(Phase.LAY_OUT, self._run, text)
+                self._session.begin(Phase.LAY_OUT, self._run, text)
 
         return hear
 
 
 async def _load_share(
-    mine: Evidence, command: Command, share: RecordShare, printed: YcsbStreams, halt: asyncio.Event
+    mine: HostShare, command: Command, share: RecordShare, printed: YcsbStreams, halt: asyncio.Event
 ) -> None:
     """One client's part, to its end or until it is halted."""
     ending = await driven(
@@ -351,12 +351,12 @@ class YcsbTools:
         self._kits = kits
         self._found: WeakKeyDictionary[Host, YcsbInstall] = WeakKeyDictionary()
 
-    def of(self, site: Site) -> YcsbInstall:
+    def of(self, site: WorkDirectory) -> YcsbInstall:
         """The tools of a host that was asked before; KeyError for another."""
         return self._found[site.host]
 
     async def on(
-        self, site: Site, settings: ServerSettings, say: Callable[[str], None]
+        self, site: WorkDirectory, settings: ServerSettings, say: Callable[[str], None]
     ) -> YcsbInstall:
         """The tools on a site's host. EngineError when they cannot be had, HostError of a host."""
         found = self._found.get(site.host)
@@ -365,7 +365,7 @@ class YcsbTools:
         return found
 
     async def _look(
-        self, site: Site, settings: ServerSettings, say: Callable[[str], None]
+        self, site: WorkDirectory, settings: ServerSettings, say: Callable[[str], None]
     ) -> YcsbInstall:
         java = await java_on(site.host, settings.java, oldest=OLDEST_JAVA)
         version = await _version_of(site.host, settings.ycsb) if settings.ycsb else YCSB_VERSION
@@ -373,7 +373,7 @@ class YcsbTools:
         return YcsbInstall(kit_of(settings.java, jars, ycsb=settings.ycsb), java, version)
 
 
-def work_folder(site: Site) -> str:
+def work_folder(site: WorkDirectory) -> str:
     """Where a run's processes work on that client."""
     return f"{site.dir}/{WORK}"
 

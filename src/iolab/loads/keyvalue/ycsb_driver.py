@@ -46,12 +46,12 @@ from iolab.loads.keyvalue.ycsb_clients import (
     work_folder,
 )
 from iolab.loads.keyvalue.ycsb_output import intervals_of, parse, ycsb_faults
-from iolab.session.context import Crew
-from iolab.session.driver import Driver, Evidence, on_each
+from iolab.session.context import SessionContext
+from iolab.session.driver import Driver, HostShare, on_each
 from iolab.session.start import watch_idle
 from iolab.session.start_time import NS_PER_S, offset_of
 from iolab.study.targets import bystanders_of
-from iolab.targets.work_directory import Site
+from iolab.targets.work_directory import WorkDirectory
 
 NO_SEED: Final = 0
 """YCSB 0.17.0 draws its keys from random streams that cannot be given a seed."""
@@ -73,7 +73,7 @@ class YcsbClientState:
     printed: YcsbStreams
 
 
-def read_back(mine: Evidence, client: YcsbClientState) -> tuple[str, ...]:
+def read_back(mine: HostShare, client: YcsbClientState) -> tuple[str, ...]:
     """Fill in what a client's output and latency logs tell; why it is not what was asked for.
 
     A client that was halted is not held against its job: it has no summary, and its logs end early.
@@ -101,13 +101,13 @@ def read_back(mine: Evidence, client: YcsbClientState) -> tuple[str, ...]:
     return faults
 
 
-def fault_of(mine: Evidence, faults: Sequence[str]) -> EngineError:
+def fault_of(mine: HostShare, faults: Sequence[str]) -> EngineError:
     """What speaks against a client's part of the run, as an error."""
     said = printable("; ".join(faults)).rstrip(".")
     return EngineError(f"YCSB on host '{mine.name}': {said}.", SEE_OUTPUT)
 
 
-def require_in_common(evidence: Sequence[Evidence], method: Method) -> None:
+def require_in_common(evidence: Sequence[HostShare], method: Method) -> None:
     """EngineError unless all clients had the warm-up and half the runtime in common, by their logs.
 
     Clients get time enough for all of it; what lacks beyond that is for the checks to judge.
@@ -130,7 +130,7 @@ def require_in_common(evidence: Sequence[Evidence], method: Method) -> None:
         )
 
 
-def _log(mine: Evidence, name: str) -> HdrLog:
+def _log(mine: HostShare, name: str) -> HdrLog:
     return read_hdr_log(mine.files[name].unpacked())
 
 
@@ -149,50 +149,52 @@ class YcsbDriver(Driver):
         self._tools = YcsbTools(kits)
         self._embedded = EmbeddedStores()
 
-    async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    async def prepare(
+        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+    ) -> None:
         """YCSB on every client, the store loaded and in its start state, the devices idle."""
-        crew.begin(Phase.PROVE, run, "YCSB and Java on every client")
-        await on_each(evidence, lambda mine: self._see_tools(crew, mine))
+        session.begin(Phase.PROVE, run, "YCSB and Java on every client")
+        await on_each(evidence, lambda mine: self._see_tools(session, mine))
         await on_each(evidence, lambda mine: _new_folder(mine.site))
-        if crew.stop.requested:
+        if session.stop.requested:
             return
-        if server_settings(crew.study).kind is ServerKind.EMBEDDED:
+        if server_settings(session.study).kind is ServerKind.EMBEDDED:
             tools = {mine.name: self._tools.of(mine.site) for mine in evidence}
-            await self._embedded.prepare(crew, run, job_of(run), evidence, tools)
+            await self._embedded.prepare(session, run, job_of(run), evidence, tools)
         else:
-            await self._prepare_server(crew, run, evidence)
-        if not crew.stop.requested:
-            await watch_idle(crew, run, evidence)
+            await self._prepare_server(session, run, evidence)
+        if not session.stop.requested:
+            await watch_idle(session, run, evidence)
 
     async def measure(
         self,
-        crew: Crew,
+        session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[Evidence],
+        evidence: Sequence[HostShare],
         counters: CounterCollector,
     ) -> None:
         """All clients at once; what each of them did in every second comes from its own logs."""
         job, server = job_of(run), self._server
         seconds = execution_limit_s(
-            crew.study.method, server_settings(crew.study).kind, len(evidence)
+            session.study.method, server_settings(session.study).kind, len(evidence)
         )
-        crew.begin(Phase.MEASURE, run, run.point.label, float(seconds))
+        session.begin(Phase.MEASURE, run, run.point.label, float(seconds))
         for mine in evidence:
-            self._instruct(crew, job, mine, seconds)
-        clients = YcsbClients(crew, run, evidence, counters, record_bytes=job.record_bytes)
+            self._instruct(session, job, mine, seconds)
+        clients = YcsbClients(session, run, evidence, counters, record_bytes=job.record_bytes)
         failure: HostError | EngineError | None = None
         try:
-            async with self._watching(crew, run, evidence, counters):
+            async with self._watching(session, run, evidence, counters):
                 await clients.measure(server.fault if server else nobody_dies)
         except (HostError, EngineError) as raised:
             failure = raised
         if server:
-            await server.after(crew, run)
+            await server.after(session, run)
         failure = await self._read_back(clients, job, evidence, seconds, failure)
         if failure:
             raise failure
-        if not crew.stop.requested:
-            require_in_common(evidence, crew.study.method)
+        if not session.stop.requested:
+            require_in_common(evidence, session.study.method)
 
     def told(self, record: RunRecord) -> RunRecord:
         """With what the server told around the run, unless the store is embedded."""
@@ -203,26 +205,26 @@ class YcsbDriver(Driver):
         server, self._server = self._server, None
         return await server.end() if server else ()
 
-    async def _see_tools(self, crew: Crew, mine: Evidence) -> None:
+    async def _see_tools(self, session: SessionContext, mine: HostShare) -> None:
         tools = await self._tools.on(
-            mine.site, server_settings(crew.study), lambda text: crew.tell(Notice(text))
+            mine.site, server_settings(session.study), lambda text: session.tell(Notice(text))
         )
         mine.engine_version = tools.told
 
     async def _prepare_server(
-        self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]
+        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
     ) -> None:
         """A server that answers, with all records in it."""
-        server = self._server = self._server or self._servers(server_settings(crew.study))
+        server = self._server = self._server or self._servers(server_settings(session.study))
         if server is None:
             raise EngineError(
-                f"There is no server of the kind '{server_settings(crew.study).kind}'.",
+                f"There is no server of the kind '{server_settings(session.study).kind}'.",
                 "Use another server.kind.",
             )
         job = job_of(run)
 
         async def load() -> None:
-            store = self._store(crew, "")
+            store = self._store(session, "")
             work = {
                 mine.name: (
                     load_command(
@@ -240,26 +242,28 @@ class YcsbDriver(Driver):
                 for mine, share in zip(evidence, shares(job.records, len(evidence)), strict=True)
                 if share.count
             }
-            await load_records(crew, run, evidence, work)
+            await load_records(session, run, evidence, work)
 
-        await server.ready_for(crew, run, [mine.site for mine in evidence], load)
+        await server.ready_for(session, run, [mine.site for mine in evidence], load)
         for mine in evidence:
             dropped = server.cache if mine.name == server.host else None
             mine.cache = dropped or NOT_DROPPED
 
-    def _instruct(self, crew: Crew, job: YcsbJob, mine: Evidence, seconds: int) -> None:
+    def _instruct(
+        self, session: SessionContext, job: YcsbJob, mine: HostShare, seconds: int
+    ) -> None:
         """What this client is to run."""
         mine.command = measure_command(
             job,
-            self._store(crew, copy_folder(mine.site)),
+            self._store(session, copy_folder(mine.site)),
             self._tools.of(mine.site).kit,
             work_folder(mine.site),
             seconds=seconds,
             prefix=PREFIX,
         )
 
-    def _store(self, crew: Crew, database: str) -> YcsbStore:
-        settings = server_settings(crew.study)
+    def _store(self, session: SessionContext, database: str) -> YcsbStore:
+        settings = server_settings(session.study)
         if self._server is None:
             return YcsbStore(settings.kind, database=database)
         return YcsbStore(
@@ -272,25 +276,25 @@ class YcsbDriver(Driver):
 
     def _watching(
         self,
-        crew: Crew,
+        session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[Evidence],
+        evidence: Sequence[HostShare],
         counters: CounterCollector,
     ) -> AbstractAsyncContextManager[None]:
         """The server's own counters, by the number of the host on which it runs."""
         if self._server is None:
             return nullcontext()
-        beside = bystanders_of(crew.study, run.point.configuration)
+        beside = bystanders_of(session.study, run.point.configuration)
         names = (*(mine.name for mine in evidence), *(spec.name for spec in beside))
         return self._server.watching(
-            crew, run, counters, {name: index for index, name in enumerate(names)}
+            session, run, counters, {name: index for index, name in enumerate(names)}
         )
 
     async def _read_back(
         self,
         clients: YcsbClients,
         job: YcsbJob,
-        evidence: Sequence[Evidence],
+        evidence: Sequence[HostShare],
         seconds: int,
         failure: HostError | EngineError | None,
     ) -> HostError | EngineError | None:
@@ -300,7 +304,7 @@ class YcsbDriver(Driver):
             mine.name: [f"{work_folder(mine.site)}/{name}" for name in names] for mine in evidence
         }
 
-        async def read(mine: Evidence) -> None:
+        async def read(mine: HostShare) -> None:
             start = self._embedded.start_of(mine)
             client = YcsbClientState(job, seconds, names, start, clients.printed[mine.name])
             faults = read_back(mine, client)
@@ -308,7 +312,7 @@ class YcsbDriver(Driver):
             if faults and failure is None:
                 raise fault_of(mine, faults)
 
-        async def clear(mine: Evidence) -> None:
+        async def clear(mine: HostShare) -> None:
             if not mine.site.host.lost:
                 await self._embedded.leave(mine)
                 await remove(mine.site.host, work_folder(mine.site))
@@ -330,7 +334,7 @@ def job_of(run: PlannedRun) -> YcsbJob:
     return job
 
 
-async def _new_folder(site: Site) -> None:
+async def _new_folder(site: WorkDirectory) -> None:
     """An empty folder to work in: a log of the run before must not be read as this one's."""
     await remove(site.host, work_folder(site))
     await told(site.host, ("mkdir", "--", work_folder(site)))

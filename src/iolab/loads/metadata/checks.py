@@ -23,10 +23,10 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.checks.client import BUSY_CORES
 from iolab.analysis.checks.operations import (
+    counts_text,
     held_against,
     operations_counted,
     operations_failed,
-    told_beside,
 )
 from iolab.analysis.metrics import PERCENTILES, ios_needed, is_supported
 from iolab.analysis.window import EDGE_SLACK_NS
@@ -486,7 +486,7 @@ def _by_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
     ):
         if not claimed:
             continue
-        said, evidence = told_beside(f"The file system{_of(view, members)}", what, claimed, counted)
+        said, evidence = counts_text(f"The file system{_of(view, members)}", what, claimed, counted)
         told = held_against(claimed, counted, said, {"fs_type": target.fs_type, **evidence})
         if told.level is not None and told.level.rank and _missable(view, files):
             told = not_applicable(

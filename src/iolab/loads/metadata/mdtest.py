@@ -39,13 +39,13 @@ from iolab.loads.metadata.workload import (
     ReportedRate,
     ReportedRates,
 )
-from iolab.session.context import Crew
+from iolab.session.context import SessionContext
 from iolab.session.discovery import FACTS_LIMIT_S
-from iolab.session.driver import Driver, Evidence, on_each
+from iolab.session.driver import Driver, HostShare, on_each
 from iolab.session.exit_faults import ending_fault
 from iolab.session.observers import HostWatch
 from iolab.session.start import watch_idle
-from iolab.targets.work_directory import Site, require_shared
+from iolab.targets.work_directory import WorkDirectory, require_shared
 
 
 class MpiName(StrEnum):
@@ -240,32 +240,34 @@ class MdtestDriver(Driver):
     def __init__(self) -> None:
         self.rates: tuple[ReportedRate, ...] = ()
 
-    async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    async def prepare(
+        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+    ) -> None:
         """The target shared at one path, the programs there, the devices watched idle."""
         self.rates = ()
-        crew.begin(Phase.PROVE, run, "mdtest and MPI on every client")
+        session.begin(Phase.PROVE, run, "mdtest and MPI on every client")
         await on_each(evidence, lambda mine: _require_programs(mine, job_of(run)))
         await _require_one_target(evidence)
-        if not crew.stop.requested:
-            await watch_idle(crew, run, evidence)
+        if not session.stop.requested:
+            await watch_idle(session, run, evidence)
 
     async def measure(
         self,
-        crew: Crew,
+        session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[Evidence],
+        evidence: Sequence[HostShare],
         counters: CounterCollector,
     ) -> None:
         """Mdtest from its start to its end."""
         job = job_of(run)
-        crew.begin(Phase.MEASURE, run, run.point.label)
+        session.begin(Phase.MEASURE, run, run.point.label)
         halt = asyncio.Event()
         mpi = await _same_mpi(evidence, job, halt)
         first = evidence[0]
         folder = f"mdtest.{run.repeat}.{run.attempt}"
         places = [RankPlacement(mine.name, address_of(mine.site), job.ranks) for mine in evidence]
         first.command = measure_command(mpi, job, places, first.site.dir, folder)
-        raw = await _watched(crew, evidence, counters, first.command, halt)
+        raw = await _watched(session, evidence, counters, first.command, halt)
         self.rates = _rates(evidence, job, raw)
 
     def told(self, record: RunRecord) -> RunRecord:
@@ -281,7 +283,7 @@ def job_of(run: PlannedRun) -> MetadataJob:
     return job
 
 
-def address_of(site: Site) -> str:
+def address_of(site: WorkDirectory) -> str:
     """Where the other clients find this one: its address for ssh, else its name in the study.
 
     This machine is `localhost`, which serves as long as it is the only client.
@@ -292,7 +294,7 @@ def address_of(site: Site) -> str:
     return "localhost" if spec.kind is HostKind.LOCAL else spec.name
 
 
-async def _require_programs(mine: Evidence, job: MetadataJob) -> None:
+async def _require_programs(mine: HostShare, job: MetadataJob) -> None:
     """EngineError when mdtest or mpiexec is not on that host."""
     programs = programs_of(job)
     asked = {
@@ -310,7 +312,7 @@ async def _require_programs(mine: Evidence, job: MetadataJob) -> None:
             raise EngineError(happened, INSTALL_MDTEST if name == "mdtest" else INSTALL_MPI)
 
 
-async def _require_one_target(evidence: Sequence[Evidence]) -> None:
+async def _require_one_target(evidence: Sequence[HostShare]) -> None:
     """HostError unless every client sees the first one's folder under the same path."""
     first = evidence[0].site
     for mine in evidence:
@@ -327,10 +329,10 @@ async def _require_one_target(evidence: Sequence[Evidence]) -> None:
         await require_shared(sites, needs, do=_SHARE)
 
 
-async def _same_mpi(evidence: Sequence[Evidence], job: MetadataJob, halt: asyncio.Event) -> Mpi:
+async def _same_mpi(evidence: Sequence[HostShare], job: MetadataJob, halt: asyncio.Event) -> Mpi:
     """The MPI of all clients. EngineError when they differ: their ranks would not meet."""
 
-    async def ask(mine: Evidence) -> Mpi:
+    async def ask(mine: HostShare) -> Mpi:
         words = bytearray()
         command = version_command(programs_of(job), mine.site.dir)
         await drive(mine.site.host, command, halt, words.extend)
@@ -350,28 +352,28 @@ def _require_equal(found: Mapping[str, Mpi]) -> None:
 
 
 async def _watched(
-    crew: Crew,
-    evidence: Sequence[Evidence],
+    session: SessionContext,
+    evidence: Sequence[HostShare],
     counters: CounterCollector,
     command: Command,
     halt: asyncio.Event,
 ) -> bytes:
     """What mdtest prints while every client is watched; also kept packed, however it ends."""
     watches = {
-        mine.name: HostWatch(crew, mine.site.host, index, counters, mine.site.inodes_of)
+        mine.name: HostWatch(session, mine.site.host, index, counters, mine.site.inodes_of)
         for index, mine in enumerate(evidence)
     }
     first = evidence[0]
     packer, raw = Packer(OUTPUT_LIMIT_BYTES), bytearray()
 
-    async def get_ready(mine: Evidence) -> None:
+    async def get_ready(mine: HostShare) -> None:
         await watches[mine.name].begin()
-        mine.offset = await measure_offset(mine.site.host, crew.clock)
+        mine.offset = await measure_offset(mine.site.host, session.clock)
         mine.before = await snapshot(mine.site.host)
 
-    async def look_again(mine: Evidence) -> None:
+    async def look_again(mine: HostShare) -> None:
         mine.after = await snapshot(mine.site.host)
-        mine.offset_after = await measure_offset(mine.site.host, crew.clock)
+        mine.offset_after = await measure_offset(mine.site.host, session.clock)
 
     def take(piece: bytes) -> None:
         packer.add(piece)
@@ -389,7 +391,7 @@ async def _watched(
 
     try:
         await on_each(evidence, get_ready)
-        heeding = alongside(load(), crew.stop.pass_on(halt))
+        heeding = alongside(load(), session.stop.pass_on(halt))
         await alongside(heeding, beside())
     finally:
         await asyncio.gather(*(watch.end() for watch in watches.values()))
@@ -398,7 +400,7 @@ async def _watched(
     return bytes(raw)
 
 
-async def _follow(mine: Evidence, watch: HostWatch) -> None:
+async def _follow(mine: HostShare, watch: HostWatch) -> None:
     """Telemetry until cancelled; a host that is lost is told of in its evidence."""
     try:
         await watch.follow(0)
@@ -420,7 +422,7 @@ async def _any_ends(works: Sequence[Coroutine[Any, Any, None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _rates(evidence: Sequence[Evidence], job: MetadataJob, raw: bytes) -> tuple[ReportedRate, ...]:
+def _rates(evidence: Sequence[HostShare], job: MetadataJob, raw: bytes) -> tuple[ReportedRate, ...]:
     """What mdtest printed, held against what was asked for; EngineError when it is not that."""
     first = evidence[0]
     output = parse(raw)

@@ -27,13 +27,13 @@ from iolab.hosts.remote_process import OVERDUE_S, heeding
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.study import operations_of, phase_seconds
 from iolab.loads.metadata.workload import MetadataJob, MetadataRun, Operation, OperationRun
-from iolab.session.context import Crew
-from iolab.session.driver import Driver, Evidence, on_each
+from iolab.session.context import SessionContext
+from iolab.session.driver import Driver, HostShare, on_each
 from iolab.session.observers import HostWatch
 from iolab.session.start import watch_idle
 from iolab.session.start_time import NS_PER_S, CommonStart, start_of
 from iolab.targets.extents import evict
-from iolab.targets.work_directory import require_shared, seen_dir
+from iolab.targets.work_directory import peer_dir, require_shared
 
 SHIFTED = frozenset({Operation.FILE_STAT, Operation.FILE_READ, Operation.FILE_REMOVE})
 """Operations on files that may be another rank's; the others are on the rank's own."""
@@ -341,7 +341,9 @@ ATTEMPTS_KEPT_APART: Final = 1000
 class MetadataDriver(Driver):
     """The built-in `metadata` engine; see `Driver`."""
 
-    async def prepare(self, crew: Crew, run: PlannedRun, evidence: Sequence[Evidence]) -> None:
+    async def prepare(
+        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+    ) -> None:
         """See that the hosts can do what a rank shift asks, and that the devices are idle."""
         job = job_of(run)
         sites = [mine.site for mine in evidence]
@@ -354,18 +356,18 @@ class MetadataDriver(Driver):
             f"workload.{run.point.workload}.rank_shift=0, and clients work on what they made."
         )
         await require_shared(sites, needs, do=do)
-        if not crew.stop.requested:
-            await watch_idle(crew, run, evidence)
+        if not session.stop.requested:
+            await watch_idle(session, run, evidence)
 
     async def measure(
         self,
-        crew: Crew,
+        session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[Evidence],
+        evidence: Sequence[HostShare],
         counters: CounterCollector,
     ) -> None:
         """All operations in order, as far as no host fails and nobody stops."""
-        iteration = _Iteration(crew, run, evidence, counters)
+        iteration = _Iteration(session, run, evidence, counters)
         try:
             await iteration.measure()
         finally:
@@ -386,12 +388,12 @@ class _Iteration:
 
     def __init__(
         self,
-        crew: Crew,
+        session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[Evidence],
+        evidence: Sequence[HostShare],
         counters: CounterCollector,
     ) -> None:
-        self._crew = crew
+        self._session = session
         self._run = run
         self._evidence = evidence
         self._job = job_of(run)
@@ -402,7 +404,7 @@ class _Iteration:
             mine.name: share for mine, share in zip(evidence, self._shares, strict=True)
         }
         self._watches = {
-            mine.name: HostWatch(crew, mine.site.host, index, counters, mine.site.inodes_of)
+            mine.name: HostWatch(session, mine.site.host, index, counters, mine.site.inodes_of)
             for index, mine in enumerate(evidence)
         }
         self._followers: dict[str, asyncio.Task[None]] = {}
@@ -419,7 +421,7 @@ class _Iteration:
         await on_each(self._evidence, self._get_ready)
         failure: HostError | EngineError | None = None
         try:
-            await alongside(self._phases(), self._crew.stop.pass_on(self._halt))
+            await alongside(self._phases(), self._session.stop.pass_on(self._halt))
             await on_each(self._evidence, self._look_again)
         except (HostError, EngineError) as raised:
             failure = raised
@@ -450,7 +452,7 @@ class _Iteration:
         for mine in self._evidence:
             mine.clock_step_ns = self._watches[mine.name].clock_step_ns
 
-    async def _get_ready(self, mine: Evidence) -> None:
+    async def _get_ready(self, mine: HostShare) -> None:
         hello = await mine.site.host.connect()
         mine.engine_version = f"iolab-agent {hello.version}"
         asked = self._request(mine, Operation.FILE_STAT)
@@ -459,12 +461,12 @@ class _Iteration:
         await self._watches[mine.name].begin()
         mine.before = await snapshot(mine.site.host)
 
-    async def _look_again(self, mine: Evidence) -> None:
+    async def _look_again(self, mine: HostShare) -> None:
         mine.after = await snapshot(mine.site.host)
 
     async def _phases(self) -> None:
         for operation in Operation:
-            if operation in COLD and self._crew.study.method.drop_caches:
+            if operation in COLD and self._session.study.method.drop_caches:
                 await self._drop_caches(operation)
             if operation is Operation.TREE_REMOVE and self._files_left:
                 # Time was over before all files were gone, and a folder has to be empty.
@@ -475,9 +477,9 @@ class _Iteration:
 
     async def _drop_caches(self, operation: Operation) -> None:
         """Drop what the hosts remember of files and folders; the proof holds for all drops."""
-        self._crew.begin(Phase.DROP_CACHES, self._run, f"before {operation.word}")
+        self._session.begin(Phase.DROP_CACHES, self._run, f"before {operation.word}")
 
-        async def drop(mine: Evidence) -> None:
+        async def drop(mine: HostShare) -> None:
             before = mine.cache
             # No file's pages are in question, only the kernel's own memory of names and inodes.
             proof = await evict(mine.site, ())
@@ -490,13 +492,13 @@ class _Iteration:
 
     async def _phase(self, operation: Operation) -> None:
         seconds = phase_seconds(self._job, operation)
-        self._crew.begin(Phase.MEASURE, self._run, operation.word, seconds)
+        self._session.begin(Phase.MEASURE, self._run, operation.word, seconds)
         await on_each(self._evidence, self._read_clock)
         allowance_s = START_ALLOWANCE_S + self._job.ranks * RANK_ALLOWANCE_S
-        start = start_of(self._crew, self._evidence, allowance_s)
+        start = start_of(self._session, self._evidence, allowance_s)
         self._follow(start)
 
-        async def one(mine: Evidence) -> None:
+        async def one(mine: HostShare) -> None:
             try:
                 await alongside(self._load(mine, operation, start), self._followed(mine))
             except (HostError, EngineError):
@@ -506,8 +508,8 @@ class _Iteration:
 
         await on_each(self._evidence, one)
 
-    async def _read_clock(self, mine: Evidence) -> None:
-        mine.offset = await measure_offset(mine.site.host, self._crew.clock)
+    async def _read_clock(self, mine: HostShare) -> None:
+        mine.offset = await measure_offset(mine.site.host, self._session.clock)
         self._first_offsets.setdefault(mine.name, mine.offset)
 
     def _follow(self, start: CommonStart) -> None:
@@ -522,10 +524,10 @@ class _Iteration:
             for mine in self._evidence
         }
 
-    async def _followed(self, mine: Evidence) -> None:
+    async def _followed(self, mine: HostShare) -> None:
         await asyncio.shield(self._followers[mine.name])
 
-    async def _load(self, mine: Evidence, operation: Operation, start: CommonStart) -> None:
+    async def _load(self, mine: HostShare, operation: Operation, start: CommonStart) -> None:
         share = self._share_of[mine.name]
         asked = self._request(mine, operation)
         found = cast("Sequence[int]", asked.get("files", ()))
@@ -561,8 +563,8 @@ class _Iteration:
         if operation is Operation.TREE_REMOVE and not any(p.errors or p.skipped for p in done):
             self._unclean.discard(mine.name)
 
-    def _show(self, mine: Evidence, interval: Interval, offset_ns: int) -> None:
-        self._crew.tell(
+    def _show(self, mine: HostShare, interval: Interval, offset_ns: int) -> None:
+        self._session.tell(
             IntervalSeen(
                 host=mine.name,
                 run=self._run,
@@ -576,7 +578,7 @@ class _Iteration:
 
     def _must_remove(self) -> bool:
         """A stop leaves everything to the end of the scratch folder, unless that is to be kept."""
-        return self._crew.study.target.keep_files or not self._crew.stop.requested
+        return self._session.study.target.keep_files or not self._session.stop.requested
 
     async def _remove(self, operations: Sequence[Operation]) -> None:
         """Remove what this run made and left, uncounted, so that the next one finds its room.
@@ -585,7 +587,7 @@ class _Iteration:
         """
         halt = asyncio.Event()
 
-        async def remove(mine: Evidence, operation: Operation) -> None:
+        async def remove(mine: HostShare, operation: Operation) -> None:
             if mine.site.host.lost:
                 return
             with suppress(HostError):
@@ -601,16 +603,16 @@ class _Iteration:
             for operation in operations:
                 await asyncio.gather(*(remove(mine, operation) for mine in self._evidence))
 
-        if self._crew.study.target.keep_files:
+        if self._session.study.target.keep_files:
             await everywhere()
         else:
-            await alongside(everywhere(), self._crew.stop.pass_on(halt))
+            await alongside(everywhere(), self._session.stop.pass_on(halt))
 
     def _request(
-        self, mine: Evidence, operation: Operation, *, shifted: bool = True
+        self, mine: HostShare, operation: Operation, *, shifted: bool = True
     ) -> dict[str, object]:
         share = self._share_of[mine.name]
-        dirs = {one: seen_dir(mine.site, self._evidence[one].site) for one in share.others}
+        dirs = {one: peer_dir(mine.site, self._evidence[one].site) for one in share.others}
         dirs[share.index] = mine.site.dir
         return request_of(
             self._job,

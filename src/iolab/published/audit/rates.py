@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from iolab.analysis.value import scaled
 from iolab.published.against import (
-    Given,
+    StatedFigure,
     configurations_of,
-    given_capacities,
-    given_gains,
-    given_quotients,
     maxima_of,
+    stated_capacities,
+    stated_gains,
+    stated_quotients,
 )
 from iolab.published.audit.document import MODULES, Element, PublishedSet, label, positive, span
 from iolab.published.audit.figures import matches
@@ -389,7 +389,7 @@ _PARTS: Final = re.compile(rf"(\d{{1,6}}) (\w{{1,30}}) \(({_PART}(?:, {_PART}){{
 def raw_capacity(published: PublishedSet) -> Iterator[Outcome]:
     """Nodes times drives times the size of one; what is usable is a part, once for each copy."""
     how = "nodes x drives x size"
-    yield from _given(published, "raw-capacity", "configuration", given_capacities(published), how)
+    yield from _given(published, "raw-capacity", "configuration", stated_capacities(published), how)
     method = published.table("method")
     copies = number(method.get("replication")) or 1.0
     for one in published.elements():
@@ -410,17 +410,17 @@ def raw_capacity(published: PublishedSet) -> Iterator[Outcome]:
 
 def per_terabyte(published: PublishedSet) -> Iterator[Outcome]:
     """Figures per node and per terabyte against what they were derived from."""
-    how, found = "the best over raw TB or nodes", given_quotients(published)
+    how, found = "the best over raw TB or nodes", stated_quotients(published)
     yield from _given(published, "per-terabyte", "printed_derivation", found, how)
 
 
 def gains(published: PublishedSet) -> Iterator[Outcome]:
     """A claimed factor or percentage against the two figures that it is of."""
-    yield from _given(published, "gains", "result", given_gains(published), "one over the other")
+    yield from _given(published, "gains", "result", stated_gains(published), "one over the other")
 
 
 def _given(
-    published: PublishedSet, rule: str, kind: str, found: Iterable[Given], how: str
+    published: PublishedSet, rule: str, kind: str, found: Iterable[StatedFigure], how: str
 ) -> Iterator[Outcome]:
     """What our own functions make of bests and sizes, beside what was printed of them."""
     for one in found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from iolab.analysis.points import Alarm, told
+from iolab.analysis.points import Alarm, alarm_text
 from iolab.core.metric import Result
 from iolab.core.target_state import RoundsSeries, RoundsVerdict
 from iolab.report.charts.chart import (
@@ -169,7 +169,7 @@ def _sentinel_finding(watched: SentinelRuns) -> str:
     spread = f"{count(len(watched.runs), 'run')} between {low} and {high}."
     if not watched.alarms:
         return f"{spread} No more than runs of a point differ anyway."
-    return " ".join([spread, *(told(alarm) for alarm in watched.alarms)])
+    return " ".join([spread, *(alarm_text(alarm) for alarm in watched.alarms)])
 
 
 def _sentinel_table(subject: str, watched: SentinelRuns) -> Table:

@@ -1,4 +1,4 @@
-"""What a server meets in a session, without one: a crew, a run of YCSB, and a folder on a host."""
+"""What a server meets in a session: its context, a run of YCSB, and a folder on a host."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from iolab.hosts.barrier import Stop
 from iolab.hosts.connect import LocalHost
 from iolab.hosts.host import Host
 from iolab.loads.keyvalue.workload import KeyOperation, ServerSettings, YcsbJob
-from iolab.session.context import Crew
-from iolab.targets.work_directory import Site
+from iolab.session.context import SessionContext
+from iolab.targets.work_directory import WorkDirectory
 from tests.fakes.script import LoopClock
 from tests.plans import make_plan
 from tests.session.stage import study_of
@@ -46,22 +46,22 @@ class Heard:
 class Stage:
     """All of it; `heard` is what the session would have been told."""
 
-    crew: Crew
-    site: Site
+    session: SessionContext
+    site: WorkDirectory
     heard: Heard
 
     def run(self, job: YcsbJob = JOB) -> PlannedRun:
         """A run of that job by the study's configuration."""
-        configuration = self.crew.study.configurations[0].id
+        configuration = self.session.study.configurations[0].id
         return PlannedRun(0, 1, Point("0" * 16, configuration, "a", (), job, ""))
 
 
-def crew_on(host: Host, settings: ServerSettings, heard: Heard, **more: object) -> Crew:
-    """A crew of that one host, or of several as `hosts`."""
+def crew_on(host: Host, settings: ServerSettings, heard: Heard, **more: object) -> SessionContext:
+    """A session of that one host, or of several as `hosts`."""
     study = replace(study_of(), server=settings)
     plan: Plan = make_plan(study)
     given = {"hosts": {host.name: host}, **more}
-    return Crew(
+    return SessionContext(
         study=study,
         plan=plan,
         engines={},
@@ -87,7 +87,7 @@ async def stage_on(folder: Path, settings: ServerSettings) -> AsyncIterator[Stag
             name="iolab-scratch-local",
             owner=OWNER,
         )
-        site = Site(host, str(taken.header["dir"]), None, "local")
+        site = WorkDirectory(host, str(taken.header["dir"]), None, "local")
         yield Stage(crew_on(host, settings, heard), site, heard)
         if not host.lost:
             await host.ask("scratch_close", deadline_s=60, dir=site.dir, keep=False)

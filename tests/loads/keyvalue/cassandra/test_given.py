@@ -11,7 +11,7 @@ import pytest
 
 from iolab.errors import EngineError
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.cassandra.external import NOT_RESTORED, GivenServer
+from iolab.loads.keyvalue.cassandra.external import NOT_RESTORED, ExternalServer
 from iolab.loads.keyvalue.cassandra.server import MADE_BY
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
 from tests.loads.keyvalue.cassandra.fake_java import World, fake_java, no_kits
@@ -25,7 +25,7 @@ THEIRS = {
     "replication": "1",
 }
 
-Work = Callable[[Stage, GivenServer], Awaitable[None]]
+Work = Callable[[Stage, ExternalServer], Awaitable[None]]
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def played(folder: Path, world: World, work: Work, **more: object) -> Stage:
     async def body() -> Stage:
         settings = settings_of(world, **more)
         async with asyncio.timeout(LIMIT_S), stage_on(folder, settings) as stage:
-            server = GivenServer(settings, no_kits)
+            server = ExternalServer(settings, no_kits)
             try:
                 await work(stage, server)
             finally:
@@ -61,16 +61,16 @@ async def never() -> None:
 
 
 def test_a_table_of_our_own_is_made_filled_and_dropped(tmp_path: Path, world: World) -> None:
-    async def work(stage: Stage, server: GivenServer) -> None:
+    async def work(stage: Stage, server: ExternalServer) -> None:
         run = stage.run()
-        await server.ready_for(stage.crew, run, [stage.site], world.loads(JOB.records))
+        await server.ready_for(stage.session, run, [stage.site], world.loads(JOB.records))
         table = world.table()
         assert table is not None
         assert table["comment"] == f"{MADE_BY}, holds 200 records of 2 x 100 bytes"
-        await server.ready_for(stage.crew, run, [stage.site], never)
-        async with server.watching(stage.crew, run, CounterCollector(), {}):
+        await server.ready_for(stage.session, run, [stage.site], never)
+        async with server.watching(stage.session, run, CounterCollector(), {}):
             pass
-        await server.after(stage.crew, run)
+        await server.after(stage.session, run)
         told = server.told()
         assert (told.version, told.address, told.host) == ("4.0.17", "10.0.0.7:9042", "")
         assert (told.rows, told.rows_by, told.restored_by) == (200, "count", "")
@@ -82,10 +82,10 @@ def test_a_table_of_our_own_is_made_filled_and_dropped(tmp_path: Path, world: Wo
 
 
 def test_a_table_of_our_own_with_other_records_is_made_anew(tmp_path: Path, world: World) -> None:
-    async def work(stage: Stage, server: GivenServer) -> None:
-        await server.ready_for(stage.crew, stage.run(), [stage.site], world.loads(200))
+    async def work(stage: Stage, server: ExternalServer) -> None:
+        await server.ready_for(stage.session, stage.run(), [stage.site], world.loads(200))
         wider = replace(JOB, fields=4)
-        await server.ready_for(stage.crew, stage.run(wider), [stage.site], world.loads(200))
+        await server.ready_for(stage.session, stage.run(wider), [stage.site], world.loads(200))
         table = world.table()
         assert table is not None
         assert sorted(table["columns"]) == ["field0", "field1", "field2", "field3", "y_id"]
@@ -96,8 +96,8 @@ def test_a_table_of_our_own_with_other_records_is_made_anew(tmp_path: Path, worl
 def test_half_a_load_of_a_dead_session_is_loaded_anew(tmp_path: Path, world: World) -> None:
     world.change(**{**THEIRS, "comment": MADE_BY, "rows": 120})
 
-    async def work(stage: Stage, server: GivenServer) -> None:
-        await server.ready_for(stage.crew, stage.run(), [stage.site], world.loads(200))
+    async def work(stage: Stage, server: ExternalServer) -> None:
+        await server.ready_for(stage.session, stage.run(), [stage.site], world.loads(200))
 
     played(tmp_path, world, work)
     assert "Schema drop" in world.asked
@@ -111,9 +111,9 @@ def test_what_a_session_kept_is_used_again_if_it_is_whole(
     comment = f"{MADE_BY}, holds 200 records of 2 x 100 bytes"
     world.change(**{**THEIRS, "comment": comment, "rows": rows})
 
-    async def work(stage: Stage, server: GivenServer) -> None:
+    async def work(stage: Stage, server: ExternalServer) -> None:
         load = never if rows == 200 else world.loads(200)
-        await server.ready_for(stage.crew, stage.run(), [stage.site], load)
+        await server.ready_for(stage.session, stage.run(), [stage.site], load)
         assert server.told().rows == 200
 
     played(tmp_path, world, work)
@@ -123,9 +123,9 @@ def test_what_a_session_kept_is_used_again_if_it_is_whole(
 def test_a_table_of_the_users_own_is_never_dropped(tmp_path: Path, world: World, rows: int) -> None:
     world.change(**{**THEIRS, "rows": rows})
 
-    async def work(stage: Stage, server: GivenServer) -> None:
+    async def work(stage: Stage, server: ExternalServer) -> None:
         load = never if rows else world.loads(200)
-        await server.ready_for(stage.crew, stage.run(), [stage.site], load)
+        await server.ready_for(stage.session, stage.run(), [stage.site], load)
 
     played(tmp_path, world, work)
     assert world.table() == {**THEIRS, "rows": 200}
@@ -151,9 +151,9 @@ def test_what_does_not_fit_is_refused_and_left(
     world.change(**{**THEIRS, "rows": 0, **table})
     before = world.table()
 
-    async def work(stage: Stage, server: GivenServer) -> None:
+    async def work(stage: Stage, server: ExternalServer) -> None:
         with pytest.raises(EngineError, match=wanted):
-            await server.ready_for(stage.crew, stage.run(), [stage.site], never)
+            await server.ready_for(stage.session, stage.run(), [stage.site], never)
         assert server.told().error is not None
 
     played(tmp_path, world, work)
@@ -163,19 +163,19 @@ def test_what_does_not_fit_is_refused_and_left(
 def test_a_table_that_somebody_changes_between_runs_is_refused(
     tmp_path: Path, world: World
 ) -> None:
-    async def work(stage: Stage, server: GivenServer) -> None:
-        await server.ready_for(stage.crew, stage.run(), [stage.site], world.loads(200))
+    async def work(stage: Stage, server: ExternalServer) -> None:
+        await server.ready_for(stage.session, stage.run(), [stage.site], world.loads(200))
         world.change(columns={"y_id": "text", "field0": "text"})
         with pytest.raises(EngineError, match="without field1"):
-            await server.ready_for(stage.crew, stage.run(), [stage.site], never)
+            await server.ready_for(stage.session, stage.run(), [stage.site], never)
 
     played(tmp_path, world, work)
 
 
 def test_more_replicas_than_nodes_are_refused(tmp_path: Path, world: World) -> None:
-    async def work(stage: Stage, server: GivenServer) -> None:
+    async def work(stage: Stage, server: ExternalServer) -> None:
         with pytest.raises(EngineError, match="3 replicas need as many nodes"):
-            await server.ready_for(stage.crew, stage.run(), [stage.site], never)
+            await server.ready_for(stage.session, stage.run(), [stage.site], never)
 
     played(tmp_path, world, work, replication=3)
     assert world.asked == ["Schema describe"]
@@ -184,9 +184,9 @@ def test_more_replicas_than_nodes_are_refused(tmp_path: Path, world: World) -> N
 def test_a_cluster_that_is_down_is_told(tmp_path: Path, world: World) -> None:
     world.steer("silent", "No Cassandra answers at 10.0.0.7:9042: Cannot connect")
 
-    async def work(stage: Stage, server: GivenServer) -> None:
+    async def work(stage: Stage, server: ExternalServer) -> None:
         with pytest.raises(EngineError, match=r"No Cassandra answers at 10.0.0.7:9042") as raised:
-            await server.ready_for(stage.crew, stage.run(), [stage.site], never)
+            await server.ready_for(stage.session, stage.run(), [stage.site], never)
         assert raised.value.do.startswith("Start the cluster")
 
     played(tmp_path, world, work)
@@ -196,8 +196,8 @@ def test_a_table_that_cannot_be_dropped_is_told_of(tmp_path: Path, world: World)
     async def body() -> tuple[str, ...]:
         settings = settings_of(world)
         async with stage_on(tmp_path, settings) as stage:
-            server = GivenServer(settings, no_kits)
-            await server.ready_for(stage.crew, stage.run(), [stage.site], world.loads(200))
+            server = ExternalServer(settings, no_kits)
+            await server.ready_for(stage.session, stage.run(), [stage.site], world.loads(200))
             world.steer("silent", "No Cassandra answers")
             return await server.end()
 
@@ -217,4 +217,4 @@ def test_a_table_that_cannot_be_dropped_is_told_of(tmp_path: Path, world: World)
 )
 def test_addresses_get_the_ports_they_lack(given: str, found: str) -> None:
     settings = ServerSettings(kind=ServerKind.GIVEN, addresses=(given,))
-    assert GivenServer(settings, no_kits).addresses == (found,)
+    assert ExternalServer(settings, no_kits).addresses == (found,)

@@ -77,7 +77,7 @@ def test_a_load_that_fails_by_itself_is_told_as_it_is(tmp_path: Path, world: Wor
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match="Operations failed"):
-            await server.ready_for(stage.crew, stage.run(), [stage.site], load)
+            await server.ready_for(stage.session, stage.run(), [stage.site], load)
         assert server.pid is None
 
     played(tmp_path, world, work)
@@ -86,7 +86,7 @@ def test_a_load_that_fails_by_itself_is_told_as_it_is(tmp_path: Path, world: Wor
 def test_too_few_rows_are_refused(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match="holds 199 rows, and should hold 200"):
-            await server.ready_for(stage.crew, stage.run(), [stage.site], world.loads(199))
+            await server.ready_for(stage.session, stage.run(), [stage.site], world.loads(199))
 
     played(tmp_path, world, work)
 
@@ -94,12 +94,12 @@ def test_too_few_rows_are_refused(tmp_path: Path, world: World) -> None:
 def test_records_are_loaded_once_and_restored_before_each_run(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         run = stage.run()
-        await server.ready_for(stage.crew, run, [stage.site], world.loads(JOB.records))
+        await server.ready_for(stage.session, run, [stage.site], world.loads(JOB.records))
         assert server.fault() is None
         first = server.pid
         # A run changes what it finds; the next one must not see that.
         world.change(rows=7)
-        await server.ready_for(stage.crew, run, [stage.site], never)
+        await server.ready_for(stage.session, run, [stage.site], never)
         table = world.table()
         assert table is not None
         assert table["rows"] == JOB.records
@@ -134,10 +134,10 @@ def test_other_records_are_loaded_beside_the_first(tmp_path: Path, world: World)
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         here = [stage.site]
-        await server.ready_for(stage.crew, stage.run(), here, world.loads(JOB.records))
-        await server.ready_for(stage.crew, stage.run(other), here, world.loads(50))
+        await server.ready_for(stage.session, stage.run(), here, world.loads(JOB.records))
+        await server.ready_for(stage.session, stage.run(other), here, world.loads(50))
         assert server.told().rows == 50
-        await server.ready_for(stage.crew, stage.run(), here, never)
+        await server.ready_for(stage.session, stage.run(), here, never)
         assert server.told().rows == JOB.records
 
     played(tmp_path, world, work)
@@ -146,9 +146,9 @@ def test_other_records_are_loaded_beside_the_first(tmp_path: Path, world: World)
 def test_records_that_another_version_wrote_are_loaded_anew(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         here = [stage.site]
-        await server.ready_for(stage.crew, stage.run(), here, world.loads(JOB.records))
+        await server.ready_for(stage.session, stage.run(), here, world.loads(JOB.records))
         change_marker(f"{stage.site.dir}/cassandra/golden-200x2x100", version="4.0.16")
-        await server.ready_for(stage.crew, stage.run(), here, world.loads(JOB.records))
+        await server.ready_for(stage.session, stage.run(), here, world.loads(JOB.records))
 
     played(tmp_path, world, work)
     assert world.asked.count("Schema create") == 2
@@ -157,9 +157,9 @@ def test_records_that_another_version_wrote_are_loaded_anew(tmp_path: Path, worl
 def test_its_counters_stand_beside_those_of_its_host(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         run = stage.run()
-        await server.ready_for(stage.crew, run, [stage.site], world.loads(JOB.records))
+        await server.ready_for(stage.session, run, [stage.site], world.loads(JOB.records))
         counters = CounterCollector()
-        async with server.watching(stage.crew, run, counters, {"other": 0, "local": 1}):
+        async with server.watching(stage.session, run, counters, {"other": 0, "local": 1}):
             await asyncio.sleep(0.3)
         taken = len(counters.table().value)
         await asyncio.sleep(0.2)
@@ -168,7 +168,7 @@ def test_its_counters_stand_beside_those_of_its_host(tmp_path: Path, world: Worl
         assert set(table.host.tolist()) == {1}
         assert set(table.scope) == {"cassandra"}
         assert set(table.metric) == {"sstables"}
-        await server.after(stage.crew, run)
+        await server.after(stage.session, run)
         assert [one.name for one in server.told().statistics_after] == ["sstables"]
 
     played(tmp_path, world, work)
@@ -177,12 +177,12 @@ def test_its_counters_stand_beside_those_of_its_host(tmp_path: Path, world: Worl
 def test_counters_that_break_off_are_told_of_and_end_nothing(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         run = stage.run()
-        await server.ready_for(stage.crew, run, [stage.site], world.loads(JOB.records))
-        async with server.watching(stage.crew, run, CounterCollector(), {"local": 0}):
+        await server.ready_for(stage.session, run, [stage.site], world.loads(JOB.records))
+        async with server.watching(stage.session, run, CounterCollector(), {"local": 0}):
             world.steer("mute", "silence")
             # The reader ends at its next look; from then on there is nothing to be told.
             for _ in range(round(PATIENCE_S / 0.05)):
-                await server.after(stage.crew, run)
+                await server.after(stage.session, run)
                 if not server.told().statistics_after:
                     break
         assert server.told().statistics_after == ()
@@ -197,7 +197,7 @@ def test_a_node_whose_counters_cannot_be_read_is_refused(tmp_path: Path, world: 
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match=r"cannot be read: .*JMX"):
-            await server.ready_for(stage.crew, stage.run(), [stage.site], never)
+            await server.ready_for(stage.session, stage.run(), [stage.site], never)
         assert server.pid is None
 
     played(tmp_path, world, work)
@@ -206,13 +206,13 @@ def test_a_node_whose_counters_cannot_be_read_is_refused(tmp_path: Path, world: 
 def test_a_node_that_is_killed_is_told_and_started_anew(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         run = stage.run()
-        await server.ready_for(stage.crew, run, [stage.site], world.loads(JOB.records))
+        await server.ready_for(stage.session, run, [stage.site], world.loads(JOB.records))
         kill(server.pid)
         await fault_of(server)
         assert "'local' was killed by signal 9" in (server.fault() or "")
-        await server.after(stage.crew, run)
+        await server.after(stage.session, run)
         assert server.told().error == server.fault()
-        await server.ready_for(stage.crew, run, [stage.site], never)
+        await server.ready_for(stage.session, run, [stage.site], never)
         assert server.fault() is None
         assert server.told().error is None
 
@@ -224,12 +224,12 @@ def test_a_node_that_dies_at_its_start_says_why(tmp_path: Path, world: World) ->
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match=r"exit code 3 \(.*on fire"):
-            await server.ready_for(stage.crew, stage.run(), [stage.site], never)
+            await server.ready_for(stage.session, stage.run(), [stage.site], never)
         told = server.told().error
         assert told is not None
         assert "begin" not in told
         world.steer("dies", None)
-        await server.ready_for(stage.crew, stage.run(), [stage.site], world.loads(JOB.records))
+        await server.ready_for(stage.session, stage.run(), [stage.site], world.loads(JOB.records))
 
     played(tmp_path, world, work)
 
@@ -242,11 +242,11 @@ def test_a_node_that_dies_of_its_load_is_the_fault(tmp_path: Path, world: World)
             raise EngineError("Operations failed.", "Look.")
 
         with pytest.raises(EngineError, match="No space left on device") as raised:
-            await server.ready_for(stage.crew, stage.run(), [stage.site], load)
+            await server.ready_for(stage.session, stage.run(), [stage.site], load)
         assert "make room" in raised.value.do
         world.steer("breaks", None)
         # What was half loaded is not taken for whole.
-        await server.ready_for(stage.crew, stage.run(), [stage.site], world.loads(JOB.records))
+        await server.ready_for(stage.session, stage.run(), [stage.site], world.loads(JOB.records))
 
     played(tmp_path, world, work)
 
@@ -267,7 +267,7 @@ def test_a_node_that_cannot_write_any_more_is_the_fault_though_it_lives(
             raise EngineError("Operations failed.", "Look.")
 
         with pytest.raises(EngineError, match="could not write") as raised:
-            await server.ready_for(stage.crew, stage.run(), [stage.site], load)
+            await server.ready_for(stage.session, stage.run(), [stage.site], load)
         assert said in raised.value.happened
 
     played(tmp_path, world, work)
@@ -281,7 +281,7 @@ def test_a_port_that_is_taken_is_said_before_anything_is_started(
     async def work(stage: Stage, server: ManagedServer) -> None:
         wanted = "cannot listen on 127.0.0.1:9042 of host 'local': Address already in use"
         with pytest.raises(EngineError, match=wanted) as raised:
-            await server.ready_for(stage.crew, stage.run(), [stage.site], never)
+            await server.ready_for(stage.session, stage.run(), [stage.site], never)
         assert "server.port" in raised.value.do
 
     played(tmp_path, world, work)
@@ -302,7 +302,7 @@ def test_a_java_on_which_it_dies_is_refused(
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match=wanted):
-            await server.ready_for(stage.crew, stage.run(), [stage.site], never)
+            await server.ready_for(stage.session, stage.run(), [stage.site], never)
 
     played(tmp_path, world, work)
     assert world.asked == []
@@ -311,9 +311,9 @@ def test_a_java_on_which_it_dies_is_refused(
 def test_a_request_to_stop_ends_it_before_it_is_restored(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         async def load() -> None:
-            stage.crew.stop.request()
+            stage.session.stop.request()
 
-        await server.ready_for(stage.crew, stage.run(), [stage.site], load)
+        await server.ready_for(stage.session, stage.run(), [stage.site], load)
         assert server.told().rows is None
         assert server.told().restored_by == ""
 
@@ -324,10 +324,10 @@ def test_a_stop_is_heeded_while_it_settles(tmp_path: Path, world: World) -> None
     async def work(stage: Stage, server: ManagedServer) -> None:
         async def load() -> None:
             # That is when the node is first waited for after the load.
-            asyncio.get_running_loop().call_soon(stage.crew.stop.request)
+            asyncio.get_running_loop().call_soon(stage.session.stop.request)
 
         with pytest.raises(Interrupted):
-            await server.ready_for(stage.crew, stage.run(), [stage.site], load)
+            await server.ready_for(stage.session, stage.run(), [stage.site], load)
         assert server.told().rows is None
 
     played(tmp_path, world, work)
@@ -337,7 +337,7 @@ def test_its_end_leaves_no_process_whatever_comes(tmp_path: Path, world: World) 
     seen: list[int] = []
 
     async def work(stage: Stage, server: ManagedServer) -> None:
-        await server.ready_for(stage.crew, stage.run(), [stage.site], world.loads(JOB.records))
+        await server.ready_for(stage.session, stage.run(), [stage.site], world.loads(JOB.records))
         assert server.pid is not None
         seen.append(server.pid)
         task = asyncio.current_task()

@@ -16,7 +16,7 @@ from iolab.loads.keyvalue.cassandra.node_files import (
     node_files,
     node_folders,
 )
-from iolab.loads.keyvalue.cassandra.node_host import java_told, require_java, version_of
+from iolab.loads.keyvalue.cassandra.node_host import recorded_java, require_java, version_of
 from iolab.loads.keyvalue.java import Java
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
 
@@ -128,6 +128,6 @@ def test_java_on_which_it_dies(release: int) -> None:
 def test_records_say_when_cassandra_does_not_name_that_java(
     version: str, release: int, *, officially: bool
 ) -> None:
-    told = java_told(Java("java", f"{release}.0.1", release), version_of(version))
+    told = recorded_java(Java("java", f"{release}.0.1", release), version_of(version))
     assert told.startswith(f"{release}.0.1")
     assert ("not officially supported" in told) is not officially

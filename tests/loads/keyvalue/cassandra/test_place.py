@@ -11,8 +11,8 @@ import pytest
 from iolab.errors import HostError
 from iolab.loads.keyvalue.cassandra.node_host import NodeFolder, place_of
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, server_settings
-from iolab.session.context import Crew
-from iolab.targets.work_directory import Site
+from iolab.session.context import SessionContext
+from iolab.targets.work_directory import WorkDirectory
 from tests.fakes.host import FakeHost
 from tests.loads.keyvalue.cassandra.stage import JOB, Heard, Stage, crew_on
 
@@ -20,21 +20,24 @@ SETTINGS = ServerSettings(kind=ServerKind.MANAGED)
 
 
 def played(
-    host: str, work: Callable[[Crew, Stage, FakeHost], Awaitable[None]], *, keep: bool = False
+    host: str,
+    work: Callable[[SessionContext, Stage, FakeHost], Awaitable[None]],
+    *,
+    keep: bool = False,
 ) -> FakeHost:
     """The work in a session of one client, with a storage node beside it, which is returned."""
 
     async def body() -> FakeHost:
         client, node = FakeHost("local"), FakeHost("node")
         heard = Heard()
-        crew = crew_on(client, replace(SETTINGS, host=host), heard, bystanders={"node": node})
-        target = replace(crew.study.target, keep_files=keep)
-        crew = replace(crew, study=replace(crew.study, target=target))
-        site = Site(client, "/mnt/bench/iolab-scratch-local", None, "local")
+        session = crew_on(client, replace(SETTINGS, host=host), heard, bystanders={"node": node})
+        target = replace(session.study.target, keep_files=keep)
+        session = replace(session, study=replace(session.study, target=target))
+        site = WorkDirectory(client, "/mnt/bench/iolab-scratch-local", None, "local")
         try:
             await client.connect()
             await node.connect()
-            await work(crew, Stage(crew, site, heard), node)
+            await work(session, Stage(session, site, heard), node)
         finally:
             await client.close()
             await node.close()
@@ -43,17 +46,21 @@ def played(
     return asyncio.run(body())
 
 
-async def place_in(crew: Crew, stage: Stage, before: NodeFolder | None = None) -> NodeFolder:
-    return await place_of(crew, stage.run(JOB), [stage.site], server_settings(crew.study), before)
+async def place_in(
+    session: SessionContext, stage: Stage, before: NodeFolder | None = None
+) -> NodeFolder:
+    return await place_of(
+        session, stage.run(JOB), [stage.site], server_settings(session.study), before
+    )
 
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_storage_node_has_it_in_a_folder_taken_for_it(*, keep: bool) -> None:
-    async def work(crew: Crew, stage: Stage, node: FakeHost) -> None:
-        place = await place_in(crew, stage)
+    async def work(session: SessionContext, stage: Stage, node: FakeHost) -> None:
+        place = await place_in(session, stage)
         assert place.name == "node"
         assert place.site.dir == "/mnt/bench/iolab-scratch-node-server"
-        assert await place_in(crew, stage, place) is place
+        assert await place_in(session, stage, place) is place
         await place.leave()
 
     node = played("node", work, keep=keep)
@@ -62,17 +69,17 @@ def test_a_storage_node_has_it_in_a_folder_taken_for_it(*, keep: bool) -> None:
 
 
 def test_a_lost_host_is_told() -> None:
-    async def work(crew: Crew, stage: Stage, node: FakeHost) -> None:
+    async def work(session: SessionContext, stage: Stage, node: FakeHost) -> None:
         node.give_up("was switched off")
         with pytest.raises(HostError, match="was switched off"):
-            await place_in(crew, stage)
+            await place_in(session, stage)
 
     played("node", work)
 
 
 def test_a_host_of_no_session_is_told() -> None:
-    async def work(crew: Crew, stage: Stage, node: FakeHost) -> None:
+    async def work(session: SessionContext, stage: Stage, node: FakeHost) -> None:
         with pytest.raises(HostError, match="'elsewhere'"):
-            await place_in(crew, stage)
+            await place_in(session, stage)
 
     played("elsewhere", work)

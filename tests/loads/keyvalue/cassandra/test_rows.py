@@ -17,19 +17,19 @@ from iolab.loads.keyvalue.cassandra.server import (
     count_rows,
     require_rows,
 )
-from iolab.loads.keyvalue.cassandra.tools import RowsTold
+from iolab.loads.keyvalue.cassandra.tools import RowsReply
 
 
 def counted(records: int, found: int) -> tuple[RowCount, tuple[int, int]]:
     """The count of a table with `found` rows, and which sample was asked for."""
     asked: list[tuple[int, int]] = []
 
-    async def ask(ranges: int, sample: int) -> RowsTold:
+    async def ask(ranges: int, sample: int) -> RowsReply:
         asked.append((ranges, sample))
         mean = found * sample / ranges
         # Two standard deviations too many: as chance may have it.
         rows = found if ranges == sample else round(mean + 2 * math.sqrt(mean))
-        return RowsTold(rows=rows, ranges=ranges, sample=sample)
+        return RowsReply(rows=rows, ranges=ranges, sample=sample)
 
     result = asyncio.run(count_rows(ask, records))
     (only,) = asked

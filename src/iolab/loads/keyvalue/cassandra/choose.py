@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iolab.loads.keyvalue.cassandra.external import GivenServer
+from iolab.loads.keyvalue.cassandra.external import ExternalServer
 from iolab.loads.keyvalue.cassandra.managed import ManagedServer
 from iolab.loads.keyvalue.cassandra.server import Server
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings
@@ -16,5 +16,5 @@ def server_of(settings: ServerSettings) -> Server | None:
     if settings.kind is ServerKind.MANAGED:
         return ManagedServer(settings)
     if settings.kind is ServerKind.GIVEN:
-        return GivenServer(settings)
+        return ExternalServer(settings)
     return None

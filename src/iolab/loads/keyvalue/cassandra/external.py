@@ -30,11 +30,11 @@ from iolab.loads.keyvalue.cassandra.server import (
     require_room,
     require_rows,
 )
-from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraTools, SchemaTold
+from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraTools, SchemaReply
 from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, Kits, java_on, kit_on
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
-from iolab.session.context import Crew
-from iolab.targets.work_directory import Site
+from iolab.session.context import SessionContext
+from iolab.targets.work_directory import WorkDirectory
 
 PRODUCT: Final = "Apache Cassandra"
 
@@ -49,7 +49,7 @@ NOT_RESTORED: Final = (
 DO: Final = "Name another server.keyspace, which iolab makes and fills, or set records to match."
 
 
-class GivenServer:
+class ExternalServer:
     """See `Server`; `kits` brings jars to hosts. The first client asks the cluster for all."""
 
     def __init__(self, settings: ServerSettings, kits: Kits = kit_on) -> None:
@@ -78,13 +78,13 @@ class GivenServer:
         return None
 
     async def ready_for(
-        self, crew: Crew, run: PlannedRun, sites: Sequence[Site], load: Load
+        self, session: SessionContext, run: PlannedRun, sites: Sequence[WorkDirectory], load: Load
     ) -> None:
         """It answers, and the table is there with the run's records; loaded when they are not."""
-        self._keep = crew.study.target.keep_files
+        self._keep = session.study.target.keep_files
         self._told = replace(self._told, error=None)
         try:
-            tools = await self._equip(crew, sites[0])
+            tools = await self._equip(session, sites[0])
             found = await tools.schema(self.addresses, "describe")
             self._told = replace(self._told, version=printable(found.version, 40))
             require_room(found, self._settings)
@@ -92,7 +92,7 @@ class GivenServer:
             if self._loaded == wanted and found.columns is not None:
                 require_columns(found, wanted, self._settings)
             else:
-                await self._bring(crew, run, tools, found, wanted, load)
+                await self._bring(session, run, tools, found, wanted, load)
         except (HostError, EngineError) as fault:
             self._told = replace(self._told, error=fault.happened)
             raise
@@ -100,7 +100,7 @@ class GivenServer:
     @asynccontextmanager
     async def watching(
         self,
-        crew: Crew,  # noqa: ARG002 - the protocol's, as those below
+        session: SessionContext,  # noqa: ARG002 - the protocol's, as those below
         run: PlannedRun,  # noqa: ARG002
         counters: CounterCollector,  # noqa: ARG002
         hosts: Mapping[str, int],  # noqa: ARG002
@@ -108,7 +108,7 @@ class GivenServer:
         """Its counters are its owner's."""
         yield
 
-    async def after(self, crew: Crew, run: PlannedRun) -> None:
+    async def after(self, session: SessionContext, run: PlannedRun) -> None:
         """Nothing more is known of it."""
 
     def told(self) -> ServerRun:
@@ -138,7 +138,7 @@ class GivenServer:
     def _name(self) -> str:
         return f"{self._settings.keyspace}.{TABLE}"
 
-    async def _equip(self, crew: Crew, site: Site) -> CassandraTools:
+    async def _equip(self, session: SessionContext, site: WorkDirectory) -> CassandraTools:
         """Java and iolab's tools on the host that asks, once for each connection to it."""
         if self._tools is None or self._tools.host is not site.host:
             await java_on(site.host, self._settings.java, oldest=OLDEST_JAVA)
@@ -147,17 +147,17 @@ class GivenServer:
                 KitName.YCSB,
                 YCSB_VERSION,
                 site.dir,
-                lambda text: crew.tell(Notice(text)),
+                lambda text: session.tell(Notice(text)),
             )
             self._tools = CassandraTools(site.host, self._settings, jars)
         return self._tools
 
     async def _bring(
         self,
-        crew: Crew,
+        session: SessionContext,
         run: PlannedRun,
         tools: CassandraTools,
-        found: SchemaTold,
+        found: SchemaReply,
         wanted: Records,
         load: Load,
     ) -> None:
@@ -169,10 +169,10 @@ class GivenServer:
             # Of other records, changed since, or half a load of a session that died.
             found = await tools.schema(self.addresses, "drop", comment=MADE_BY)
         if found.columns is None:
-            counted = await self._make(crew, run, tools, wanted, load)
+            counted = await self._make(session, run, tools, wanted, load)
         elif counted is None:
             require_columns(found, wanted, self._settings)
-            counted = await self._fill(crew, run, tools, wanted, load)
+            counted = await self._fill(session, run, tools, wanted, load)
         if counted is None:
             return
         self._told = replace(self._told, rows=counted.rows, rows_by=counted.by)
@@ -181,11 +181,16 @@ class GivenServer:
             await tools.schema(self.addresses, "mark", comment=mark_of(wanted))
         self._loaded = wanted
         if not self._warned:
-            crew.tell(Notice(NOT_RESTORED))
+            session.tell(Notice(NOT_RESTORED))
         self._warned = True
 
     async def _make(
-        self, crew: Crew, run: PlannedRun, tools: CassandraTools, wanted: Records, load: Load
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        tools: CassandraTools,
+        wanted: Records,
+        load: Load,
     ) -> RowCount | None:
         """A table of iolab's own with the records; None at a request to stop."""
         await tools.schema(
@@ -196,24 +201,34 @@ class GivenServer:
             comment=MADE_BY,
         )
         self._ours = True
-        return await self._load(crew, run, tools, wanted, load)
+        return await self._load(session, run, tools, wanted, load)
 
     async def _fill(
-        self, crew: Crew, run: PlannedRun, tools: CassandraTools, wanted: Records, load: Load
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        tools: CassandraTools,
+        wanted: Records,
+        load: Load,
     ) -> RowCount | None:
         """The user's own table as it is, loaded where it is empty; None at a request to stop."""
         counted = await self._count(tools, wanted)
-        return counted if counted.rows else await self._load(crew, run, tools, wanted, load)
+        return counted if counted.rows else await self._load(session, run, tools, wanted, load)
 
     async def _load(
-        self, crew: Crew, run: PlannedRun, tools: CassandraTools, wanted: Records, load: Load
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        tools: CassandraTools,
+        wanted: Records,
+        load: Load,
     ) -> RowCount | None:
-        crew.begin(Phase.LAY_OUT, run, f"{wanted} into {self._name} of the cluster")
+        session.begin(Phase.LAY_OUT, run, f"{wanted} into {self._name} of the cluster")
         await load()
-        if crew.stop.requested:
+        if session.stop.requested:
             return None
-        crew.begin(Phase.PROVE, run, f"that {self._name} holds {wanted}")
-        return await crew.stop.unless_requested(self._count(tools, wanted))
+        session.begin(Phase.PROVE, run, f"that {self._name} holds {wanted}")
+        return await session.stop.unless_requested(self._count(tools, wanted))
 
     async def _count(self, tools: CassandraTools, wanted: Records) -> RowCount:
         return await count_rows(

@@ -18,8 +18,8 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.node import CassandraNode
 from iolab.loads.keyvalue.cassandra.node_files import NodePlan
 from iolab.loads.keyvalue.cassandra.node_host import (
-    Equipment,
     NodeFolder,
+    NodeHost,
     equip,
     place_of,
     version_of,
@@ -37,8 +37,8 @@ from iolab.loads.keyvalue.cassandra.tools import GatedCounters
 from iolab.loads.keyvalue.databases import clone, commit_golden, dropped, golden, remove
 from iolab.loads.keyvalue.java import Kits, kit_on
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
-from iolab.session.context import Crew
-from iolab.targets.work_directory import Site
+from iolab.session.context import SessionContext
+from iolab.targets.work_directory import WorkDirectory
 
 PRODUCT: Final = "Apache Cassandra"
 
@@ -61,7 +61,7 @@ class ManagedServer:
         self._version = version_of(settings.version)
         self._kits = kits
         self._place: NodeFolder | None = None
-        self._equipment: Equipment | None = None
+        self._equipment: NodeHost | None = None
         self._node: CassandraNode | None = None
         self._counting = GatedCounters()
         self._told = self._untold()
@@ -84,23 +84,23 @@ class ManagedServer:
         return self._node.pid if self._node else None
 
     async def ready_for(
-        self, crew: Crew, run: PlannedRun, sites: Sequence[Site], load: Load
+        self, session: SessionContext, run: PlannedRun, sites: Sequence[WorkDirectory], load: Load
     ) -> None:
         """The node of before killed, its files restored, itself started; loaded first on need."""
         self._told = self._untold()
         self.cache = None
         try:
             await self._kill()
-            site = await self._take_place(crew, run, sites)
+            site = await self._take_place(session, run, sites)
             if self._equipment is None:
-                equipment = equip(crew, site, self._settings, self._version, self._kits)
+                equipment = equip(session, site, self._settings, self._version, self._kits)
                 self._equipment = await equipment
             self._tell(java=self._equipment.java)
             wanted = records_of(run)
             if await self._marker(site, wanted) is None:
-                await self._load(crew, run, site, wanted, load)
-            if not crew.stop.requested:
-                await self._restore(crew, run, site, wanted)
+                await self._load(session, run, site, wanted, load)
+            if not session.stop.requested:
+                await self._restore(session, run, site, wanted)
         except (HostError, EngineError) as fault:
             self._tell(error=fault.happened)
             # The next one looks anew at what may have been the reason.
@@ -111,7 +111,7 @@ class ManagedServer:
     @asynccontextmanager
     async def watching(
         self,
-        crew: Crew,
+        session: SessionContext,
         run: PlannedRun,  # noqa: ARG002 - the protocol's
         counters: CounterCollector,
         hosts: Mapping[str, int],
@@ -128,9 +128,9 @@ class ManagedServer:
         finally:
             self._counting.end()
             if not node.tells and node.fault() is None:
-                crew.tell(Notice("The counters of Cassandra broke off in a run, which went on."))
+                session.tell(Notice("The counters of Cassandra broke off in a run, which went on."))
 
-    async def after(self, crew: Crew, run: PlannedRun) -> None:  # noqa: ARG002
+    async def after(self, session: SessionContext, run: PlannedRun) -> None:  # noqa: ARG002
         """The statistics after the load, and whether it still lives."""
         newest = await self._node.counters() if self._node and not self.fault() else None
         statistics = newest.statistics if newest else ()
@@ -166,17 +166,19 @@ class ManagedServer:
             memory_bytes=settings.memory_bytes,
         )
 
-    async def _take_place(self, crew: Crew, run: PlannedRun, sites: Sequence[Site]) -> Site:
+    async def _take_place(
+        self, session: SessionContext, run: PlannedRun, sites: Sequence[WorkDirectory]
+    ) -> WorkDirectory:
         """Its folder's site, which is another one for other clients, or once a host was lost."""
         before = self._place
-        self._place = await place_of(crew, run, sites, self._settings, before)
+        self._place = await place_of(session, run, sites, self._settings, before)
         if before is not None and before.site.host is not self._place.site.host:
             self._equipment = None
             await before.leave()
         self._tell(host=self._place.name)
         return self._place.site
 
-    async def _marker(self, site: Site, wanted: Records) -> dict[str, Any] | None:
+    async def _marker(self, site: WorkDirectory, wanted: Records) -> dict[str, Any] | None:
         """The marker of records that are there, whole, of this version and these settings."""
         marker = await golden(site.host, _golden(site, wanted))
         if marker is None or {**marker, **self._marks(wanted)} != marker:
@@ -194,13 +196,18 @@ class ManagedServer:
         }
 
     async def _load(
-        self, crew: Crew, run: PlannedRun, site: Site, wanted: Records, load: Load
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        site: WorkDirectory,
+        wanted: Records,
+        load: Load,
     ) -> None:
         """Load, flush, compact, count and stop; what does not get through is loaded anew."""
-        crew.begin(Phase.LAY_OUT, run, f"{wanted} into Cassandra {self._version.text}")
+        session.begin(Phase.LAY_OUT, run, f"{wanted} into Cassandra {self._version.text}")
         folder = _golden(site, wanted)
         await remove(site.host, folder)
-        node = await self._start(crew, site, folder)
+        node = await self._start(session, site, folder)
         tools = self._equipped.tools
         await tools.schema(
             self.addresses,
@@ -210,14 +217,14 @@ class ManagedServer:
             comment=MADE_BY,
         )
         await self._loaded(load)
-        if crew.stop.requested:
+        if session.stop.requested:
             return
-        crew.begin(Phase.PROVE, run, f"that Cassandra holds {wanted}, flushed and compacted")
-        await crew.stop.unless_requested(tools.settle(node.plan.jmx_port))
+        session.begin(Phase.PROVE, run, f"that Cassandra holds {wanted}, flushed and compacted")
+        await session.stop.unless_requested(tools.settle(node.plan.jmx_port))
         counting = count_rows(
             lambda ranges, sample: tools.rows(self.addresses, ranges, sample), wanted.records
         )
-        counted = await crew.stop.unless_requested(counting)
+        counted = await session.stop.unless_requested(counting)
         where = f"in Cassandra on host '{site.name}'"
         require_rows(counted, wanted.records, where, LOST)
         await node.stop()
@@ -239,20 +246,24 @@ class ManagedServer:
     def _marker_of(self, wanted: Records, counted: RowCount) -> dict[str, Any]:
         return {**self._marks(wanted), "rows": counted.rows, "rows_by": counted.by}
 
-    async def _restore(self, crew: Crew, run: PlannedRun, site: Site, wanted: Records) -> None:
+    async def _restore(
+        self, session: SessionContext, run: PlannedRun, site: WorkDirectory, wanted: Records
+    ) -> None:
         """The loaded files as they were, no page of them in memory, and a node that serves them."""
         doing = f"Cassandra {self._version.text} starts on {wanted}"
-        crew.begin(Phase.LAY_OUT, run, doing, START_EXPECTED_S)
+        session.begin(Phase.LAY_OUT, run, doing, START_EXPECTED_S)
         live = _live(site)
         cloning = clone(site.host, _golden(site, wanted), live)
-        self._tell(restored_by=await crew.stop.unless_requested(cloning))
-        if crew.study.method.drop_caches:
+        self._tell(restored_by=await session.stop.unless_requested(cloning))
+        if session.study.method.drop_caches:
             self.cache = await dropped(site, f"{live}/data/{self._settings.keyspace}")
-        node = await self._start(crew, site, live)
+        node = await self._start(session, site, live)
         if node.newest is not None:
             self._tell(statistics_before=node.newest.statistics)
 
-    async def _start(self, crew: Crew, site: Site, root: str) -> CassandraNode:
+    async def _start(
+        self, session: SessionContext, site: WorkDirectory, root: str
+    ) -> CassandraNode:
         """A node on that folder, which answers."""
         equipment = self._equipped
         plan = NodePlan(
@@ -264,7 +275,7 @@ class ManagedServer:
             storage_port=equipment.storage_port,
             jmx_port=equipment.jmx_port,
         )
-        interval_ms = min(crew.study.telemetry.interval_ms, LONGEST_INTERVAL_MS)
+        interval_ms = min(session.study.telemetry.interval_ms, LONGEST_INTERVAL_MS)
         self._node = CassandraNode(plan, equipment.tools, interval_ms, self._counting.take)
         await self._node.start()
         return self._node
@@ -275,7 +286,7 @@ class ManagedServer:
         self._node = None
 
     @property
-    def _equipped(self) -> Equipment:
+    def _equipped(self) -> NodeHost:
         if self._equipment is None:
             raise ValueError("a node is started after its host was equipped")
         return self._equipment
@@ -284,24 +295,24 @@ class ManagedServer:
         self._told = replace(self._told, **more)
 
 
-def _home(site: Site) -> str:
+def _home(site: WorkDirectory) -> str:
     return f"{site.dir}/cassandra"
 
 
-def _live(site: Site) -> str:
+def _live(site: WorkDirectory) -> str:
     return f"{_home(site)}/live"
 
 
-def _conf(site: Site) -> str:
+def _conf(site: WorkDirectory) -> str:
     return f"{_home(site)}/conf"
 
 
-async def _clear(site: Site) -> None:
+async def _clear(site: WorkDirectory) -> None:
     """A folder that is kept is kept for what was loaded: nothing else is of use later."""
     for folder in (_live(site), _conf(site)):
         if not site.host.lost:
             await remove(site.host, folder)
 
 
-def _golden(site: Site, wanted: Records) -> str:
+def _golden(site: WorkDirectory, wanted: Records) -> str:
     return f"{_home(site)}/golden-{wanted.name}"

@@ -18,7 +18,7 @@ from iolab.loads.keyvalue.cassandra.node_files import (
     unpacked_folder,
 )
 from iolab.loads.keyvalue.cassandra.node_host import SAID_LIMIT, Daemon
-from iolab.loads.keyvalue.cassandra.tools import CassandraTools, CountersTold, read_told
+from iolab.loads.keyvalue.cassandra.tools import CassandraTools, CountersReply, read_reply
 from iolab.loads.keyvalue.databases import remove
 
 MARKER: Final = b"Starting listening for CQL clients"
@@ -60,10 +60,10 @@ class CassandraNode:
         plan: NodePlan,
         tools: CassandraTools,
         interval_ms: int,
-        heard: Callable[[CountersTold], None],
+        heard: Callable[[CountersReply], None],
     ) -> None:
         self.plan = plan
-        self.newest: CountersTold | None = None
+        self.newest: CountersReply | None = None
         self._tools = tools
         self._heard = heard
         self._interval_s = interval_ms / 1000
@@ -110,7 +110,7 @@ class CassandraNode:
         """Whether its counters still come."""
         return self._reader.alive
 
-    async def counters(self) -> CountersTold | None:
+    async def counters(self) -> CountersReply | None:
         """The next ones that it tells; None when it tells none any more."""
         self._counted.clear()
         limit_s = self._interval_s + TELL_LIMIT_S
@@ -160,7 +160,7 @@ class CassandraNode:
 
     def _read_counters(self, line: bytes) -> None:
         try:
-            counters = read_told(line, CountersTold, self._tools.host.name)
+            counters = read_reply(line, CountersReply, self._tools.host.name)
         except EngineError:
             # The reader's own sentence: it ends now, and that is told by its end.
             return

@@ -20,14 +20,14 @@ from iolab.loads.keyvalue.cassandra.tools import (
     FIRST_PORT,
     PORTS_TRIED,
     CassandraTools,
-    PreflightTold,
+    PreflightReply,
 )
 from iolab.loads.keyvalue.java import INSTALL_JAVA, YCSB_VERSION, Java, KitName, Kits, java_on
 from iolab.loads.keyvalue.workload import ServerSettings
-from iolab.session.context import Crew
+from iolab.session.context import SessionContext
 from iolab.study.targets import target_path
 from iolab.targets.work_directories import CLOSE_LIMIT_S, OPEN_LIMIT_S
-from iolab.targets.work_directory import Site, scratch_name
+from iolab.targets.work_directory import WorkDirectory, scratch_name
 
 SUFFIX: Final = "-server"
 """Sets the folder apart from the one that a session may hold on the same host as on a client."""
@@ -37,7 +37,7 @@ SUFFIX: Final = "-server"
 class NodeFolder:
     """Where a node lies; `taken` when its folder is held for it alone, `keep` what is to stay."""
 
-    site: Site
+    site: WorkDirectory
     taken: bool = False
     keep: bool = False
 
@@ -55,9 +55,9 @@ class NodeFolder:
 
 
 async def place_of(
-    crew: Crew,
+    session: SessionContext,
     run: PlannedRun,
-    sites: Sequence[Site],
+    sites: Sequence[WorkDirectory],
     settings: ServerSettings,
     before: NodeFolder | None,
 ) -> NodeFolder:
@@ -69,7 +69,7 @@ async def place_of(
     for site in sites:
         if site.name == name:
             return NodeFolder(site)
-    host = crew.everyone.get(name)
+    host = session.everyone.get(name)
     if host is None:
         raise HostError(
             f"The host '{name}' that is to run Cassandra is none of the session.",
@@ -79,23 +79,25 @@ async def place_of(
         raise HostError(host.lost, "Reach it again, and resume the session.")
     if before is not None and before.site.host is host:
         return before
-    return await _taken(crew, run, host)
+    return await _taken(session, run, host)
 
 
-async def _taken(crew: Crew, run: PlannedRun, host: Host) -> NodeFolder:
+async def _taken(session: SessionContext, run: PlannedRun, host: Host) -> NodeFolder:
     """A folder on the host for the node alone, where the clients have their target."""
     wanted = run.point.configuration
-    configuration = next(item for item in crew.study.configurations if item.id == wanted)
+    configuration = next(item for item in session.study.configurations if item.id == wanted)
     message = await host.ask(
         "scratch_open",
         deadline_s=OPEN_LIMIT_S,
         path=target_path(configuration, host.spec),
         name=scratch_name(host.name) + SUFFIX,
-        owner=crew.owner,
+        owner=session.owner,
     )
     folder = read_answer(host.name, ScratchAnswer, message).dir
     return NodeFolder(
-        Site(host, folder, None, host.name), taken=True, keep=crew.study.target.keep_files
+        WorkDirectory(host, folder, None, host.name),
+        taken=True,
+        keep=session.study.target.keep_files,
     )
 
 
@@ -154,7 +156,7 @@ def require_java(java: Java, version: Version, host: str) -> None:
         )
 
 
-def java_told(java: Java, version: Version) -> str:
+def recorded_java(java: Java, version: Version) -> str:
     """The Java for records; it says so where Cassandra's own documentation does not name it."""
     told = printable(java.version, 60)
     if version.supports(java):
@@ -171,7 +173,7 @@ SWAPPINESS_WANTED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Equipment:
+class NodeHost:
     """All of it on one host; `java` is told in records."""
 
     tools: CassandraTools
@@ -182,13 +184,17 @@ class Equipment:
 
 
 async def equip(
-    crew: Crew, site: Site, settings: ServerSettings, version: Version, kits: Kits
-) -> Equipment:
+    session: SessionContext,
+    site: WorkDirectory,
+    settings: ServerSettings,
+    version: Version,
+    kits: Kits,
+) -> NodeHost:
     """Find or bring it; what is not as Cassandra wants it is told. EngineError, HostError."""
     host = site.host
 
     def say(text: str) -> None:
-        crew.tell(Notice(text))
+        session.tell(Notice(text))
 
     java = await java_on(host, settings.java, oldest=OLDEST_JAVA)
     require_java(java, version, host.name)
@@ -198,13 +204,16 @@ async def equip(
     found = await tools.preflight()
     storage_port, jmx_port = _ports(found, settings, host.name)
     if not version.supports(java):
-        say(f"Cassandra {version.text} on '{host.name}' runs on Java {java_told(java, version)}.")
+        say(
+            f"Cassandra {version.text} on '{host.name}' runs on Java "
+            f"{recorded_java(java, version)}."
+        )
     for text in notes(found, host.name):
         say(text)
-    return Equipment(tools, jars, java_told(java, version), storage_port, jmx_port)
+    return NodeHost(tools, jars, recorded_java(java, version), storage_port, jmx_port)
 
 
-def notes(found: PreflightTold, host: str) -> tuple[str, ...]:
+def notes(found: PreflightReply, host: str) -> tuple[str, ...]:
     """What of a host's kernel is not as Cassandra wants it."""
     told = []
     if found.max_map_count is not None and found.max_map_count < MAPS_WANTED:
@@ -220,7 +229,7 @@ def notes(found: PreflightTold, host: str) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _ports(found: PreflightTold, settings: ServerSettings, host: str) -> tuple[int, int]:
+def _ports(found: PreflightReply, settings: ServerSettings, host: str) -> tuple[int, int]:
     """The ports beside CQL's. EngineError when one cannot be had."""
     if found.taken is not None:
         why = printable(found.taken).rstrip(".")

@@ -12,10 +12,10 @@ from iolab.core.run import CacheProof, PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.host import printable
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.cassandra.tools import TABLE, RowsTold, SchemaTold
+from iolab.loads.keyvalue.cassandra.tools import TABLE, RowsReply, SchemaReply
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings, YcsbJob
-from iolab.session.context import Crew
-from iolab.targets.work_directory import Site
+from iolab.session.context import SessionContext
+from iolab.targets.work_directory import WorkDirectory
 
 Load = Callable[[], Awaitable[None]]
 """Writes all records into the store, by way of its `addresses`, which answer by then."""
@@ -41,7 +41,7 @@ class Server(Protocol):
         """What was dropped of its files on `host` before it was started; None if nothing was."""
 
     async def ready_for(
-        self, crew: Crew, run: PlannedRun, sites: Sequence[Site], load: Load
+        self, session: SessionContext, run: PlannedRun, sites: Sequence[WorkDirectory], load: Load
     ) -> None:
         """Everything up to a server that answers in the start state of the run.
 
@@ -50,7 +50,11 @@ class Server(Protocol):
         """
 
     def watching(
-        self, crew: Crew, run: PlannedRun, counters: CounterCollector, hosts: Mapping[str, int]
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        counters: CounterCollector,
+        hosts: Mapping[str, int],
     ) -> AbstractAsyncContextManager[None]:
         """Its own counters are collected while what is done within lasts.
 
@@ -58,7 +62,7 @@ class Server(Protocol):
         A server that stops telling them ends nothing.
         """
 
-    async def after(self, crew: Crew, run: PlannedRun) -> None:
+    async def after(self, session: SessionContext, run: PlannedRun) -> None:
         """The load is over, well or not: take the last statistics. Never raises."""
 
     def told(self) -> ServerRun:
@@ -126,7 +130,7 @@ are not met by chance."""
 COUNT: Final = "count"
 ESTIMATE: Final = "estimate"
 
-Ask = Callable[[int, int], Awaitable[RowsTold]]
+Ask = Callable[[int, int], Awaitable[RowsReply]]
 """Counts rows in a sample of ranges: (ranges, sample)."""
 
 
@@ -186,17 +190,17 @@ def mark_of(records: Records) -> str:
     return f"{MADE_BY}, holds {records}"
 
 
-def is_ours(found: SchemaTold) -> bool:
+def is_ours(found: SchemaReply) -> bool:
     """Whether the table was made by iolab, in this session or another."""
     return found.comment is not None and found.comment.startswith(MADE_BY)
 
 
-def holds(found: SchemaTold, records: Records) -> bool:
+def holds(found: SchemaReply, records: Records) -> bool:
     """Whether the table was made by iolab and filled with these records."""
     return found.comment == mark_of(records)
 
 
-def require_room(found: SchemaTold, settings: ServerSettings) -> None:
+def require_room(found: SchemaReply, settings: ServerSettings) -> None:
     """EngineError when a keyspace as stated cannot be, or is there with another replication."""
     if settings.replication > found.nodes:
         raise EngineError(
@@ -216,7 +220,7 @@ def require_room(found: SchemaTold, settings: ServerSettings) -> None:
         )
 
 
-def require_columns(found: SchemaTold, records: Records, settings: ServerSettings) -> None:
+def require_columns(found: SchemaReply, records: Records, settings: ServerSettings) -> None:
     """EngineError when the table has other columns than the workload's; every difference named."""
     has, wants = dict(found.columns or {}), records.columns
     differs = []

@@ -35,7 +35,7 @@ class _Told(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class SchemaTold(_Told):
+class SchemaReply(_Told):
     """YCSB's table as a cluster has it; None for what it has not.
 
     `replication` and `columns` are by name, `key` the columns of the primary key, `tables` how
@@ -51,7 +51,7 @@ class SchemaTold(_Told):
     key: tuple[Name, ...] | None
 
 
-class RowsTold(_Told):
+class RowsReply(_Told):
     """Rows in `sample` of `ranges` equal ranges of tokens."""
 
     rows: Annotated[int, Field(ge=0)]
@@ -59,7 +59,7 @@ class RowsTold(_Told):
     sample: Annotated[int, Field(ge=1)]
 
 
-class PreflightTold(_Told):
+class PreflightReply(_Told):
     """A host before a node is started: why its port cannot be had, ports that can, the kernel's."""
 
     java: Name
@@ -71,7 +71,7 @@ class PreflightTold(_Told):
     swappiness: Whole | None
 
 
-class CountersTold(_Told):
+class CountersReply(_Told):
     """A node's counters at one moment of its host's CLOCK_REALTIME; None for one it has not."""
 
     real_ns: Annotated[int, Field(ge=0, lt=2**63)]
@@ -90,7 +90,7 @@ class CountersTold(_Told):
         )
 
 
-def read_told(line: bytes, model: type[Told], where: str) -> Told:
+def read_reply(line: bytes, model: type[Told], where: str) -> Told:
     """A tool's answer. EngineError for its refusal, which is a sentence, and for nonsense."""
     try:
         document = json.loads(line[:LINE_LIMIT_BYTES])
@@ -136,13 +136,13 @@ class GatedCounters:
         self._host = 0
         self._seq = 0
 
-    def begin(self, to: CounterCollector, host: int, newest: CountersTold | None) -> None:
+    def begin(self, to: CounterCollector, host: int, newest: CountersReply | None) -> None:
         """From now on they are those of the host with that index; the newest is the first."""
         self._to, self._host, self._seq = to, host, 0
         if newest is not None:
             self.take(newest)
 
-    def take(self, counters: CountersTold) -> None:
+    def take(self, counters: CountersReply) -> None:
         """One reading."""
         if self._to is None:
             return
@@ -200,17 +200,17 @@ class CassandraTools:
     settings: ServerSettings
     jars: tuple[str, ...]
 
-    async def schema(self, addresses: tuple[str, ...], do: str, **more: object) -> SchemaTold:
+    async def schema(self, addresses: tuple[str, ...], do: str, **more: object) -> SchemaReply:
         """Do something with YCSB's table and tell what it is then. EngineError, HostError."""
         words = {"do": do, **self._table, **self._reached(addresses), **more}
-        return await self._ask("Schema", words, SchemaTold, ASK_LIMIT_S)
+        return await self._ask("Schema", words, SchemaReply, ASK_LIMIT_S)
 
-    async def rows(self, addresses: tuple[str, ...], ranges: int, sample: int) -> RowsTold:
+    async def rows(self, addresses: tuple[str, ...], ranges: int, sample: int) -> RowsReply:
         """Count the rows in a sample of ranges. EngineError, HostError."""
         words = {**self._table, **self._reached(addresses), "ranges": ranges, "sample": sample}
-        return await self._ask("Rows", words, RowsTold, WORK_LIMIT_S)
+        return await self._ask("Rows", words, RowsReply, WORK_LIMIT_S)
 
-    async def preflight(self) -> PreflightTold:
+    async def preflight(self) -> PreflightReply:
         """Whether a node could listen here, and what is to be known before. EngineError."""
         # Nodes that are started side by side on a host differ in the port of CQL: so do these.
         first = FIRST_PORT + 2 * (self.settings.port % FIRST_PORT)
@@ -221,15 +221,15 @@ class CassandraTools:
             "jmx": first + 1,
             "tries": PORTS_TRIED,
         }
-        return await self._ask("Preflight", words, PreflightTold, ASK_LIMIT_S)
+        return await self._ask("Preflight", words, PreflightReply, ASK_LIMIT_S)
 
-    async def settle(self, jmx_port: int) -> CountersTold:
+    async def settle(self, jmx_port: int) -> CountersReply:
         """Have a node here flush and compact its table; its counters then. EngineError, HostError.
 
         It does not limit compaction any more from then on.
         """
         words = {"do": "settle", "jmx": jmx_port, "wait_s": ANSWER_LIMIT_S, **self._table}
-        return await self._ask("Statistics", words, CountersTold, WORK_LIMIT_S)
+        return await self._ask("Statistics", words, CountersReply, WORK_LIMIT_S)
 
     def watch_command(self, jmx_port: int, wait_s: int, interval_ms: int) -> Command:
         """A process that waits for a node here and then tells its counters, a line each time."""
@@ -251,7 +251,7 @@ class CassandraTools:
     ) -> Told:
         argv = self._argv(tool, words)
         line = await told(self.host, argv, limit_s=limit_s, install=INSTALL_JAVA)
-        return read_told(line.strip(), model, self.host.name)
+        return read_reply(line.strip(), model, self.host.name)
 
     def _argv(self, tool: str, words: Mapping[str, object]) -> tuple[str, ...]:
         java = (self.settings.java, *SMALL_JAVA, "-cp", ":".join(self.jars))
