@@ -11,19 +11,20 @@ from pathlib import Path
 import pytest
 
 from iolab.hosts.engine import Command
-from iolab.loads.keyvalue.embedded import read_shape, shape_faults
-from iolab.loads.keyvalue.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, workshop
 from iolab.loads.keyvalue.workload import Distribution, KeyOperation, ServerKind, YcsbJob
 from iolab.loads.keyvalue.ycsb import (
+    HdrLog,
     Kit,
     YcsbStore,
     hdr_names,
     kit_of,
     load_command,
     measure_command,
+    read_hdr_log,
     rocks_command,
 )
+from iolab.loads.keyvalue.ycsb_clients import read_shape, shape_faults
 from iolab.loads.keyvalue.ycsb_output import (
     intervals_of,
     load_faults,

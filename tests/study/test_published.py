@@ -14,8 +14,14 @@ from iolab.core.engine import EngineOption
 from iolab.errors import UsageError
 from iolab.guests.study import VmTable
 from iolab.loads.fileio.options import FIO_OPTIONS
-from iolab.loads.keyvalue.options import DB_BENCH_OPTIONS, YCSB_OPTIONS
-from iolab.loads.keyvalue.study import DbBenchTable, MixTable, ServerTable, YcsbTable
+from iolab.loads.keyvalue.study import (
+    DB_BENCH_OPTIONS,
+    YCSB_OPTIONS,
+    DbBenchTable,
+    MixTable,
+    ServerTable,
+    YcsbTable,
+)
 from iolab.loads.metadata.study import MetadataTable
 from iolab.loads.metadata.workload import MDTEST_OPTIONS
 from iolab.study import file

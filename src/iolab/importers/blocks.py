@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from iolab.errors import EngineError
+from iolab.importers import diskspd
 from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, clean, parsed
 from iolab.importers.model import (
     Figures,
@@ -20,7 +21,6 @@ from iolab.importers.model import (
     ImportedRun,
     ImportedSecond,
 )
-from iolab.loads.fileio.engines import diskspd
 
 MIB: Final = 1 << 20
 NS_PER_US: Final = 1000

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.core.histogram import MIDDLE_NS, bin_of_ns
-from iolab.loads.keyvalue.hdr_log import (
+from iolab.loads.keyvalue.workload import KeyOperation
+from iolab.loads.keyvalue.ycsb import (
     FAULTS_LIMIT,
     HISTOGRAM_LIMIT_BYTES,
     HdrError,
@@ -23,7 +24,6 @@ from iolab.loads.keyvalue.hdr_log import (
     decode_histogram,
     read_hdr_log,
 )
-from iolab.loads.keyvalue.workload import KeyOperation
 from tests.loads.keyvalue.ycsb_fixtures import log
 from tests.recorded import recorded, recordings
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from iolab.core.histogram import MIDDLE_NS, Histogram, of_sparse
 from iolab.hosts.intervals import Interval
-from iolab.loads.keyvalue.hdr_log import HdrInterval, HdrLog
 from iolab.loads.keyvalue.workload import KeyOperation, YcsbJob
+from iolab.loads.keyvalue.ycsb import HdrInterval, HdrLog
 from iolab.loads.keyvalue.ycsb_output import (
     CRUMB_NS,
     intervals_of,

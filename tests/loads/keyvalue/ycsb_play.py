@@ -19,9 +19,9 @@ from iolab.hosts.connect import LocalHost
 from iolab.hosts.host import Host
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.server import Load
+from iolab.loads.keyvalue.driver import YcsbDriver
 from iolab.loads.keyvalue.java import KitName
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
-from iolab.loads.keyvalue.ycsb_driver import YcsbDriver
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare
 from iolab.study.load import LoadOptions

@@ -2,41 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+import ipaddress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from iolab.core.engine import EngineName
-from iolab.core.host import DeviceFacts, HostFacts
+from iolab.core.engine import EngineName, EngineOption
+from iolab.core.host import DeviceFacts, HostFacts, Role
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.errors import Fault
 from iolab.loads.keyvalue.cost import (
+    NODE_BYTES,
     KeyJob,
     Reflinks,
     copy_notes,
     key_value_reasons,
     key_value_seconds,
+    key_value_space,
     key_value_space_most,
     key_value_written,
+    memory_needed,
     run_overhead_s,
     store_bytes,
     stores_of,
     with_copies,
 )
-from iolab.loads.keyvalue.problems import check_key_values, key_value_faults, memory_notes
 from iolab.loads.keyvalue.study import (
     DB_BENCH_AXES,
     DB_BENCH_ENGINES,
+    DB_BENCH_OPTIONS,
+    PROGRAMS,
+    WRITERS_BESIDE,
     YCSB_AXES,
     YCSB_ENGINES,
+    YCSB_OPTIONS,
     DbBenchTable,
+    MixTable,
     ServerTable,
     YcsbTable,
+    adds_up,
     key_value_workload,
     server_identity,
     server_of,
     server_table,
+    ycsb_text,
 )
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM_WRITE_RANDOM,
@@ -47,14 +57,17 @@ from iolab.loads.keyvalue.workload import (
     server_settings,
 )
 from iolab.report.numbers import count
-from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, overhead_s
+from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, overhead_s, with_spare
 from iolab.study.document import Faults, StudyDocument
+from iolab.study.file import ConfigurationTable, HostTable
 from iolab.study.foretold import VerdictLimit, time_limits
 from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, SeenFacts
-from iolab.study.tables import Item, Tables, start
+from iolab.study.tables import Item, Tables, place, start, with_paths
 from iolab.study.target_tables import XFS, StudyTable
-from iolab.study.targets import targets_of
-from iolab.units import format_bytes, format_rate_bytes
+from iolab.study.targets import Target, targets_of
+from iolab.study.values import option_text
+from iolab.study.wording import shown, suggestion
+from iolab.units import format_bytes, format_rate_bytes, parse_size
 
 
 class ServerSection:
@@ -246,3 +259,314 @@ def _reflinks(study: Study, facts: SeenFacts) -> Reflinks:
             shares = seen.target.fs_type in SHARING
             found |= {(here, target.host): shares for here in target.configurations}
     return found
+
+
+OVERWRITE: Final = "overwrite"
+"""The one benchmark without readers whose rate db_bench limits."""
+
+
+def check_key_values(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+    """Add every fault of key-value workloads and of their server that no single key shows."""
+    for item in tables.items["workload"]:
+        _check_options(document, item, "db_bench", DB_BENCH_OPTIONS, option_text, faults)
+        _check_options(document, item, "ycsb", YCSB_OPTIONS, ycsb_text, faults)
+    for item, bench in tables.read("workload", DbBenchTable):
+        _check_benchmark(document, item, bench, faults)
+        _check_database(document, item, bench, faults)
+        _check_memory(document, item, bench, faults)
+    for item, mixed in tables.read("workload", YcsbTable):
+        _check_mix(document, item, mixed, faults)
+    _check_server(document, tables, faults)
+
+
+def _check_options(
+    document: StudyDocument,
+    item: Item,
+    key: str,
+    allowed: Mapping[str, EngineOption],
+    text_of: Callable[[float | str], str],
+    faults: Faults,
+) -> None:
+    """The options by themselves, so that they are told also where another key is at fault."""
+    written = item.written.get(key)
+    if item.table is not None and key not in type(item.table).model_fields:
+        return  # the key itself is told of
+    for name, value in written.items() if isinstance(written, dict) else ():
+        if not isinstance(value, str | int | float):
+            continue  # it is told of where the table is read
+        origin = document.where((*item.path, key, name))
+        if name not in allowed:
+            happened = f"{key} option {shown(name)} of {place(document, item.path)} is not allowed."
+            do = suggestion(name, allowed, "allowed options")
+            if item.table is not None and name in type(item.table).model_fields:
+                do = f"Write {name} as a key of the workload itself."
+            faults.add_once(origin, name, happened, do)
+        elif not allowed[name].fits(text_of(value)):
+            happened = f"{key} option {name} of {place(document, item.path)} is {shown(value)}."
+            do = f"Write for example {shown(allowed[name].example)}."
+            faults.add_once(origin, name, happened, do)
+
+
+def _check_benchmark(
+    document: StudyDocument, item: Item, workload: DbBenchTable, faults: Faults
+) -> None:
+    """What belongs to some benchmarks alone."""
+    name = workload.benchmark
+    beside = name.endswith(WRITERS_BESIDE)
+    if beside and workload.write_rate is None and "write_rate" not in item.written:
+        happened = f"{start(document, item.path)} has no write_rate, but {name} has a writer."
+        do = (
+            "Write for example write_rate = '2m', the bytes it writes in a second: without a rate "
+            "a faster target gets another load."
+        )
+        faults.add_once(document.where((*item.path, "benchmark")), "write_rate", happened, do)
+    if workload.write_rate is not None and not beside and name != OVERWRITE:
+        happened = f"{start(document, item.path)} has a write_rate, but {name} has no such writer."
+        do = "Leave it out, or write benchmark = 'readwhilewriting'."
+        faults.add_once(document.where((*item.path, "write_rate")), "write_rate", happened, do)
+    if workload.read_percent is not None and name != READ_RANDOM_WRITE_RANDOM:
+        happened = f"{start(document, item.path)} has a read_percent, but {name} does not mix."
+        do = f"Leave it out, or write benchmark = '{READ_RANDOM_WRITE_RANDOM}'."
+        faults.add_once(document.where((*item.path, "read_percent")), "read_percent", happened, do)
+
+
+def _check_database(
+    document: StudyDocument, item: Item, workload: DbBenchTable, faults: Faults
+) -> None:
+    """What a database of the user was loaded with must be said: nothing else is held against it."""
+    if workload.database is None:
+        return
+    origin = document.where((*item.path, "database"))
+    missing = [key for key in ("key_size", "value_size") if key not in item.written]
+    if missing:
+        happened = f"{start(document, item.path)} has a database but no {' and no '.join(missing)}."
+        do = "Say with what it was loaded: keys, key_size, value_size and block_size."
+        faults.add_once(origin, "database", happened, do)
+    if len(workload.block_size) > 1:
+        happened = (
+            f"{start(document, item.path)} has several values of block_size for one database."
+        )
+        do = "Give the one it was loaded with, and each further database a workload of its own."
+        faults.add_once(document.where((*item.path, "block_size")), "block_size", happened, do)
+
+
+def _check_memory(
+    document: StudyDocument, item: Item, workload: DbBenchTable, faults: Faults
+) -> None:
+    """Less than its own cache, and the process would be killed before it has shown anything."""
+    if workload.memory is None or parse_size(workload.memory) > parse_size(workload.cache_size):
+        return
+    happened = (
+        f"{start(document, item.path)} has memory = {shown(workload.memory)} for a cache_size of "
+        f"{shown(workload.cache_size)}."
+    )
+    do = "Give more memory than the cache takes, or a smaller cache_size."
+    faults.add_once(document.where((*item.path, "memory")), "memory", happened, do)
+
+
+def _check_mix(document: StudyDocument, item: Item, workload: YcsbTable, faults: Faults) -> None:
+    shares = {key: getattr(workload.mix, key) for key in MixTable.model_fields}
+    if adds_up(list(shares.values())):
+        return
+    happened = f"The shares in mix of {place(document, item.path)} add up to "
+    happened += f"{sum(shares.values()):g}."
+    do = "Give shares that are 1 together, as in mix = { read = 0.95, update = 0.05 }."
+    faults.add_once(document.where((*item.path, "mix")), "mix", happened, do)
+
+
+def _check_server(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+    written = document.tree.get("server")
+    if not isinstance(written, dict):
+        return
+    workloads = tables.read("workload", YcsbTable)
+    if not any(item.written.get("engine") == "ycsb" for item in tables.items["workload"]):
+        happened = "[server] has no effect: no workload of the study has engine = 'ycsb'."
+        faults.add(document.where(("server",)), happened, "Leave it out.")
+        return
+    server = server_table(tables)
+    if server.kind is ServerKind.GIVEN and "addresses" not in written:
+        happened = "[server] has kind = 'given' but no addresses."
+        do = "Write for example addresses = ['db-1:9042'], or --server HOST[:PORT],... ."
+        faults.add(document.where(("server", "kind")), happened, do)
+    if "kind" not in written and "addresses" in written:
+        happened = "[server] has addresses but no kind."
+        do = "Write kind = 'given', and the cluster there is measured."
+        faults.add(document.where(("server", "addresses")), happened, do)
+    if server.kind is not ServerKind.EMBEDDED:
+        _check_one_store(document, workloads, faults)
+    if server.kind is ServerKind.MANAGED:
+        _check_node(document, server, faults)
+        _check_place(document, tables, written, faults)
+
+
+def _check_one_store(
+    document: StudyDocument, workloads: list[tuple[Item, YcsbTable]], faults: Faults
+) -> None:
+    """A keyspace has one table of one shape."""
+    shapes = [(w.records, w.fields, parse_size(w.field_size)) for _, w in workloads]
+    for (item, _), shape in zip(workloads, shapes, strict=True):
+        if shape != shapes[0]:
+            first = place(document, workloads[0][0].path)
+            happened = (
+                f"{start(document, item.path)} has other records, fields or field_size than "
+                f"{first}, but a server holds one set of records."
+            )
+            do = "Make them the same, or measure them as two studies."
+            faults.add(document.where(item.path), happened, do)
+
+
+def _check_node(document: StudyDocument, server: ServerTable, faults: Faults) -> None:
+    """What one node of ours cannot do."""
+    if server.replication > 1:
+        happened = (
+            f"replication of [server] is {server.replication}, but a managed one is one node."
+        )
+        faults.add(document.where(("server", "replication")), happened, "Leave it out, or write 1.")
+    if server.memory is not None and parse_size(server.memory) <= parse_size(server.heap):
+        happened = (
+            f"memory of [server] is {shown(server.memory)} for a heap of {shown(server.heap)}."
+        )
+        do = "Give more: a node needs half a gigabyte beside its heap, and the page cache counts."
+        faults.add(document.where(("server", "memory")), happened, do)
+
+
+def _check_place(
+    document: StudyDocument, tables: Tables, written: Mapping[str, Any], faults: Faults
+) -> None:
+    """The node's host is one of the study, and every client can reach it there."""
+    hosts = {host.name: host for _, host in tables.read("host", HostTable)}
+    name = server_table(tables).host
+    if name is not None and (name not in hosts or hosts[name].role is Role.HYPERVISOR):
+        usable = [host.name for host in hosts.values() if host.role is not Role.HYPERVISOR]
+        happened = f"host of [server] is {shown(name)}, which is no client or storage node."
+        faults.add(
+            document.where(("server", "host")), happened, suggestion(name, usable, "such hosts")
+        )
+        return
+    if not ipaddress.ip_address(server_table(tables).listen).is_loopback:
+        return
+    for item, configuration in tables.read("configuration", ConfigurationTable):
+        clients = with_paths(tables, configuration)
+        node = name or (clients[0] if clients else "")
+        others = [client for client in clients if client != node]
+        if others:
+            happened = (
+                f"The managed server on {shown(node)} listens on "
+                f"{server_table(tables).listen}, where "
+                f"{shown(others[0])} of {place(document, item.path)} cannot reach it."
+            )
+            do = "Write server.listen with an address of that host that the clients can reach."
+            origin = document.where(("server", "listen" if "listen" in written else "kind"))
+            faults.add_once(origin, "listen", happened, do)
+
+
+MAKE_XFS: Final = "mkfs.xfs"
+
+_INSTALL: Final = {
+    "db_bench": "Install rocksdb-tools there, or name it in workload.*.db_bench.db_bench.",
+    "sst_dump": "Install rocksdb-tools there, or name it in workload.*.db_bench.sst_dump.",
+    "java": "Install openjdk-17-jre-headless there, or name its program in server.java.",
+    MAKE_XFS: "Install xfsprogs there, or give a directory on an XFS and leave filesystem out.",
+}
+_ROOM: Final = "Make room, give another path, or set fewer workload.*.keys or records."
+
+
+def wanted_tools(study: Study) -> dict[str, tuple[str, list[str]]]:
+    """What key-value load needs on clients: by program its kind, and what asks for its version."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for workload in study.workloads:
+        job = workload.job
+        if isinstance(job, KeyValueJob):
+            for kind in PROGRAMS:
+                program = dict(job.options).get(kind, kind)
+                found[program] = (kind, [program, "--version"])
+        elif isinstance(job, YcsbJob):
+            found[server_settings(study).java] = ("java", [server_settings(study).java, "-version"])
+    if study.target.make_xfs:
+        found[MAKE_XFS] = (MAKE_XFS, [MAKE_XFS, "-V"])
+    return found
+
+
+def key_value_faults(
+    study: Study,
+    plan: Plan,
+    facts: Mapping[str, HostFacts],
+    devices: Mapping[str, DeviceFacts],
+) -> list[Fault]:
+    """Programs that are missing, and targets and images too small for what the load needs.
+
+    Both mappings are by `Target.key`. A host that was not asked for a program may have it.
+    """
+    faults: list[Fault] = []
+    for target in targets_of(study):
+        seen = facts.get(target.key)
+        if seen is None:
+            continue
+        if target.key == target.host:
+            faults += _missing(study, target.host, seen)
+        fault = _room_fault(study, plan, target, seen, devices.get(target.key))
+        if fault is not None:
+            faults.append(fault)
+    return faults
+
+
+def _missing(study: Study, host: str, facts: HostFacts) -> Iterator[Fault]:
+    for program, (kind, _) in wanted_tools(study).items():
+        tool = facts.tool(program)
+        if tool is not None and tool.path is None:
+            yield Fault(f"There is no {shown(program)} on host {shown(host)}.", _INSTALL[kind])
+
+
+def _room_fault(
+    study: Study, plan: Plan, target: Target, seen: HostFacts, device: DeviceFacts | None
+) -> Fault | None:
+    need = key_value_space(study, plan.points, target.host, ASSUMED_WRITE_BYTES_PER_S)
+    if not need:
+        return None
+    need = with_spare(need)
+    where = f"{shown(target.path)} on host {shown(target.host)}"
+    image = study.target.image_bytes
+    if image is not None and image < need:
+        happened = f"The image of {format_bytes(image)} is too small: databases, a copy and what "
+        happened += f"runs write need {format_bytes(need)}."
+        return Fault(happened, "Set a larger target.image, or fewer workload.*.keys or records.")
+    if target.serial is not None:
+        if device is None or not device.name or device.size_bytes >= need:
+            return None
+        happened = f"The device {where} has {format_bytes(device.size_bytes)}, databases, a copy "
+        happened += f"and what runs write need {format_bytes(need)}."
+        return Fault(happened, "Name a larger device, or set fewer workload.*.keys or records.")
+    if image is not None:
+        return None  # Whether there is room for the image is told for every load.
+    if seen.target is None or seen.target.free_bytes >= need or study.target.keep_files:
+        # What an earlier session kept is not needed again, and how much it is nobody knows.
+        return None
+    happened = f"{where} has {format_bytes(seen.target.free_bytes)} free, the databases need "
+    return Fault(f"{happened}{format_bytes(need)}.", _ROOM)
+
+
+def memory_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
+    """What is told of bounds of memory that are less than a process is likely to need."""
+    server = server_settings(study)
+    told: set[str] = set()
+    bounded = [point for point in points if isinstance(point.job, KeyJob)]
+    for point in bounded:
+        job = point.job
+        if not isinstance(job, KeyJob) or job.memory_bytes is None:
+            continue
+        if isinstance(job, YcsbJob) and server.kind is not ServerKind.EMBEDDED:
+            continue
+        need = memory_needed(job)
+        if job.memory_bytes < need and point.workload not in told:
+            told.add(point.workload)
+            yield (
+                f"{point.label} has {format_bytes(job.memory_bytes)}, but is likely to need "
+                f"{format_bytes(need)} before any of its files is kept; it may be killed"
+            )
+    if server.kind is ServerKind.MANAGED and server.memory_bytes is not None:
+        need = server.heap_bytes + NODE_BYTES
+        if server.memory_bytes < need and any(isinstance(p.job, YcsbJob) for p in bounded):
+            yield (
+                f"the managed server has {format_bytes(server.memory_bytes)}, but is likely to "
+                f"need {format_bytes(need)} before any of its files is kept; it may be killed"
+            )

@@ -19,9 +19,14 @@ from iolab.core.histogram import bin_of_ns
 from iolab.core.samples import narrow
 from iolab.hosts.host import printable, printable_bytes
 from iolab.hosts.intervals import DirectionInterval, Interval
-from iolab.loads.keyvalue.hdr_log import YCSB_NAMES, HdrInterval, HdrLog
 from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, Statistic, YcsbJob
-from iolab.loads.keyvalue.ycsb import OUTPUT_LIMIT_BYTES, timed_operations
+from iolab.loads.keyvalue.ycsb import (
+    OUTPUT_LIMIT_BYTES,
+    YCSB_NAMES,
+    HdrInterval,
+    HdrLog,
+    timed_operations,
+)
 
 SAID_LIMIT: Final = 8
 """Error lines kept: every thread fails with the same words."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.errors import EngineError
-from iolab.loads.fileio.engines.diskspd import OUTPUT_LIMIT_BYTES, TAGS_LIMIT, parse
+from iolab.importers.diskspd import OUTPUT_LIMIT_BYTES, TAGS_LIMIT, parse
 from tests.recorded import recorded
 
 BUCKET: Final = (
