@@ -7,7 +7,7 @@ line point to more of it, so that a line that turns back tells of more load for 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -19,7 +19,7 @@ from iolab.report.charts.chart import (
     BELOW,
     BOTTOM,
     HEAD,
-    LINE_GAP,
+    MIDDLE,
     Arrows,
     DotStyle,
     End,
@@ -57,8 +57,22 @@ _ROOM: Final = 1.05
 _ARROW_ROOM: Final = 26.0
 """Between nearer points the order of their numbers says it, and a head would hide the line."""
 
-_NAME_ROOM: Final = 40.0
-"""Units that `limit` takes beside its point."""
+_CHARACTER: Final = 7.0
+_UP: Final = 11.0
+_DOWN: Final = 4.0
+"""Units that a label takes: of a character's width, above its base line, below it."""
+_MARKER: Final = 5.0
+"""From a point to the edge of its marker."""
+_BESIDE: Final = (5.0, BELOW + 4)
+"""From a point to its load."""
+_REMARK_PLACES: Final = (
+    ("end", -7.0, ABOVE - 5),
+    ("end", -7.0, BELOW + 6),
+    ("start", 7.0, ABOVE - 7),
+    ("end", -13.0, MIDDLE),
+    ("start", 13.0, MIDDLE),
+)
+"""Where a remark may stand, the best place first: its side, and units from the point."""
 
 _NO_METRIC: Final = Metric(None, "")
 _DASHES: Final = ((), (4, 3))
@@ -99,7 +113,7 @@ def tradeoff_figure(
         level = y_scale.of(held.latency_ns)
         across = [(None, level, None, level)]
         marks.append(Rules(token=MUTED, pieces=across, dash=(1, 3), width=1.2))
-    named: list[Place] = []
+    taken = [box for found in placed.values() for box in _taken(found, x_scale, y_scale)]
     ends: list[End] = []
     for index, line in enumerate(drawn):
         for dash, one in zip(_DASHES, latencies, strict=False):
@@ -109,13 +123,8 @@ def tradeoff_figure(
             several = one.label if len(drawn) == 1 else line.told if not dash else ""
             told = several or f"{line.told}, {one.label}"
             marks += _marks(found, line, one.key, dash, told, (x_scale, y_scale))
-            remarks = [
-                (name, at)
-                for name, at in _remarks(found, line, one.key, held)
-                if not any(_near(at, other, x_scale, y_scale) for other in named)
-            ]
-            named += [at for _, at in remarks]
-            marks += _named(remarks, x_scale, y_scale, line)
+            remarks = _remarks(found, line, one.key, held)
+            marks += _named(remarks, x_scale, y_scale, line, taken)
             name = one.label if len(drawn) == 1 or dash else line.name
             ends.append(End(name, y_scale.of(found[-1][2]), line.token))
     notes = [f"The number at a point is its {axis}, and arrows point to more of it; "]
@@ -125,7 +134,7 @@ def tradeoff_figure(
     metrics = [place[3].metrics.get(one.key, _NO_METRIC) for place in every for one in latencies]
     notes += bar_notes(metrics, "Bars: 95 % interval of the latency.")
     if any(line.knee is not None for line in drawn):
-        notes.append("Knee: from here on more load costs more latency than it gains rate.")
+        notes.append("Ringed, knee: from here on more load costs more latency than it gains rate.")
     if held is not None:
         name = f"{metric_words(held.metric)} of {show_value(held.latency_ns, 'ns')}"
         notes.append(f"Dotted: the limit, {name}; ringed is the most that stays under it.")
@@ -176,29 +185,65 @@ def _remarks(
     return remarks
 
 
-def _near(one: Place, other: Place, x_scale: Scale, y_scale: Scale) -> bool:
-    """Whether names at two points would stand on each other."""
-    x, y = (
-        abs(scale.share(scale.of(a)) - scale.share(scale.of(b)))
-        for scale, a, b in ((x_scale, one[1], other[1]), (y_scale, one[2], other[2]))
-    )
-    return x * PLOT_WIDTH < _NAME_ROOM and y * HEIGHT < LINE_GAP
+Box = tuple[float, float, float, float]
+"""Left, top, right and bottom, in units of the plot."""
+
+
+def _at(place: Place, x_scale: Scale, y_scale: Scale) -> tuple[float, float]:
+    """Units of the plot from its left and its top to a point."""
+    _, rate, latency, _ = place
+    across, up = x_scale.share(x_scale.of(rate)), y_scale.share(y_scale.of(latency))
+    return across * PLOT_WIDTH, (1 - up) * HEIGHT
+
+
+def _box(text: str, x: float, y: float, align: str = "start") -> Box:
+    """What a label takes whose base line begins, or ends, at a place."""
+    width = _CHARACTER * len(text)
+    left = x - width if align == "end" else x
+    return left, y - _UP, left + width, y + _DOWN
+
+
+def _taken(found: Sequence[Place], x_scale: Scale, y_scale: Scale) -> Iterator[Box]:
+    """What the markers and the loads of a line take."""
+    for place in found:
+        x, y = _at(place, x_scale, y_scale)
+        yield x - _MARKER, y - _MARKER, x + _MARKER, y + _MARKER
+        yield _box(place[0], x + _BESIDE[0], y + _BESIDE[1])
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _named(
-    remarks: Sequence[tuple[str, Place]], x_scale: Scale, y_scale: Scale, line: ChartLine
+    remarks: Sequence[tuple[str, Place]],
+    x_scale: Scale,
+    y_scale: Scale,
+    line: ChartLine,
+    taken: list[Box],
 ) -> list[Mark]:
-    """The names above their points, each with a ring around its marker."""
+    """A ring around each remarkable point, and its name where one finds room.
+
+    `taken` is where nothing can stand, to which the names are added.
+    """
     if not remarks:
         return []
-    found = [
-        (x_scale.of(rate), y_scale.of(latency), name) for name, (_, rate, latency, _) in remarks
-    ]
-    rings = [(x, y) for x, y, _ in found]
-    return [
-        Points(token=line.token, places=rings, dot=DotStyle.RING, size=190),
-        TextMark(token=line.token, places=found, align="end", dx=-7, dy=ABOVE - 5),
-    ]
+    rings = [(x_scale.of(rate), y_scale.of(latency)) for _, (_, rate, latency, _) in remarks]
+    marks: list[Mark] = [Points(token=line.token, places=rings, dot=DotStyle.RING, size=190)]
+    for (name, place), (x, y) in zip(remarks, rings, strict=True):
+        across, down = _at(place, x_scale, y_scale)
+        for align, dx, dy in _REMARK_PLACES:
+            box = _box(name, across + dx, down + dy, align)
+            inside = box[0] >= 0 and box[2] <= PLOT_WIDTH and box[1] >= -HEAD and box[3] <= HEIGHT
+            if inside and not any(_meet(box, other) for other in taken):
+                taken.append(box)
+                marks.append(
+                    TextMark(
+                        token=line.token, places=[(x, y, name)], align=align, dx=dx, dy=dy, rim=True
+                    )
+                )
+                break
+    return marks
 
 
 def _latencies(every: Sequence[Place], keys: Sequence[str]) -> list[float]:
@@ -236,7 +281,7 @@ def _marks(
     heads = _heads(places, x_scale, y_scale)
     marks += [Arrows(token=token, places=heads)] if heads else []
     beside = [(x, y, text) for (x, y), text in zip(places, loads, strict=True)]
-    return [*marks, TextMark(token=token, places=beside, dx=5, dy=BELOW + 4, rim=True)]
+    return [*marks, TextMark(token=token, places=beside, dx=_BESIDE[0], dy=_BESIDE[1], rim=True)]
 
 
 def _heads(
