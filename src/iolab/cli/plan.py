@@ -87,14 +87,13 @@ def _survey(study: Study, plan: Plan) -> tuple[Mapping[str, HostFacts], IolabErr
     from iolab.cli.study_kinds import STUDY_KINDS
     from iolab.cli.survey import discover_hosts
     from iolab.errors import IolabError
-    from iolab.guests.problems import check_nodes
     from iolab.study.guard import check_ready
 
     surveyed = asyncio.run(discover_hosts(study))
     try:
         if study.guests is not None:
             # Guests are there when a session has booted them; their nodes are asked.
-            check_nodes(study, plan, surveyed.facts, surveyed.probes)
+            STUDY_KINDS.hosts.check_nodes(study, plan, surveyed.facts, surveyed.probes)
         else:
             check_ready(
                 study, plan, STUDY_KINDS, surveyed.facts, surveyed.probes, devices=surveyed.devices

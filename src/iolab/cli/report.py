@@ -258,14 +258,12 @@ def _against(name: str) -> tuple[SectionMaker, ...]:
 
 
 def _published(source: SessionSource) -> PublishedTables | None:
-    """What others published of a study on key-value stores or of guests, to be read beside it."""
+    """What others published of the same study, to be read beside it."""
+    from iolab.cli.kinds import REPORTED
     from iolab.cli.studies import open_published, published_ids
-    from iolab.guests.groups import of_guests
-    from iolab.loads.keyvalue.report import key_workloads
     from iolab.published.report import published_tables
 
     study = source.study
-    told = key_workloads(study) or any(of_guests(one) for one in study.workloads)
-    if not told or study.id not in published_ids():
+    if not REPORTED.has_published(study) or study.id not in published_ids():
         return None
     return published_tables(open_published(study.id))

@@ -19,9 +19,6 @@ from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import RunStatus
 from iolab.core.samples import Direction
 from iolab.core.study import Study
-from iolab.guests.guest import settings_in
-from iolab.guests.tables import caveats_of
-from iolab.guests.terminal import node_details
 from iolab.report.answer import AnswerSource, how_sure, says
 from iolab.report.best import tally
 from iolab.report.numbers import (
@@ -85,7 +82,7 @@ def session_heading(
     if advise and session.status in (SessionStatus.INTERRUPTED, SessionStatus.FAILED):
         advice = f"Continue it: {resume_line(str(reader.directory))}"
         yield Unbroken(plain(advice, QUIET_STYLE))
-    for text in caveats_of(settings_in(reader.study), results):
+    for text in REPORTED.hosts.study_caveats(reader.study, results):
         yield plain(text, VERDICT_STYLES[Level.INDICATIVE])
     yield ""
 
@@ -194,7 +191,7 @@ def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
         yield pairs(_known(result.metrics))
         if len(result.hosts) > 1:
             yield from _hosts(result)
-        yield from node_details(result)
+        yield from REPORTED.hosts.run_screen(result)
         yield plain(result.verdict.rests_on, QUIET_STYLE)
         yield from _checks(result)
 

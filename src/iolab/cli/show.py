@@ -109,6 +109,7 @@ def print_session(
     `advise` says how to continue a session that did not come to its end.
     """
     from iolab.analysis.points import summarise
+    from iolab.cli.kinds import REPORTED
     from iolab.cli.output import result_screen
     from iolab.cli.results import (
         answer_screen,
@@ -117,13 +118,12 @@ def print_session(
         results_screen,
         session_heading,
     )
-    from iolab.guests.terminal import nodes_screen
 
     told = summarise(results, study) if points is None else points
     result_screen(
         *session_heading(reader, results, advise=advise),
         *results_screen(study, results, told, repeats=repeats, every=details),
-        *nodes_screen(study, told),
+        *REPORTED.hosts.screen(study, told),
         *load_screen(study, results),
         *(details_screen(results) if details else ()),
         *(answer_screen(study, told, results, str(reader.directory)) if results else ()),

@@ -29,11 +29,13 @@ from iolab.guests.groups import (
     shown_run,
     told_runs,
 )
+from iolab.guests.guest import settings_in
 from iolab.guests.latency_account import account_figure, layers_table
 from iolab.guests.node_chart import inside_figure, node_inside
 from iolab.guests.tables import (
     accounts_of,
     caveats,
+    caveats_of,
     fleets_of,
     guest_tables,
     guests_table,
@@ -56,6 +58,7 @@ from iolab.report.numbers import axis_label, count, listing
 from iolab.report.page_parts import ChartGroup
 from iolab.report.phrases import run_name
 from iolab.report.table import Table
+from iolab.report.terminal import Screen
 
 
 class GuestsReport:
@@ -112,6 +115,22 @@ class GuestsReport:
     def caveats(self, brief: Brief) -> tuple[str, ...]:
         """Emulated processors, modelled and limited disks."""
         return caveats(fleets_of(brief).values(), brief.facts)
+
+    def study_caveats(self, study: Study, results: Sequence[Result]) -> tuple[str, ...]:
+        """See `caveats_of`."""
+        return caveats_of(settings_in(study), results)
+
+    def screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
+        """See `nodes_screen`."""
+        from iolab.guests.terminal import nodes_screen
+
+        return nodes_screen(study, points)
+
+    def run_screen(self, result: Result) -> Screen:
+        """See `node_details`."""
+        from iolab.guests.terminal import node_details
+
+        return node_details(result)
 
     def tables(self, brief: Brief) -> tuple[Table, ...]:
         """See `guest_tables`."""

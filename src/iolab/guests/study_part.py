@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from iolab.core.host import HostSpec
+from iolab.core.host import HostFacts, HostSpec, TargetProbe
 from iolab.core.metric import Level
 from iolab.core.run import Plan, PlannedRun
 from iolab.core.study import Study
@@ -18,7 +18,7 @@ from iolab.guests.guest import (
     settings_in,
 )
 from iolab.guests.hosts import fleet_lines, forced_loads, guest_hosts, guest_notes
-from iolab.guests.problems import check_guests, node_targets
+from iolab.guests.problems import check_guests, check_nodes, node_targets
 from iolab.guests.study import VmTable, node_path, settings_of, stand_in
 from iolab.study.build import host_spec
 from iolab.study.document import Faults, StudyDocument
@@ -57,6 +57,16 @@ class GuestStudy:
     def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """Add every fault of `[vm]`, of guests and their nodes, and of a growing fleet."""
         check_guests(document, tables, faults)
+
+    def check_nodes(
+        self,
+        study: Study,
+        plan: Plan,
+        facts: Mapping[str, HostFacts],
+        probes: Mapping[str, TargetProbe],
+    ) -> None:
+        """See `problems.check_nodes`."""
+        check_nodes(study, plan, facts, probes)
 
     def hosts(self, tables: Tables, written: Iterable[HostSpec]) -> tuple[HostSpec, ...]:
         """The guests on the hypervisors that some configuration measures."""

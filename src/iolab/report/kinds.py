@@ -123,6 +123,14 @@ class LoadReport(ABC):
             return f"{ServiceTime(number).way.name.lower()} from submission"
         return Direction(number).name.lower()
 
+    def counted_once(self, numbers: Iterable[int]) -> set[int]:
+        """Those of a run's operations, by their numbers, that together count each of them once."""
+        return set(numbers) - set(ServiceTime)
+
+    def has_published(self, workload: Workload) -> bool:  # noqa: ARG002 - of kinds that have some
+        """Whether figures that others published of a workload are shown beside the measured."""
+        return False
+
     def host_keys(self, result: Result) -> Sequence[str]:  # noqa: ARG002 - of all kinds of I/O
         """The metrics that tell a host of a run that lags behind the others."""
         return ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
@@ -248,11 +256,20 @@ class HostsReport(Protocol):
     ) -> NodeTimeline | None:
         """A node from inside over that run; None where none was watched."""
 
+    def screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
+        """The nodes at the points with the most of them, on the terminal."""
+
+    def run_screen(self, result: Result) -> Screen:
+        """The nodes of one run in full, on the terminal."""
+
     def inside_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
         """The same as charts."""
 
     def caveats(self, brief: Brief) -> tuple[str, ...]:
         """What makes their figures no figures of storage."""
+
+    def study_caveats(self, study: Study, results: Sequence[Result]) -> tuple[str, ...]:
+        """The same by what the study asks of them and what the checks of its runs found."""
 
     def tables(self, brief: Brief) -> tuple[Table, ...]:
         """How they were made, and where they lived."""
@@ -334,6 +351,10 @@ class Kinds:
         """The same of those whose runs are told by one figure and one latency."""
         kinds = (kind for kind in self.within(study) if kind.has_one_figure)
         return tuple(one for kind in kinds for one in kind.headlines(study, points))
+
+    def has_published(self, study: Study) -> bool:
+        """Whether figures that others published of the same study are shown beside its own."""
+        return any(self.making(one).has_published(one) for one in study.workloads)
 
     def _registered(self, stored_as: str) -> LoadKind:
         """The kind that makes jobs of that name."""

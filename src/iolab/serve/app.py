@@ -161,7 +161,7 @@ async def _made(shop: Shop, request: Request) -> tuple[SessionFolder, Compressed
 async def _live(shop: Shop, request: Request) -> Response:
     place = await _place(shop, request)
     page = await asyncio.to_thread(
-        lambda: live_html(live_page(shop.library.open(place), time.time_ns()), place)
+        lambda: live_html(live_page(shop.kinds, shop.library.open(place), time.time_ns()), place)
     )
     return _shown(page)
 

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from iolab.core.metric import Result
-from iolab.core.samples import Floats, IntervalTable, ServiceTime
-from iolab.loads.keyvalue.workload import KeyOperation
+from iolab.core.samples import Floats, IntervalTable
+from iolab.report.kinds import LoadReport
 from iolab.report.phrases import run_name
 from iolab.units import format_count
 
@@ -22,25 +22,18 @@ _TOP: Final = 10
 POINTS_MAX: Final = 420
 """A point for each unit of the drawing; of more seconds the mean of some is drawn."""
 
-_ONCE_MORE: Final = (
-    *ServiceTime,
-    *(one for one in KeyOperation if one.name.startswith("INTENDED")),
-)
-"""The same operations under another clock."""
 
-
-def rates(table: IntervalTable) -> Floats:
+def rates(kind: LoadReport, table: IntervalTable) -> Floats:
     """Operations a second of all hosts together, in each of their intervals from the first."""
-    kept = ~np.isin(table.direction, _ONCE_MORE) & (table.span_ns > 0)
-    if (table.direction == KeyOperation.ALL).any():
-        kept &= table.direction == KeyOperation.ALL
+    counted = sorted(kind.counted_once(np.unique(table.direction).tolist()))
+    kept = np.isin(table.direction, counted) & (table.span_ns > 0)
     found = table.ios[kept] * 1e9 / table.span_ns[kept]
     return np.asarray(np.bincount(table.seq[kept], weights=found), dtype=np.float64)
 
 
-def live_chart(result: Result, table: IntervalTable) -> str:
+def live_chart(kind: LoadReport, result: Result, table: IntervalTable) -> str:
     """An SVG element; nothing of a run with less than two intervals."""
-    found = rates(table)
+    found = rates(kind, table)
     if found.size < 2:
         return ""
     step = -(-found.size // POINTS_MAX)

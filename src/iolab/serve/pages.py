@@ -28,6 +28,7 @@ from iolab.report.comparison import interval_text, point_text, ratio_text, row_t
 from iolab.report.html import digest_source, style_sheet, template_engine
 from iolab.report.html import policy as report_policy
 from iolab.report.html import script as report_script
+from iolab.report.kinds import Kinds
 from iolab.report.numbers import NOTHING, axis_label, count, show
 from iolab.report.phrases import Objection, metric_word, objections, run_name
 from iolab.report.table import Cell, Column, Table, columns, verdict_cell
@@ -258,7 +259,7 @@ class LivePage:
     damaged: tuple[str, ...]
 
 
-def live_page(opened: Opened, now_ns: int) -> LivePage:
+def live_page(kinds: Kinds, opened: Opened, now_ns: int) -> LivePage:
     """The page of a session as it stands at `now_ns` (UTC)."""
     session, results = opened.session, opened.results
     last = max(results, key=lambda one: (one.sitting, one.order), default=None)
@@ -269,17 +270,18 @@ def live_page(opened: Opened, now_ns: int) -> LivePage:
         progress=_progress(opened, now_ns),
         tally=tally(results),
         newest=newest_table(results),
-        chart=Markup(_chart(opened, last)) if last else Markup(""),  # noqa: S704 - escaped there
+        chart=Markup(_chart(kinds, opened, last)) if last else Markup(""),  # noqa: S704 - escaped there
         chart_of=f"{last.configuration}: {_name(last)}" if last else "",
         objections=objections(results)[:OBJECTIONS_MAX],
         damaged=tuple(map(str, opened.reader.damaged())),
     )
 
 
-def _chart(opened: Opened, result: Result) -> str:
+def _chart(kinds: Kinds, opened: Opened, result: Result) -> str:
     """The newest run second by second; nothing where its intervals cannot be read."""
     try:
-        return live_chart(result, opened.reader.intervals(result.digest, result.repeat))
+        table = opened.reader.intervals(result.digest, result.repeat)
+        return live_chart(kinds.of(result), result, table)
     except StoreError:
         return ""
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from iolab.core.engine import EngineName
-from iolab.core.host import DeviceFacts, HostFacts, HostSpec
+from iolab.core.host import DeviceFacts, HostFacts, HostSpec, TargetProbe
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.core.workload import Axis, Indicator, Workload
@@ -221,6 +221,18 @@ class HostStudy(Protocol):
 
     def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """Add every fault of such hosts that no single key shows."""
+
+    def check_nodes(
+        self,
+        study: Study,
+        plan: Plan,
+        facts: Mapping[str, HostFacts],
+        probes: Mapping[str, TargetProbe],
+    ) -> None:
+        """Nothing when the nodes can carry them, before any is made; else HostError with why not.
+
+        Mappings are by the node's name.
+        """
 
     def hosts(self, tables: Tables, written: Iterable[HostSpec]) -> tuple[HostSpec, ...]:
         """The hosts that the session makes beside those that are written."""

@@ -26,6 +26,10 @@ class FileReport(OneFigureReport):
         super().__init__((Job,))
         self.hosts = hosts
 
+    def has_published(self, workload: Workload) -> bool:
+        """Of guests."""
+        return self.hosts.are_swept(workload)
+
     def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
         """Every workload; of guests each mix is one by itself."""
         every = OneFigureReport.headlines(self, study, points)

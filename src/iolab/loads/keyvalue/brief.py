@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
@@ -104,6 +104,17 @@ class KeyValueReport(LoadReport):
     def operation_word(self, number: int) -> str:
         """The operation's name."""
         return KeyOperation(number).word
+
+    def counted_once(self, numbers: Iterable[int]) -> set[int]:
+        """All together where the engine tells that, else each as it was served."""
+        found = {KeyOperation(number) for number in numbers}
+        if KeyOperation.ALL in found:
+            return {KeyOperation.ALL}
+        return {one for one in found if not one.is_intended}
+
+    def has_published(self, workload: Workload) -> bool:  # noqa: ARG002
+        """Every workload."""
+        return True
 
     def host_keys(self, result: Result) -> Sequence[str]:
         """The rate of all operations, and the latency of the main one."""
