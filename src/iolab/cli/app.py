@@ -25,7 +25,6 @@ from iolab.cli import (
     run,
     serve,
     show,
-    studies,
 )
 from iolab.cli.output import guarded, result
 
@@ -41,8 +40,8 @@ app = typer.Typer(
 """Every command; a test holds it against docs/reference/cli.md."""
 
 for _command, _name in (
-    (studies.init, "init"),
-    (studies.check, "check"),
+    (plan.init, "init"),
+    (plan.check, "check"),
     (plan.plan, "plan"),
     (run.run, "run"),
     (run.demo, "demo"),
@@ -62,7 +61,7 @@ for _command, _name in (
     (doctor.doctor, "doctor"),
     (clean.clean, "clean"),
     (calibrate.calibrate, "calibrate"),
-    (studies.studies, "studies"),
+    (plan.studies, "studies"),
 ):
     app.command(_name)(_command)
 

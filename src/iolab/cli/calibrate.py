@@ -95,7 +95,7 @@ def _specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
             raise UsageError(happened, "Give --path DIR, and --hosts HOSTS for a fleet.")
         return (HostSpec("local", HostKind.LOCAL, path=str(Path(path).absolute())),)
 
-    from iolab.cli.doctor_fleet import read_hosts
+    from iolab.cli.options import read_hosts
 
     clients = [spec for spec in read_hosts(hosts) if spec.role is Role.CLIENT]
     faults = []

@@ -44,7 +44,7 @@ def clean(
     import asyncio
     from pathlib import Path
 
-    from iolab.cli.doctor_fleet import read_hosts, refuse_relative
+    from iolab.cli.options import read_hosts, refuse_relative
     from iolab.cli.output import result_json, say
     from iolab.core.host import HostKind, HostSpec
     from iolab.errors import ExitCode

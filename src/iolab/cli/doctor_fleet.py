@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from iolab.analysis.checks.idle import IDLE_BYTES_PER_S, IDLE_IOS_PER_S
-from iolab.cli.doctor import (
+from iolab.cli.examine import (
     OTHER_LOAD,
     Finding,
     FindingState,
     end_findings,
     engine_findings,
+    needed_programs,
     probe_findings,
     target_findings,
 )
-from iolab.cli.options import find_hosts
+from iolab.cli.study_kinds import STUDY_KINDS
 from iolab.cli.survey import SESSION_KINDS
 from iolab.core.host import HostFacts, NicFacts, Role, TargetFacts
-from iolab.errors import IolabError, StudyError, UsageError
+from iolab.errors import IolabError
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset
 from iolab.hosts.factory import open_hosts
-from iolab.loads.fileio.study_part import FIO
-from iolab.loads.metadata.terminal import TOOLS, has_mdtest, mpi_words
 from iolab.report.numbers import count, listing
 from iolab.report.terminal import QUIET_STYLE, Heading, plain, table
 from iolab.session.discovery import (
@@ -37,7 +36,6 @@ from iolab.session.discovery import (
     inspect_hosts,
     tools_of,
 )
-from iolab.study.inventory import parse_inventory
 from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes
 
 if TYPE_CHECKING:
@@ -54,7 +52,6 @@ NAMES_SHOWN: Final = 4
 PERFORMANCE: Final = "performance"
 UNKNOWN: Final = "unknown"
 UNTOLD_DO: Final = "Virtual machines often hide it; look at the machines below them."
-NO_FIO: Final = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +93,6 @@ def link_speed(port: NicFacts | None) -> str:
     if port.speed_mbit_s < 1000:
         return f"{port.speed_mbit_s}M"
     return f"{port.speed_mbit_s / 1000:g}G"
-
-
-def fio_of(facts: HostFacts) -> str:
-    """The version of fio as it tells it, or that there is none."""
-    tool = facts.tool(FIO)
-    return NO_FIO if tool is None or tool.path is None else tool.version or UNKNOWN
 
 
 def _unreached(failed: Mapping[str, IolabError]) -> Iterator[FleetFinding]:
@@ -210,14 +201,13 @@ def _range(values: Sequence[float], words: Callable[[float], str]) -> str:
 def _compared(hosts: Sequence[Inspected], role: Role) -> Iterator[Finding]:
     """Each thing in which hosts of one role must not differ; storage has its own directories."""
     if role is Role.CLIENT:
-        do = "Install the same version on all; versions differ in what they do and count."
-        versions = [(fio_of(host.facts), host) for host in hosts]
-        there = [(version, host) for version, host in versions if version != NO_FIO]
-        if there:
-            yield _same("fio", there, do)
-        if any(has_mdtest(host.facts) for host in hosts):
-            do = "For mdtest, install it and the same MPI in the same version on all clients."
-            yield _same("MPI", ((mpi_words(host.facts), host) for host in hosts), do)
+        for program in STUDY_KINDS.programs:
+            having = [host for host in hosts if program.is_on(host.facts)]
+            # A host that lacks what all need has a finding of its own.
+            alike = hosts if program.fault is None else having
+            if having:
+                versions = ((program.version(host.facts), host) for host in alike)
+                yield _same(program.title, versions, program.same)
         yield from _file_systems(hosts)
     do = "Boot the same kernel on all, or read results of each host by itself."
     yield _same("kernel", ((host.facts.kernel.release, host) for host in hosts), do)
@@ -318,34 +308,14 @@ STYLES: Final = {
 }
 
 
-def read_hosts(name: str) -> tuple[HostSpec, ...]:
-    """The hosts that `--hosts` names; UsageError with every fault of it."""
-    inventory = find_hosts(name)
-    try:
-        return parse_inventory(inventory.text, inventory.file_name)
-    except StudyError as error:
-        happened = f"The inventory has {count(len(error.faults), 'fault')}."
-        raise UsageError(happened, error.do, error.faults) from None
-
-
-def refuse_relative(path: str | None) -> None:
-    """UsageError for a directory of hosts that is named from where this process happens to be."""
-    from iolab.study.wording import shown
-
-    if path is not None and not path.startswith("/"):
-        raise UsageError(
-            f"--path {shown(path)} is relative, and hosts have no directory of ours to begin at.",
-            "Give the whole path, from / on.",
-        )
-
-
 async def inspect_fleet(specs: tuple[HostSpec, ...], path: str | None) -> Inspection:
     """Reach every host, ask and watch them all at once, and let go.
 
     `path` is absolute, for hosts that name none of their own.
     """
     tools = tools_of(SESSION_KINDS.tools)
-    tools |= {name: list(words) for name, words in TOOLS.items()}
+    for program in STUDY_KINDS.programs:
+        tools |= {name: list(words) for name, words in program.asked.items()}
     async with open_hosts(specs) as hosts:
         return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK)
 
@@ -355,7 +325,7 @@ def fleet_screen(specs: tuple[HostSpec, ...], seen: Inspection) -> tuple[Rendera
     headings = (
         Heading("host"),
         Heading("clock, ms", number=True),
-        Heading("fio", main=True),
+        *(Heading(program.title, main=True) for program in needed_programs()),
         Heading("kernel", main=True),
         Heading("on", main=True),
         Heading("free", number=True),
@@ -368,9 +338,8 @@ def fleet_screen(specs: tuple[HostSpec, ...], seen: Inspection) -> tuple[Rendera
     rows: list[list[Text | str]] = []
     for spec in specs:
         host = seen.reached.get(spec.name)
-        rest = (
-            _cells(host) if host else [plain("no answer", STYLES[FindingState.FAULT]), *[NONE] * 9]
-        )
+        lacking = [plain("no answer", STYLES[FindingState.FAULT]), *[NONE] * (len(headings) - 2)]
+        rest = _cells(host) if host else lacking
         rows.append([plain(spec.name), *rest])
     return table(headings, rows), "", _findings_table(fleet_findings(seen))
 
@@ -402,7 +371,10 @@ def _cells(host: Inspected) -> list[Text | str]:
     facts, target, port = host.facts, host.facts.target, fastest_port(host.facts)
     return [
         _offset(host.offset),
-        plain(fio_of(facts).removeprefix("fio-")),
+        *(
+            plain(program.version(facts).removeprefix(f"{program.name}-"))
+            for program in needed_programs()
+        ),
         plain(facts.kernel.release),
         plain(target.fs_type) if target else NONE,
         format_bytes(target.free_bytes) if target else NONE,
@@ -427,7 +399,7 @@ def _facts(host: Inspected) -> dict[str, Any]:
     return {
         "clock_offset_ns": host.offset.offset_ns,
         "clock_error_ns": host.offset.error_ns,
-        "fio": fio_of(facts),
+        **{program.name: program.version(facts) for program in needed_programs()},
         "kernel": facts.kernel.release,
         "path": host.path,
         "fs_type": target.fs_type if target else None,

@@ -13,6 +13,7 @@ import typer
 from iolab.errors import HostError
 
 if TYPE_CHECKING:
+    from iolab.core.host import HostSpec
     from iolab.core.study import Study
     from iolab.study.inventory import Inventory
 
@@ -33,6 +34,32 @@ def find_hosts(name: str) -> Inventory:
     if name.startswith(PODS):
         return _pods(name)
     return _file(name)
+
+
+def read_hosts(name: str) -> tuple[HostSpec, ...]:
+    """The hosts that `--hosts` names; UsageError with every fault of it."""
+    from iolab.errors import StudyError, UsageError
+    from iolab.report.numbers import count
+    from iolab.study.inventory import parse_inventory
+
+    inventory = find_hosts(name)
+    try:
+        return parse_inventory(inventory.text, inventory.file_name)
+    except StudyError as error:
+        happened = f"The inventory has {count(len(error.faults), 'fault')}."
+        raise UsageError(happened, error.do, error.faults) from None
+
+
+def refuse_relative(path: str | None) -> None:
+    """UsageError for a directory of hosts that is named from where this process happens to be."""
+    from iolab.errors import UsageError
+    from iolab.study.wording import shown
+
+    if path is not None and not path.startswith("/"):
+        raise UsageError(
+            f"--path {shown(path)} is relative, and hosts have no directory of ours to begin at.",
+            "Give the whole path, from / on.",
+        )
 
 
 def _file(name: str) -> Inventory:

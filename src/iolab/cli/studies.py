@@ -5,27 +5,13 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
-
-import typer
+from typing import TYPE_CHECKING, Final
 
 import iolab
-from iolab.cli.options import (
-    AsJson,
-    EngineOption,
-    HostsFile,
-    Scale,
-    ServerOption,
-    Sets,
-    StudyName,
-    TargetPath,
-    load_study,
-)
 from iolab.core.toml import read_regular
 from iolab.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from iolab.importers.job_files import StudyDraft
     from iolab.published.audit.document import PublishedSet
 
 _SUFFIX: Final = ".toml"
@@ -147,141 +133,3 @@ def _read(path: Path, name: str, give: str = _GIVE_STUDY) -> StudySource:
         raise UsageError(f"{shown(name)} cannot be read: {error.strerror}.", give) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{shown(name)} is not UTF-8 text (byte {error.start}).", give) from error
-
-
-def studies(*, as_json: AsJson = False) -> None:
-    """List the bundled studies."""
-    from iolab.cli.output import result_json, result_screen
-    from iolab.study.load import scale_names
-
-    found = bundled()
-    scales = {study.id: scale_names(study.path.read_text(encoding="utf-8")) for study in found}
-    if as_json:
-        listing = [
-            {
-                "id": study.id,
-                "title": study.title,
-                "question": study.question,
-                "scales": list(scales[study.id]),
-            }
-            for study in found
-        ]
-        result_json({"format": 1, "studies": listing})
-        return
-    from iolab.report.terminal import Heading, plain, table
-
-    rows = [
-        [plain(study.id, "bold"), plain(study.question), plain(", ".join(scales[study.id]))]
-        for study in found
-    ]
-    headings = [Heading("study"), Heading("question", main=True), Heading("scales")]
-    result_screen(table(headings, rows))
-
-
-def init(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The study file to write.")] = Path(
-        "study.toml"
-    ),
-    *,
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            metavar="JOB",
-            help="Do what a job file of fio's, a report of fio's or a file of vdbench's does.",
-            show_default=False,
-        ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Write a commented study to begin with."""
-    from iolab.cli.output import result, result_json, say, write_new
-    from iolab.errors import UsageError
-    from iolab.study.template import study_template
-    from iolab.study.wording import shown
-
-    if file.suffix != ".toml":
-        raise UsageError(
-            f"{shown(str(file))} does not end in .toml, as a study's file does.",
-            f"Write {shown(str(file) + '.toml')}.",
-        )
-    text = study_template(file.stem)
-    draft = None if source is None else _draft(file.stem, source)
-    write_new(file, text if draft is None else draft.text)
-    notes = [] if draft is None else [str(note) for note in draft.notes]
-    if as_json:
-        document = {"format": 1, "written": str(file)}
-        result_json(document if draft is None else {**document, "notes": notes})
-        return
-    for note in notes:
-        say(note)
-    result(str(file))
-    say(f"Next: change it, then 'iolab check {file}' and 'iolab plan {file} --path DIR'.")
-
-
-def _draft(study_id: str, source: Path) -> StudyDraft:
-    """The study of a job file; UsageError where it cannot be read or is none."""
-    from iolab.importers.files import FILE_BYTES_MOST
-    from iolab.importers.job_files import draft_of
-    from iolab.study.wording import shown
-
-    try:
-        content = read_regular(source, FILE_BYTES_MOST)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise UsageError(
-            f"{shown(str(source))} cannot be read: {why}.", "Name a job file."
-        ) from error
-    return draft_of(study_id, source.name, content.decode("utf-8", "replace"))
-
-
-def check(
-    study: StudyName,
-    *,
-    path: TargetPath = None,
-    hosts: HostsFile = None,
-    scale: Scale = "full",
-    sets: Sets = None,
-    server: ServerOption = None,
-    engine: EngineOption = None,
-    as_json: AsJson = False,
-) -> None:
-    """Check a study file; touch no host."""
-    from iolab.cli.output import result_json, result_screen
-    from iolab.cli.study_kinds import STUDY_KINDS
-    from iolab.report.numbers import count
-    from iolab.report.terminal import one_line, plain
-    from iolab.study.foretold import foretell
-    from iolab.study.schedule import make_plan
-
-    read = load_study(
-        study, path, scale, sets, hosts=hosts, server=server, engine=engine, path_required=False
-    )
-    made = make_plan(read, STUDY_KINDS)
-    foretold = foretell(read, made, STUDY_KINDS)
-    if as_json:
-        result_json(
-            {
-                "format": 1,
-                "study": read.id,
-                "title": read.title,
-                "scale": read.scale,
-                "configurations": len(read.configurations),
-                "hosts": len(read.hosts),
-                "workloads": len(read.workloads),
-                "points": len(made.points),
-                "runs": len(made.runs),
-                "best_verdict": foretold.document(),
-            }
-        )
-        return
-    counted = ", ".join(
-        (
-            count(len(read.configurations), "configuration"),
-            count(len(read.workloads), "workload"),
-            count(len(made.points), "point"),
-            count(len(made.runs), "run"),
-        )
-    )
-    said = f"{study} is right: {read.id}, scale {read.scale}, {counted}."
-    result_screen(*(plain(one_line(text)) for text in (said, *foretold.lines())))

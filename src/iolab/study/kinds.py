@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -57,6 +57,30 @@ class HostCost:
     space_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class HostProgram:
+    """A program by which a kind of load is made, as `iolab doctor` looks for it on clients.
+
+    It is on a host that has `name` on its PATH. `asked` are the commands that tell versions, by
+    their programs. `version` says what hosts must have alike, `same` what to do where they have
+    not. `fault` says what is wrong with it on a host, and is None where load is as well made by
+    something else; `install` is what to do then.
+    """
+
+    name: str
+    title: str
+    asked: Mapping[str, Sequence[str]]
+    version: Callable[[HostFacts], str]
+    same: str
+    fault: Callable[[HostFacts], str | None] | None = None
+    install: str = ""
+
+    def is_on(self, facts: HostFacts) -> bool:
+        """Whether it is on the PATH of that host."""
+        tool = facts.tool(self.name)
+        return tool is not None and tool.path is not None
+
+
 class SettingsSection(StudySection, Protocol):
     """A table of its own with what the study says by it."""
 
@@ -89,6 +113,9 @@ class LoadStudy:
 
     section: SettingsSection | None = None
     """Its table of its own in study files, if it has one."""
+
+    programs: tuple[HostProgram, ...] = ()
+    """What `iolab doctor` looks for."""
 
     @property
     def engines(self) -> tuple[EngineName, ...]:
@@ -261,6 +288,11 @@ class StudyKinds:
     def of_table(self, table: type[StudyTable]) -> LoadStudy:
         """The kind of load that a table describes; StopIteration for one of none."""
         return next(kind for kind in self.loads if table in kind.tables)
+
+    @property
+    def programs(self) -> tuple[HostProgram, ...]:
+        """What `iolab doctor` looks for on clients."""
+        return tuple(program for kind in self.loads for program in kind.programs)
 
     @property
     def sections(self) -> tuple[SettingsSection, ...]:

@@ -17,12 +17,55 @@ from iolab.loads.fileio.generator_limit import limit_reasons, look_notes
 from iolab.loads.fileio.study import check_io, check_shares, io_workload
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import AXES, IO_ENGINES, WorkloadTable
-from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, SeenFacts
+from iolab.study.kinds import HostProgram, HostStudy, LoadCost, LoadStudy, SeenFacts
 from iolab.study.tables import Item, Tables
 from iolab.study.target_tables import StudyTable
 from iolab.study.targets import Target, makers_of
 from iolab.study.wording import shown
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
+
+FIO: Final = "fio"
+
+FIO_OLDEST: Final = (3, 16)
+"""The first fio whose JSON has the latency bins of whole I/Os (lat_ns) that iolab reads."""
+
+_FIO_VERSION: Final = re.compile(r"fio-(\d{1,4})\.(\d{1,4})")
+
+
+def fio_version(text: str | None) -> tuple[int, int] | None:
+    """Major and minor number in a first line like `fio-3.33-5-gabc`; None where there is none."""
+    match = _FIO_VERSION.search(text or "")
+    return (int(match.group(1)), int(match.group(2))) if match else None
+
+
+_OLDEST: Final = ".".join(str(part) for part in FIO_OLDEST)
+
+
+def _fio_fault(facts: HostFacts) -> str | None:
+    tool = facts.tool(FIO)
+    if tool is None or tool.path is None:
+        return "not found on PATH"
+    version = fio_version(tool.version)
+    if version is None or version < FIO_OLDEST:
+        return f"{tool.version or 'of unknown version'} at {tool.path}"
+    return None
+
+
+def _fio_words(facts: HostFacts) -> str:
+    tool = facts.tool(FIO)
+    return "none" if tool is None or tool.path is None else tool.version or "unknown"
+
+
+FIO_PROGRAM: Final = HostProgram(
+    FIO,
+    FIO,
+    {FIO: (FIO, "--version")},
+    _fio_words,
+    same="Install the same version on all; versions differ in what they do and count.",
+    fault=_fio_fault,
+    install=f"Install fio {_OLDEST} or newer, as with 'apt-get install fio'; runs with --engine "
+    "native need none.",
+)
 
 
 class FileIoStudy(LoadStudy):
@@ -32,6 +75,7 @@ class FileIoStudy(LoadStudy):
     axes = AXES
     examples: Mapping[str, str] = {"rw": '"randread"', "bs": '"4k"', "filesize": '"2g"'}
     on_device_filesystem = False
+    programs = (FIO_PROGRAM,)
 
     def job_text(self, job: Job) -> str:
         """See `LoadStudy`."""
@@ -84,24 +128,9 @@ class FileIoStudy(LoadStudy):
         yield from look_notes(study, plan.points)
 
 
-FIO: Final = "fio"
-
-FIO_OLDEST: Final = (3, 16)
-"""The first fio whose JSON has the latency bins of whole I/Os (lat_ns) that iolab reads."""
-
-_FIO_VERSION: Final = re.compile(r"fio-(\d{1,4})\.(\d{1,4})")
-
-
-def fio_version(text: str | None) -> tuple[int, int] | None:
-    """Major and minor number in a first line like `fio-3.33-5-gabc`; None where there is none."""
-    match = _FIO_VERSION.search(text or "")
-    return (int(match.group(1)), int(match.group(2))) if match else None
-
-
 def _engine_faults(target: Target, facts: HostFacts) -> list[Fault]:
     name = shown(target.host)
-    oldest = ".".join(str(part) for part in FIO_OLDEST)
-    do = f"Install fio {oldest} or newer there, as with 'apt-get install fio', or choose the "
+    do = f"Install fio {_OLDEST} or newer there, as with 'apt-get install fio', or choose the "
     do += "engine that needs nothing installed, with --engine native."
     tool = facts.tool(FIO)
     if tool is None or tool.path is None:
@@ -111,7 +140,7 @@ def _engine_faults(target: Target, facts: HostFacts) -> list[Fault]:
         happened = f"fio on host {name} ({tool.path}) says {shown(tool.version or '')} as version."
         return [Fault(happened, do)]
     if version < FIO_OLDEST:
-        happened = f"fio on host {name} is {tool.version}, older than {oldest}."
+        happened = f"fio on host {name} is {tool.version}, older than {_OLDEST}."
         return [Fault(happened, do)]
     return []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from iolab.core.engine import EngineName
 from iolab.core.host import DeviceFacts, HostFacts
@@ -27,10 +28,40 @@ from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob
 from iolab.report.numbers import count
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.foretold import VerdictLimit, digests
-from iolab.study.kinds import HostStudy, LoadCost, LoadStudy
+from iolab.study.kinds import HostProgram, HostStudy, LoadCost, LoadStudy
 from iolab.study.tables import Item, Tables
 from iolab.study.target_tables import StudyTable
 from iolab.units import format_bytes, format_duration_s
+
+MDTEST: Final = "mdtest"
+MPIEXEC: Final = "mpiexec"
+MPICH: Final = "mpichversion"
+
+
+def mpi_words(facts: HostFacts) -> str:
+    """The MPI of a host for comparison, and whether mdtest is there: `MPICH 4.0.2, no mdtest`."""
+    return _mpi(facts) if MPI_PROGRAM.is_on(facts) else f"{_mpi(facts)}, no mdtest"
+
+
+def _mpi(facts: HostFacts) -> str:
+    mpiexec, mpich = facts.tool(MPIEXEC), facts.tool(MPICH)
+    if mpiexec is None or mpiexec.path is None:
+        return "no mpiexec"
+    words = mpiexec.version or "unknown"
+    if not words.startswith("HYDRA"):
+        return words
+    version = (mpich.version or "") if mpich is not None and mpich.path is not None else ""
+    return f"MPICH {version.rpartition(':')[2].strip() or 'unknown'}"
+
+
+MPI_PROGRAM: Final = HostProgram(
+    MDTEST,
+    "MPI",
+    # MPICH's mpiexec has no version in its first line; `mpichversion` does.
+    {MDTEST: (MDTEST, "-h"), MPIEXEC: (MPIEXEC, "--version"), MPICH: (MPICH,)},
+    mpi_words,
+    same="For mdtest, install it and the same MPI in the same version on all clients.",
+)
 
 
 class MetadataStudy(LoadStudy):
@@ -40,6 +71,7 @@ class MetadataStudy(LoadStudy):
     axes = METADATA_AXES
     examples: Mapping[str, str] = {"ranks": "16", "files_per_rank": "1000"}
     on_device_filesystem = False
+    programs = (MPI_PROGRAM,)
 
     def job_text(self, job: MetadataJob) -> str:
         """See `LoadStudy`."""
