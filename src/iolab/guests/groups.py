@@ -13,6 +13,7 @@ from iolab.core.study import Study
 from iolab.core.workload import Job, Workload
 from iolab.report.best import Headline, group_name, headline_of, median_repeat
 from iolab.report.charts.series import DetailKey
+from iolab.report.numbers import axis_label, count
 
 AXIS: Final = "vms_per_node"
 DEPTH: Final = "iodepth"
@@ -163,3 +164,9 @@ def _published(job: object) -> bool:
     if not isinstance(job, Job) or not job.access.mixed:
         return False
     return job.read_percent == READ_PERCENT and job.iodepth == NODE_DEPTH
+
+
+def run_of_guests(run: Result, others: Axis = ()) -> str:
+    """`96 VMs, iodepth 8`."""
+    axis = tuple(pair for pair in run.axis if pair not in others and pair[0] != AXIS)
+    return ", ".join(part for part in (count(guests_in(run), "VM"), axis_label(axis)) if part)

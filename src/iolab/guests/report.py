@@ -22,10 +22,10 @@ from iolab.guests.groups import (
     ends_of,
     fleet_groups,
     group_headlines,
-    guests_in,
     inside_run,
     of_guests,
     per_node,
+    run_of_guests,
     shown_run,
     told_runs,
 )
@@ -45,6 +45,7 @@ from iolab.guests.tables import (
     subtitle,
     written_table,
 )
+from iolab.guests.terminal import node_details, nodes_screen
 from iolab.hosts.rates import CounterSeries
 from iolab.report.best import Headline
 from iolab.report.brief import Brief
@@ -54,7 +55,7 @@ from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, load_figur
 from iolab.report.charts.palette import series_token
 from iolab.report.charts.series import DetailKey, NodeTimeline
 from iolab.report.kinds import Charts, Looks, NodeMetrics
-from iolab.report.numbers import axis_label, count, listing
+from iolab.report.numbers import count, listing
 from iolab.report.page_parts import ChartGroup
 from iolab.report.phrases import run_name
 from iolab.report.table import Table
@@ -122,14 +123,10 @@ class GuestsReport:
 
     def screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
         """See `nodes_screen`."""
-        from iolab.guests.terminal import nodes_screen
-
         return nodes_screen(study, points)
 
     def run_screen(self, result: Result) -> Screen:
         """See `node_details`."""
-        from iolab.guests.terminal import node_details
-
         return node_details(result)
 
     def tables(self, brief: Brief) -> tuple[Table, ...]:
@@ -287,12 +284,6 @@ def named_runs(
         if run is not None and run.nodes:
             title = looks[point.key.configuration].title if several else ""
             yield ", ".join(part for part in (title, run_of_guests(run, group.others)) if part), run
-
-
-def run_of_guests(run: Result, others: Axis = ()) -> str:
-    """`96 VMs, iodepth 8`."""
-    axis = tuple(pair for pair in run.axis if pair not in others and pair[0] != AXIS)
-    return ", ".join(part for part in (count(guests_in(run), "VM"), axis_label(axis)) if part)
 
 
 def inside_charts(inside: NodeTimeline | None, caveat: str, name: str) -> ChartGroup | None:

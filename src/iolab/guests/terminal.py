@@ -10,9 +10,15 @@ from rich.text import Text
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric, NodeResult, Result
 from iolab.core.study import Study
-from iolab.guests.groups import depths_of, ends_of, fleet_groups, guests_in, shown_run
+from iolab.guests.groups import (
+    depths_of,
+    ends_of,
+    fleet_groups,
+    guests_in,
+    run_of_guests,
+    shown_run,
+)
 from iolab.guests.latency_account import Account, part_names
-from iolab.guests.report import run_of_guests
 from iolab.guests.results import node_points
 from iolab.guests.tables import SCOPES, accounts_of, outlier_values, written_table
 from iolab.report.numbers import NOTHING, count, show, show_value
