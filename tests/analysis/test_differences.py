@@ -10,12 +10,14 @@ import pytest
 
 from iolab.analysis.differences import Area, ComparisonSide, Difference, differences, read_side
 from iolab.core.configuration import Configuration
+from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts
 from iolab.core.run import Plan
 from iolab.core.stopping import PRESETS, LoadPattern
 from iolab.core.study import Method
 from iolab.core.workload import NATIVE_ENGINE
 from iolab.guests.guest import GuestSettings
+from iolab.importers.model import ImportedJob
 from iolab.store.reader import SessionReader
 from tests.cli.compared import Target, make_target
 
@@ -147,6 +149,21 @@ def test_two_engines_may_make_the_same_load_and_one_must_go_about_it_alike(
     assert [one.what.rpartition(" ")[2] for one in deeper if one.forbids] == ["iodepth"]
     (alone,) = differences(side, asked(side, ioengine="psync"))
     assert alone.forbids
+
+
+def test_options_are_compared_one_by_one_and_places_do_not_forbid(side: ComparisonSide) -> None:
+    def of(**options: str) -> ComparisonSide:
+        job = ImportedJob(EngineName("fio, imported"), ("read",), tuple(options.items()))
+        points = {place: replace(point, job=job) for place, point in side.points.items()}
+        return replace(side, points=points)
+
+    one = of(bs="4k", filename="/dev/sda", iodepth="8")
+    moved = differences(one, of(bs="4k", filename="/dev/sdb", iodepth="8"))
+    assert [(found.what.rpartition(" ")[2], found.forbids) for found in moved] == [
+        ("filename", False)
+    ]
+    (deeper,) = differences(one, of(bs="4k", filename="/dev/sda", iodepth="9"))
+    assert (deeper.baseline, deeper.candidate, deeper.forbids) == ("8", "9", True)
 
 
 def test_what_differs_alike_in_every_workload_is_told_once(side: ComparisonSide) -> None:

@@ -49,6 +49,13 @@ def test_between_measured_loads_nothing_limits() -> None:
     assert told.prediction.low < 60_000 < told.prediction.high
 
 
+def test_one_run_a_load_does_not_tell_how_far_runs_differ() -> None:
+    found = points(runs({n: (rate,) for n, (rate, *_) in LINEAR.items()}))
+    (told,) = predictions(STUDY, found, "hosts", 16, lambda _: seen(), extrapolate=False)
+    assert (told.prediction, told.runs) == (None, 1)
+    assert at(16).runs == 3
+
+
 def test_invalid_points_do_not_enter() -> None:
     told = at(6, levels={8: Level.INVALID})
     assert [one.load for one in told.measured] == [1, 2, 4]

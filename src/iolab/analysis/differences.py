@@ -376,13 +376,23 @@ def _clients(side: ComparisonSide) -> str:
 
 
 def _fields(one: DataclassInstance, other: object) -> Iterator[tuple[str, object, object]]:
-    """Every setting of two jobs of one kind by its name, those of a set of data among them."""
+    """Every setting of two jobs of one kind by its name, those of sets of data and each option."""
     for field in fields(one):
         mine, theirs = getattr(one, field.name), getattr(other, field.name)
         if is_dataclass(mine) and not isinstance(mine, type):
             yield from _fields(mine, theirs)
+        elif field.name in _OPTIONS:
+            yield from _options(dict(mine), dict(theirs))
         else:
             yield field.name, mine, theirs
+
+
+def _options(
+    mine: Mapping[str, object], theirs: Mapping[str, object]
+) -> Iterator[tuple[str, object, object]]:
+    """Each option that is not the same on both sides."""
+    for name in dict.fromkeys((*mine, *theirs)):
+        yield name, mine.get(name), theirs.get(name)
 
 
 def _server(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
@@ -420,8 +430,20 @@ def _on_server(side: ComparisonSide) -> bool:
     return any(point.job.uses_server for point in side.points.values())
 
 
-_PLACES: Final = ("database",)
+_PLACES: Final = (
+    "database",
+    "directory",
+    "filename",
+    "filename_format",
+    "write_bw_log",
+    "write_hist_log",
+    "write_iops_log",
+    "write_lat_log",
+)
 """Settings of a job that say where something lies: they may differ, and are shown."""
+
+_OPTIONS: Final = ("options", "settings")
+"""Settings of a job that are a tool's own options, each a name and a value."""
 
 _ENGINES: Final = ("engine", "ioengine")
 """Settings of a job that say what makes its I/Os, and how that asks the kernel for them.

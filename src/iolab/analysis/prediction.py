@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from iolab.analysis.bottleneck import ResourceUse, RunResources
 from iolab.analysis.points import Axis, PointSummary
@@ -21,6 +22,9 @@ from iolab.stats.scaling import POINTS_LEAST, REACH, Known, Prediction, predict
 
 HOSTS = "hosts"
 
+REPEATS_LEAST: Final = 2
+"""Runs that a load needs: one does not tell how far it differs from the next."""
+
 Watch = Callable[[PointSummary], RunResources | None]
 """What a point's run tells of its resources; None where that is not known."""
 
@@ -30,7 +34,8 @@ class Predicted:
     """A curve, and what it says of the load that was asked for, or the `reason` why nothing.
 
     `fixed` are the values of its other axes, `measured` its loads with rates. `limited_by` is the
-    resource whose use sets the prediction's limit. `level` is the worst verdict behind it.
+    resource whose use sets the prediction's limit. `level` is the worst verdict behind it, `runs`
+    the smallest number of runs of a load.
     """
 
     configuration: str
@@ -42,6 +47,7 @@ class Predicted:
     prediction: Prediction | None
     limited_by: ResourceUse | None
     reason: str
+    runs: int
 
     @property
     def unit(self) -> str:
@@ -107,7 +113,8 @@ def _predicted(
     metric = workload.rate
     used = [point for point in curve if point.trusted and _rate(point, metric) > 0]
     known = _all_known(used, axis, metric)
-    reason = _objection(known, load, extrapolate=extrapolate)
+    single = sum(_runs(point, metric) < REPEATS_LEAST for point in used)
+    reason = _objection(known, load, single, extrapolate=extrapolate)
     busiest = None
     found = None
     if not reason:
@@ -127,15 +134,26 @@ def _predicted(
         prediction=found,
         limited_by=busiest,
         reason=reason,
+        runs=min((_runs(point, metric) for point in used), default=0),
     )
 
 
-def _objection(known: Sequence[Known], load: int, *, extrapolate: bool) -> str:
-    """Why nothing is predicted; empty where it is."""
+def _runs(point: PointSummary, metric: str) -> int:
+    """How many runs its rate is the mean of."""
+    return point.metrics[metric].n or 1
+
+
+def _objection(known: Sequence[Known], load: int, single: int, *, extrapolate: bool) -> str:
+    """Why nothing is predicted, `single` loads having too few runs; empty where it is."""
     if any(one.load == load for one in known):
         return "it was measured: see 'iolab show'"
     if len(known) < POINTS_LEAST:
         return f"{len(known)} loads may be trusted, {POINTS_LEAST} are the least"
+    if single:
+        return (
+            f"{single} of {len(known)} loads have n=1, which does not tell how far runs differ; "
+            f"measure each {REPEATS_LEAST} times, better 3"
+        )
     if load < known[0].load:
         return f"{load} is below the smallest measured load, {known[0].load:g}"
     if load > REACH * known[-1].load and not extrapolate:

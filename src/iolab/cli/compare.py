@@ -239,7 +239,8 @@ def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
             ]
             for one in compared.differences
         ]
-        heads = [Heading("what", main=True), Heading("baseline"), Heading("candidate")]
+        # All may wrap: then the widest gives way, and what differs stays readable.
+        heads = [Heading(name, main=True) for name in ("what", "baseline", "candidate")]
         yield table(heads, rows)
         if any(one.forbids for one in compared.differences):
             yield plain("! forbids the comparison; it was made all the same, as asked.")

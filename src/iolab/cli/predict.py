@@ -43,7 +43,10 @@ def predict(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the rate at a load that was not measured, with a 90 % interval."""
+    """Predict the rate at a load that was not measured, with a 90 % interval.
+
+    It needs at least four trusted loads of the axis, each with at least two repeats, better three.
+    """
     from iolab.analysis.points import summarise
     from iolab.analysis.prediction import predictions
     from iolab.analysis.resume_marks import shown_of
@@ -143,29 +146,32 @@ def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[Render
 
     yield title(f"Predicted, not measured: {axis} {load}")
     rows = []
+    laws: dict[str, None] = {}
     for one in found:
         told = one.prediction
         name = ", ".join(filter(None, (one.workload, axis_label(one.fixed))))
         known = f"{one.measured[0].load:g} to {one.measured[-1].load:g}" if one.measured else "–"
         cells = [name, one.configuration, known]
         if told is None:
-            rows.append([*map(plain, cells), plain("–"), plain(""), plain(one.reason)])
+            rows.append([*map(plain, cells), plain("–"), plain("")])
+            laws[f"{name}: {one.reason}."] = None
             continue
         ends = f"[{show_value(told.low, one.unit)}, {show_value(told.high, one.unit)}]"
         law = told.law.value
         if told.limit is not None and one.limited_by is not None and told.high >= told.limit:
             law += f", at most {show_value(told.limit, one.unit)} by {_name(one.limited_by)}"
         value = show_value(told.rate, one.unit)
-        rows.append([*map(plain, (*cells, value, ends)), plain(law)])
+        rows.append([*map(plain, (*cells, value, ends))])
+        laws[f"{name}: {law}, n={one.runs} a load."] = None
     heads = [
         Heading("workload", main=True),
         Heading("configuration", spare=True),
         Heading("measured", number=True),
         Heading("predicted", number=True),
         Heading("90 %", number=True),
-        Heading("by", main=True),
     ]
     yield table(heads, rows)
+    yield from map(plain, laws)
     yield plain("From measured points alone; measure before you rely on it.", QUIET_STYLE)
 
 
