@@ -27,6 +27,7 @@ question = "How many durable appends a second does this target take?"
 id = "append"
 engine = "append"
 block = ["512", "4k"]
+indicator = "lat_variation"
 
 [method]
 warmup = "0s"
@@ -75,6 +76,9 @@ def test_a_kind_of_load_of_one_folder(tmp_path: Path) -> None:
     rate, moved = (result["metrics"][key]["value"] for key in ("iops", "bw_bytes_per_s"))
     assert moved == pytest.approx(rate * 512)
     assert result["metrics"]["write_iops"]["value"] == rate
+    assert result["metrics"]["lat_variation"]["value"] > 0
+    (point,) = [one for one in document["points"] if one["digest"] == result["digest"]]
+    assert point["metrics"]["lat_variation"]["value"] == result["metrics"]["lat_variation"]["value"]
     checks = {one["code"]: one["level"] for one in result["verdict"]["checks"]}
     assert checks["totals-disagree"] == checks["append-not-durable"] == "valid"
     (folder,) = (session / "points" / result["digest"]).iterdir()
@@ -84,7 +88,10 @@ def test_a_kind_of_load_of_one_folder(tmp_path: Path) -> None:
         "block_bytes": 512,
     }
 
-    assert "block 4k" in run("show", session)
+    shown = run("show", session)
+    assert "block 4k" in shown
+    assert "latency variation" in shown
+    assert "iolab_point_metric{" in run("export", session, "--format", "openmetrics")
     run("report", session, "--html", tmp_path / "brief.html", "--md", tmp_path / "brief.md")
     for form, place in (("brief.html", "block 4k"), ("brief-appendix.md", "| 4k |")):
         assert place in (tmp_path / form).read_text(encoding="utf-8")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Final
+
+import numpy as np
 
 from iolab.analysis.check import CheckAnswer, check, invalid, valid
 from iolab.analysis.kinds import CHECKS, LoadAnalysis
 from iolab.analysis.view import RunView
+from iolab.core.histogram import MIDDLE_NS
+from iolab.core.metric import Metric
 from iolab.core.samples import Direction
 from iolab.units import format_ns
+from tests.toy.kind import VARIATION
 
 DURABLE_LEAST_NS: Final = 5000.0
 """The way to a device and back takes longer; memory alone is as fast."""
@@ -30,3 +36,21 @@ class AppendAnalysis(LoadAnalysis[RunView]):
 
     directions = (Direction.WRITE,)
     checks = (*CHECKS, not_durable)
+    metrics = MappingProxyType({**LoadAnalysis.metrics, VARIATION.key: VARIATION})
+
+    def fleet(self, view: RunView) -> dict[str, Metric]:
+        """With the variation of the latency."""
+        return super().fleet(view) | _variation(view, list(range(len(view.hosts))))
+
+    def host(self, view: RunView, index: int) -> dict[str, Metric]:
+        """With the variation of the latency."""
+        return super().host(view, index) | _variation(view, [index])
+
+
+def _variation(view: RunView, hosts: list[int]) -> dict[str, Metric]:
+    counts = view.load.histogram(hosts, [Direction.WRITE]).counts
+    if not counts.any():
+        return {VARIATION.key: Metric(None, VARIATION.unit)}
+    mean = np.average(MIDDLE_NS, weights=counts)
+    variance = np.average((MIDDLE_NS - mean) ** 2, weights=counts)
+    return {VARIATION.key: Metric(float(np.sqrt(variance) / mean), VARIATION.unit)}

@@ -8,11 +8,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 from iolab.core.engine import EngineName
-from iolab.core.workload import AnyJob
+from iolab.core.metric_spec import Better, Combine, MetricSpec
+from iolab.core.workload import BY_IOPS, AnyJob, Indicator
 from iolab.report.load_kind import LoadKind
 from iolab.study import values
 from iolab.study.kinds import LoadStudy
-from iolab.study.target_tables import LoadTable, Sizes
+from iolab.study.target_tables import IO_INDICATORS, LoadTable, Sizes
 from iolab.units import parse_size
 
 if TYPE_CHECKING:
@@ -23,6 +24,12 @@ APPEND_ENGINE: Final = EngineName("append")
 BLOCK_BYTES_MAX: Final = 1 << 20
 
 Size = Annotated[int | str, values.size(1, BLOCK_BYTES_MAX, multiple=1)]
+
+
+VARIATION: Final = MetricSpec(
+    "lat_variation", "latency variation", "share", Better.LOWER, Combine.MEAN
+)
+"""Standard deviation of the latency over its mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,9 @@ class AppendTable(LoadTable):
 
     engine: Annotated[EngineName, values.word((APPEND_ENGINE,), "engines")]
     block: Annotated[list[Size], Sizes]
+    indicator: Annotated[Indicator, values.word((*IO_INDICATORS, VARIATION.key), "indicators")] = (
+        BY_IOPS
+    )
 
     def job(self) -> AppendJob:
         """See `LoadTable`."""
@@ -71,4 +81,6 @@ def _analysis() -> AppendAnalysis:
     return AppendAnalysis()
 
 
-KIND: Final = LoadKind("append", (AppendJob,), AppendStudy, _session, _analysis)
+KIND: Final = LoadKind(
+    "append", (AppendJob,), AppendStudy, _session, _analysis, metrics=(VARIATION,)
+)

@@ -54,6 +54,7 @@ from iolab.analysis.sums import measure
 from iolab.analysis.view import HostAnswers, RunView
 from iolab.core.host import HostFacts
 from iolab.core.metric import HostResult, Metric, NodeResult, Result, Spread, Verdict
+from iolab.core.metric_spec import MetricSpec, operation_metrics
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction
 from iolab.core.workload import AnyJob
@@ -118,8 +119,11 @@ class LoadAnalysis(Generic[View]):
     directions: tuple[Direction, ...] = (Direction.READ, Direction.WRITE)
     """What its operations are counted as."""
 
-    units: Mapping[str, str] = {**METRIC_UNITS, **TRIM_UNITS, **SERVICE_UNITS, **SERVICE_TRIM_UNITS}
-    """Every metric that its results may have, with its unit."""
+    metrics: Mapping[str, MetricSpec] = operation_metrics(
+        (*METRIC_UNITS, *TRIM_UNITS, *SERVICE_UNITS, *SERVICE_TRIM_UNITS)
+    )
+    """Every metric that its results may have by its key, in the order shown; those that are no
+    rates and latencies of operations stand in `LoadKind.metrics` too."""
 
     def ways(self, record: RunRecord) -> tuple[Direction, ...]:  # noqa: ARG002 - of varied jobs
         """What the operations of a run are counted as."""
@@ -188,7 +192,7 @@ class Analyses:
     @property
     def metrics(self) -> tuple[str, ...]:
         """Every metric that results may have."""
-        return tuple(dict.fromkeys(key for kind in self.loads.values() for key in kind().units))
+        return tuple(dict.fromkeys(key for kind in self.loads.values() for key in kind().metrics))
 
     def view(
         self, record: RunRecord, facts: Facts, telemetry: tuple[CounterSeries, ...]

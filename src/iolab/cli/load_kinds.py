@@ -1,6 +1,7 @@
 """The registry of kinds of load.
 
-Whoever reads a session imports it: all that kinds own in stored documents is known then. What
+Whoever reads a session imports it: all that kinds own in stored documents, and every metric, is
+known then. What
 studies, sessions and reports need of kinds is imported by registries of their own.
 """
 
@@ -10,6 +11,7 @@ from importlib.metadata import entry_points
 from typing import Final
 
 import iolab.guests.guest  # noqa: F401 - hosts that are booted have parts of their own
+from iolab.core.metric_spec import declare
 from iolab.importers.kind import KIND as IMPORTED
 from iolab.loads.fileio.kind import KIND as FILE_IO
 from iolab.loads.keyvalue.kind import KIND as KEY_VALUE
@@ -28,3 +30,6 @@ LOADS: Final[tuple[LoadKind, ...]] = (
     *(point.load() for point in entry_points(group=ENTRY_POINTS)),
 )
 """Every kind of load, in the order shown; one line each."""
+
+for _kind in LOADS:
+    declare(_kind.metrics)

@@ -208,7 +208,8 @@ def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
             continue
         mark = next((mark for mark in _MARKS if mark in key), key)
         subject, _, what = key.partition(mark)
-        name = f"{_MARKS.get(mark, metric_words(mark))}{what.replace('_', '.')}".strip()
+        words = _MARKS[mark] if mark in _MARKS else metric_words(key)
+        name = f"{words}{what.replace('_', '.')}".strip()
         text = f"{name} {_with_interval(metric)}".strip()
         lines.setdefault(subject.strip("_").replace("_", " ") or "all", []).append(text)
     return [(subject, ", ".join(parts)) for subject, parts in lines.items()]

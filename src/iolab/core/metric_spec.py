@@ -1,7 +1,8 @@
-"""What every metric is by its key: unit, which way is better, how hosts and runs make one value.
+"""The registry of metrics: unit, which way is better, how hosts and runs make one value.
 
-A key is systematic: `read_lat_ns_p99` is a percentile of the latency of the operation `read`,
-`file_create_ops_per_s` a rate of `file_create`, and without an operation it is of the whole load.
+Operations have systematic keys: `read_lat_ns_p99` is a percentile of the latency of the operation
+`read`, `file_create_ops_per_s` a rate of `file_create`, and without an operation it is of the whole
+load. Any other metric is declared by the kind of load that has it (`LoadKind.metrics`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from typing import Final
 
 OPS_PER_S: Final = "ops_per_s"
 """The rate of all operations, each counted once."""
+
+MEAN: Final = "mean"
+"""The statistic of a mean latency."""
 
 
 class Better(StrEnum):
@@ -39,17 +43,20 @@ class Combine(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """One metric; `operation` is "" of the whole load, `statistic` "" of a rate.
+    """One metric; `label` is what tables and sentences call it.
 
-    `over_window` is False for a rate over a whole phase, whatever its hosts have in common.
+    `unit` is one of `report.numbers.show_value`. `operation` is "" of the whole load. `statistic`
+    is which one of the operation's latencies it is, "" for anything else. `over_window` is False
+    for a rate over a whole phase, whatever its hosts have in common.
     """
 
     key: str
-    operation: str
-    statistic: str
+    label: str
     unit: str
     better: Better
     combine: Combine
+    operation: str = ""
+    statistic: str = ""
     over_window: bool = True
 
 
@@ -63,28 +70,66 @@ _UNITS: Final = {"iops": "1/s", "bw_bytes_per_s": "bytes/s"}
 
 _OPERATIONS_UNIT: Final = "ops/s"
 
-_COMBINED: Final = {"mean": Combine.MEAN, "max": Combine.EXTREME}
+_RATE_LABELS: Final = {
+    "iops": "IOPS",
+    "bw_bytes_per_s": "bandwidth",
+    "ops_per_s": "operations a second",
+}
+
+_COMBINED: Final = {MEAN: Combine.MEAN, "max": Combine.EXTREME}
+
+
+_DECLARED: Final[dict[str, MetricSpec]] = {}
+
+
+def declare(specs: Iterable[MetricSpec]) -> None:
+    """Make metrics known; ValueError for a key that was declared to be something else."""
+    for spec in specs:
+        if _DECLARED.setdefault(spec.key, spec) != spec:
+            raise ValueError(f"two kinds of load declare the metric {spec.key!r} differently")
+
+
+def is_declared(key: str) -> bool:
+    """Whether a kind of load has the metric besides rates and latencies of operations."""
+    return key in _DECLARED
+
+
+def declared_among(found: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
+    """Key and label of every such metric among those keys, in the order in which they appear."""
+    keys = dict.fromkeys(key for part in found for key in part if is_declared(key))
+    return [(key, _DECLARED[key].label) for key in keys]
+
+
+def spec_of(key: str) -> MetricSpec:
+    """The metric with that key, as declared or of operations; KeyError where there is none."""
+    return _DECLARED.get(key) or operation_metric(key)
 
 
 @lru_cache(maxsize=1024)
-def spec_of(key: str) -> MetricSpec:
-    """The metric with that key; KeyError where there is none."""
+def operation_metric(key: str) -> MetricSpec:
+    """The metric of operations with that systematic key; KeyError for any other key."""
     found = _KEY.fullmatch(key)
     if found is None:
-        raise KeyError(key)
+        raise KeyError(f"no kind of load declares the metric {key!r} (LoadKind.metrics)")
     operation, rate, statistic = found["operation"] or "", found["rate"], found["statistic"]
     if rate is None:
         combine = _COMBINED.get(statistic, Combine.QUANTILE)
-        return MetricSpec(key, operation, statistic, "ns", Better.LOWER, combine)
+        words = f"{operation.replace('_', ' ')} {statistic.replace('_', '.')} latency"
+        return MetricSpec(key, words.lstrip(), "ns", Better.LOWER, combine, operation, statistic)
     return MetricSpec(
         key,
-        operation,
-        "",
+        _RATE_LABELS.get(key, key.removesuffix("_per_s").replace("_", " ")),
         _UNITS.get(rate, _OPERATIONS_UNIT),
         Better.HIGHER,
         Combine.RATE,
+        operation,
         over_window=found["whole"] is None,
     )
+
+
+def operation_metrics(keys: Iterable[str]) -> dict[str, MetricSpec]:
+    """The metrics of operations with those systematic keys, by key."""
+    return {key: operation_metric(key) for key in keys}
 
 
 def rate_key(operation: str) -> str:
@@ -105,4 +150,4 @@ def rated_operations(keys: Iterable[str]) -> tuple[str, ...]:
 
 def timed_means(keys: Iterable[str]) -> tuple[str, ...]:
     """The metrics that are mean latencies, in their order."""
-    return tuple(key for key in keys if spec_of(key).combine is Combine.MEAN)
+    return tuple(key for key in keys if spec_of(key).statistic == MEAN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from iolab.importers.model import ImportedHost, ImportedJob, ImportedRun
+from iolab.importers.model import ImportedJob
 from iolab.report.load_kind import LoadKind
 
 if TYPE_CHECKING:
@@ -39,12 +39,4 @@ def _report(hosts: HostsReport) -> ImportedReport:  # noqa: ARG001 - not swept o
     return ImportedReport((ImportedJob,))
 
 
-KIND: Final = LoadKind(
-    "imported",
-    (ImportedJob,),
-    _study,
-    _session,
-    _analysis,
-    _report,
-    stored=(ImportedHost, ImportedRun),
-)
+KIND: Final = LoadKind("imported", (ImportedJob,), _study, _session, _analysis, _report)

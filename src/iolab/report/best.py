@@ -12,11 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from iolab.analysis.metrics import NANOSECONDS
 from iolab.analysis.points import Axis, PointSummary, summarise, value_of
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, Result
-from iolab.core.metric_spec import Better, spec_of
+from iolab.core.metric_spec import Better, Combine, spec_of
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Job, Workload
 from iolab.report.numbers import axis_label
@@ -130,16 +129,16 @@ def point_figures(point: PointSummary, key: str) -> PointFigures | None:
         results=known,
         shown=shown,
         figure=figure,
-        per_host=figure_per_host(figure, shown),
+        per_host=figure_per_host(key, figure, shown),
         lat_mean=point.metrics.get("lat_ns_mean", NOT_KNOWN),
         lat_tail=point.metrics.get("lat_ns_p99_5", NOT_KNOWN),
         level=point.level,
     )
 
 
-def figure_per_host(figure: Metric, run: Result) -> Metric:
-    """A rate of the fleet as the mean of its hosts; latencies are nobody's share."""
-    if figure.value is None or figure.unit == NANOSECONDS or not run.hosts:
+def figure_per_host(key: str, figure: Metric, run: Result) -> Metric:
+    """A rate of the fleet as the mean of its hosts; other metrics are nobody's share."""
+    if figure.value is None or spec_of(key).combine is not Combine.RATE or not run.hosts:
         return Metric(None, figure.unit)
     return Metric(figure.value / len(run.hosts), figure.unit)
 
@@ -150,7 +149,7 @@ def median_repeat(repeats: Sequence[Result], key: str) -> Result:
     At least one of the repeats must have a value.
     """
     known = [result for result in repeats if value_of(result, key) is not None]
-    less_is_better = known[0].metrics[key].unit == NANOSECONDS
+    less_is_better = spec_of(key).better is Better.LOWER
     ordered = sorted(known, key=lambda result: value_of(result, key) or 0.0)
     return ordered[len(ordered) // 2 if less_is_better else (len(ordered) - 1) // 2]
 

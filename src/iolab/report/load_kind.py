@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from iolab.analysis.kinds import LoadAnalysis
-    from iolab.core.owned import Owned
+    from iolab.core.metric_spec import MetricSpec
     from iolab.core.workload import AnyJob
     from iolab.report.kinds import HostsReport, LoadReport
     from iolab.session.kinds import LoadSession
@@ -32,8 +32,8 @@ class LoadKind:
 
     `analysis` and `report` are those of load whose operations are counted as reads and writes, and
     of which one figure and one latency tell a run, where a kind has none of its own. `report` is
-    handed what tells of hosts that are booted, of which a load may be swept. `stored` are parts of
-    stored records (see `core.owned`): whoever reads sessions has to know them.
+    handed what tells of hosts that are booted, of which a load may be swept. `metrics` are those of
+    its results that are no rates and latencies of operations.
     """
 
     name: str
@@ -42,7 +42,7 @@ class LoadKind:
     session: Callable[[], LoadSession]
     analysis: Callable[[], LoadAnalysis[Any]] = _usual_analysis
     report: Callable[[HostsReport], LoadReport] | None = None
-    stored: tuple[type[Owned], ...] = ()
+    metrics: tuple[MetricSpec, ...] = ()
 
     def reported(self, hosts: HostsReport) -> LoadReport:
         """Its part of reports."""

@@ -28,6 +28,7 @@ from iolab.analysis.gains import gains
 from iolab.analysis.points import PointSummary
 from iolab.analysis.ranked_findings import findings
 from iolab.core.metric import Metric, Result
+from iolab.core.metric_spec import Better, spec_of
 from iolab.core.study import Study
 from iolab.report.bottleneck import limit_words
 from iolab.report.charts.series import DetailKey
@@ -191,9 +192,10 @@ def _(suits: Suits, names: Names) -> str:
 def _gain_words(gain: Gained) -> str:
     """What is gained with its interval in the same terms: factors from twice as much on."""
     metric = metric_words(gain.metric)
-    if "lat_ns_" not in gain.metric and gain.share >= 1:
+    lower = spec_of(gain.metric).better is Better.LOWER
+    if not lower and gain.share >= 1:
         return f"{_times(gain.share)} times{_between(gain, _times)} the {metric} of"
-    less = "less" if "lat_ns_" in gain.metric else "more"
+    less = "less" if lower else "more"
     return f"{percent(gain.share)} {less} {metric}{_between(gain, percent)} than"
 
 

@@ -15,7 +15,7 @@ from iolab.analysis.points import Axis, PointSummary
 from iolab.analysis.steady import measured_window
 from iolab.analysis.sums import DIRECTIONS, measure
 from iolab.core.metric import Result
-from iolab.core.metric_spec import Combine, spec_of
+from iolab.core.metric_spec import MEAN, declared_among, spec_of
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction
 from iolab.core.study import Study
@@ -57,7 +57,7 @@ class OneFigureReport(LoadReport):
     def figure(self, result: Result, workload: Workload) -> str:
         """The figure that its workload is run for."""
         figure = show(result.metrics.get(workload.figure))
-        return f"{figure} mean" if spec_of(workload.figure).combine is Combine.MEAN else figure
+        return f"{figure} mean" if spec_of(workload.figure).statistic == MEAN else figure
 
     def hosts_table(self, result: Result) -> Table:
         """Rates and latencies."""
@@ -123,8 +123,10 @@ class OneFigureReport(LoadReport):
 
     def markdown(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""
-        runs = every_run("Every run", study, results, SHOWN_METRICS, {}, most=len(results))
-        return runs_markdown(study, results, POINT_METRICS, runs)
+        own = declared_among(one.metrics for one in results)
+        shown = (*SHOWN_METRICS, *own)
+        runs = every_run("Every run", study, results, shown, {}, most=len(results))
+        return runs_markdown(study, results, (*POINT_METRICS, *own), runs)
 
 
 def load_charts(brief: Brief, workloads: Sequence[Workload], looks: Looks) -> Charts:

@@ -19,7 +19,7 @@ from iolab.analysis.points import PointKey, PointSummary
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import UPPER_NS
 from iolab.core.metric import Metric, Result
-from iolab.core.metric_spec import MetricSpec, spec_of
+from iolab.core.metric_spec import MetricSpec, is_declared, spec_of
 from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable, Ints
 from iolab.hosts.counters import blocks
 from iolab.report.numbers import axis_label, clean
@@ -71,6 +71,9 @@ BANDWIDTH: Final = _Family(
 )
 POINT_LATENCY: Final = _Family(
     "iolab_point_latency_seconds", "gauge", "seconds", "Published latency, and its 95 % interval."
+)
+POINT_METRIC: Final = _Family(
+    "iolab_point_metric", "gauge", "", "Published value of a kind's own metric, and its interval."
 )
 VERDICT: Final = _Family("iolab_point_verdict", "gauge", "", "1 for a point's worst verdict.")
 CPU: Final = _Family(
@@ -326,15 +329,19 @@ def _add_point(samples: _Samples, point: PointSummary, at_s: float | None) -> No
         family, factor, more = _gauge_of(spec)
         if not spec.over_window:
             continue
-        named = (*labels, ("operation", spec.operation or "all"), *more)
+        named = (*labels, *more)
         for estimate, value in _estimates(metric):
             samples.add(family, (*named, ("estimate", estimate)), value * factor, at_s)
 
 
 def _gauge_of(spec: MetricSpec) -> tuple[_Family, float, Labels]:
+    """The family that has a metric, the factor to its unit, and what tells it from others there."""
+    if is_declared(spec.key):
+        return POINT_METRIC, 1.0, (("metric", spec.key), ("unit", spec.unit))
+    operation = ("operation", spec.operation or "all")
     if spec.statistic:
-        return POINT_LATENCY, 1e-9, (("statistic", spec.statistic),)
-    return (BANDWIDTH if spec.unit == "bytes/s" else RATE), 1.0, ()
+        return POINT_LATENCY, 1e-9, (operation, ("statistic", spec.statistic))
+    return (BANDWIDTH if spec.unit == "bytes/s" else RATE), 1.0, (operation,)
 
 
 def _estimates(metric: Metric) -> Iterator[tuple[str, float]]:

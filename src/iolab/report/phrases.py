@@ -469,13 +469,6 @@ def metric_word(key: str) -> str:
     return f"{spec.operation.replace('_', '-')} {spec.statistic.replace('_', '.')}"
 
 
-def metric_words(metric: str) -> str:
-    """A metric's key in a sentence: `lat_ns_p99_9` as `p99.9 latency`."""
-    way, mark, name = metric.partition("lat_ns_")
-    if mark:
-        kind = name if name in ("mean", "max") else name.replace("_", ".")
-        return f"{way.replace('_', ' ')}{kind} latency"
-    return _RATES.get(metric, metric.removesuffix("_per_s").replace("_", " "))
-
-
-_RATES: Final = {"iops": "IOPS", "bw_bytes_per_s": "bandwidth", "ops_per_s": "operations a second"}
+def metric_words(key: str) -> str:
+    """A metric in a sentence: `lat_ns_p99_9` as `p99.9 latency`."""
+    return spec_of(key).label

@@ -8,6 +8,7 @@ from typing import Final
 
 from iolab.analysis.differences import Area, Difference
 from iolab.core.metric import Evidence, Level, Result
+from iolab.core.metric_spec import declared_among
 from iolab.core.run import Plan
 from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
 from iolab.report.brief import Brief, Member, Sessions
@@ -111,6 +112,7 @@ def results_table(
     ]
     if any(key in result.metrics for result in results for key, _ in SERVICE_METRICS):
         shown += SERVICE_METRICS
+    shown += declared_among(one.metrics for one in results)
     return every_run("Every run", study, results, shown, anchors)
 
 
@@ -122,6 +124,7 @@ def _value(result: Result, key: str) -> float | None:
 def hosts_table(result: Result) -> Table:
     """Each host's share of a run."""
     keys = [(key, heading) for key, heading in SHOWN_METRICS if "iops" not in key or key == "iops"]
+    keys += declared_among(host.metrics for host in result.hosts)
     rows = tuple(
         (
             Cell(host.name),

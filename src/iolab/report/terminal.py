@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric_spec import declared_among
 from iolab.core.study import Study
 from iolab.report.numbers import axis_label, axis_number, clean, show, show_steadiness
 
@@ -261,6 +262,8 @@ def points_screen(study: Study, points: Sequence[PointSummary], *, repeats: bool
     headings += [Heading("95 %", number=True)] if repeated else []
     headings += [Heading(name, number=True) for name in ("mean", "p99")]
     headings += [Heading("p99.9", number=True, spare=True)]
+    own = declared_among(point.metrics for point in points)
+    headings += [Heading(name, number=True) for _, name in own]
     grouped: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
         grouped.setdefault((point.key.configuration, point.key.workload), []).append(point)
@@ -274,6 +277,7 @@ def points_screen(study: Study, points: Sequence[PointSummary], *, repeats: bool
                 row,
                 name if plain_ones else f"  {axis_label(point.key.axis)}",
                 key,
+                [name for name, _ in own],
                 repeated=repeated,
             )
             for point in sorted(group, key=point_order)
@@ -283,7 +287,9 @@ def points_screen(study: Study, points: Sequence[PointSummary], *, repeats: bool
     return Grouped([*headings, Heading("verdict", main=True)], groups)
 
 
-def _point_row(row: PointRow, name: str, key: str, *, repeated: bool) -> list[Text | str]:
+def _point_row(
+    row: PointRow, name: str, key: str, own: Sequence[str], *, repeated: bool
+) -> list[Text | str]:
     """The row's cells; the figure by `key`, which its workload is run for, stands out."""
     metrics = row.metrics
 
@@ -299,6 +305,7 @@ def _point_row(row: PointRow, name: str, key: str, *, repeated: bool) -> list[Te
         cell("lat_ns_mean"),
         cell("lat_ns_p99"),
         cell("lat_ns_p99_9"),
+        *(cell(metric) for metric in own),
         row.verdict,
     ]
 

@@ -45,6 +45,7 @@ from iolab.analysis.steady import steady_of
 from iolab.analysis.sums import measure
 from iolab.analysis.view import HostAnswers
 from iolab.core.metric import Metric, Spread
+from iolab.core.metric_spec import operation_metrics
 from iolab.core.run import RunRecord
 from iolab.core.stopping import LSM
 from iolab.loads.keyvalue.checks import (
@@ -135,7 +136,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
     """Sums by host and operation, whatever the engine."""
 
     checks = CHECKS
-    units = KEY_VALUE_UNITS
+    metrics = operation_metrics(KEY_VALUE_UNITS)
 
     def view(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from iolab.loads.keyvalue.workload import KeyValueJob, KeyValueRun, ServerRun, YcsbJob
+from iolab.loads.keyvalue.workload import KeyValueJob, YcsbJob
 from iolab.report.load_kind import LoadKind
 
 if TYPE_CHECKING:
@@ -39,12 +39,4 @@ def _report(hosts: HostsReport) -> KeyValueReport:  # noqa: ARG001 - not swept o
     return KeyValueReport()
 
 
-KIND: Final = LoadKind(
-    "keyvalue",
-    (KeyValueJob, YcsbJob),
-    _study,
-    _session,
-    _analysis,
-    _report,
-    stored=(KeyValueRun, ServerRun),
-)
+KIND: Final = LoadKind("keyvalue", (KeyValueJob, YcsbJob), _study, _session, _analysis, _report)

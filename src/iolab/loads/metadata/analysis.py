@@ -31,6 +31,7 @@ from iolab.analysis.sums import measure
 from iolab.analysis.view import HostAnswers
 from iolab.analysis.window import Window
 from iolab.core.metric import Metric, Spread
+from iolab.core.metric_spec import operation_metrics
 from iolab.core.run import RunRecord
 from iolab.core.samples import Floats
 from iolab.loads.metadata.checks import (
@@ -95,7 +96,7 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
     """Sums by phase and host."""
 
     checks = CHECKS
-    units = METADATA_UNITS
+    metrics = operation_metrics(METADATA_UNITS)
 
     def view(
         self,

@@ -1,0 +1,50 @@
+"""Metrics of a kind's own are what was declared; those of operations are known by their keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iolab.core.metric_spec import (
+    Better,
+    Combine,
+    MetricSpec,
+    declare,
+    declared_among,
+    is_declared,
+    spec_of,
+    timed_means,
+)
+
+OWN = MetricSpec("queue_lat_ns_p99_share", "queue share", "share", Better.LOWER, Combine.MEAN)
+
+
+def test_a_declared_metric_is_what_its_kind_says() -> None:
+    with pytest.raises(KeyError):
+        spec_of(OWN.key)
+    declare([OWN])
+    declare([OWN])
+    assert spec_of(OWN.key) is OWN
+    assert declared_among([["iops", OWN.key], [OWN.key]]) == [(OWN.key, OWN.label)]
+    assert timed_means(["read_lat_ns_mean", OWN.key]) == ("read_lat_ns_mean",)
+    with pytest.raises(ValueError, match=OWN.key):
+        declare([replace(OWN, better=Better.HIGHER)])
+
+
+@pytest.mark.parametrize(
+    ("key", "label", "unit", "better", "combine"),
+    [
+        ("iops", "IOPS", "1/s", Better.HIGHER, Combine.RATE),
+        ("read_lat_ns_p99_9", "read p99.9 latency", "ns", Better.LOWER, Combine.QUANTILE),
+        ("file_create_ops_per_s", "file create ops", "ops/s", Better.HIGHER, Combine.RATE),
+        ("lat_ns_max", "max latency", "ns", Better.LOWER, Combine.EXTREME),
+    ],
+)
+def test_metrics_of_operations_are_known_by_their_keys(
+    key: str, label: str, unit: str, better: Better, combine: Combine
+) -> None:
+    spec = spec_of(key)
+    assert (spec.label, spec.unit) == (label, unit)
+    assert (spec.better, spec.combine) == (better, combine)
+    assert not is_declared(key)
