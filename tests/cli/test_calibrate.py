@@ -7,15 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.workload import (
-    FIO_ENGINE,
-    NATIVE_ENGINE,
-    Access,
-    Calibration,
-    HostCalibration,
-    Job,
-    Trial,
-)
+from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Job
+from iolab.loads.fileio.calibration_model import Calibration, HostCalibration, Trial
 from iolab.loads.fileio.calibration_words import calibration_document
 from tests.cli.in_process import call
 

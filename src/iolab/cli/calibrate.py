@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from iolab.core.host import HostSpec
-    from iolab.core.workload import Calibration, Job
+    from iolab.core.workload import Job
     from iolab.loads.fileio.calibration import CalibrationRow
+    from iolab.loads.fileio.calibration_model import Calibration
     from iolab.loads.fileio.calibration_words import Meaning
 
 PAIRS_MAX: Final = 100

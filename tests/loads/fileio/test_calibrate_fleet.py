@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from iolab.core.host import ToolFacts
-from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Calibration, Job
+from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Job
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.loads.fileio.calibration import ELSEWISE, Calibrated, Wish, calibrate_on
+from iolab.loads.fileio.calibration_model import Calibration
 from iolab.loads.fileio.engines.fio import NULL_FOLDER
 from tests.fakes.fio import FakeLoad
 from tests.fakes.host import FakeHost

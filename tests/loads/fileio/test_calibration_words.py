@@ -6,16 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.workload import (
-    FIO_ENGINE,
-    NATIVE_ENGINE,
-    Access,
-    Calibration,
-    HostCalibration,
-    Job,
-    Trial,
-)
+from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Job
 from iolab.loads.fileio.calibration import rows_of
+from iolab.loads.fileio.calibration_model import Calibration, HostCalibration, Trial
 from iolab.loads.fileio.calibration_words import Meaning, Tone, meanings, shares_of
 from iolab.loads.fileio.checks import BOUND_SHARE
 

@@ -17,7 +17,7 @@ from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts, HostSpec, ToolFacts
 from iolab.core.metric_spec import Better
 from iolab.core.run import DataSet
-from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Calibration, HostCalibration, Job, Trial
+from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Job
 from iolab.errors import EngineError, Fault, HostError, IolabError
 from iolab.hosts.answers import ScratchAnswer, read_answer, read_facts
 from iolab.hosts.barrier import together
@@ -27,6 +27,7 @@ from iolab.hosts.factory import open_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import NS_PER_S
 from iolab.hosts.remote_process import drive
+from iolab.loads.fileio.calibration_model import Calibration, HostCalibration, Trial
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.generator_limit import kind_of

@@ -17,13 +17,14 @@ from iolab.core.engine import EngineName
 from iolab.core.events import Phase
 from iolab.core.histogram import BIN_COUNT, Counts, Histogram
 from iolab.core.run import EngineTotals, PlannedRun
-from iolab.core.workload import Job, Trial
+from iolab.core.workload import Job
 from iolab.errors import EngineError
 from iolab.hosts.barrier import alongside
 from iolab.hosts.engine import EngineReading, FileEngine
 from iolab.hosts.host import printable
 from iolab.hosts.intervals import NS_PER_S, SERVICE_TIMES
 from iolab.hosts.remote_process import Ending, drive
+from iolab.loads.fileio.calibration_model import Trial
 from iolab.loads.fileio.generator_limit import LOAD_S, LOOK_S, kind_of
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare, on_each
