@@ -22,6 +22,7 @@ from iolab.analysis.value import (
 )
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric
+from iolab.core.metric_spec import Better
 
 EUR = ProcurementCost("EUR", 90_000.0, 20_000.0, 90_000.0)
 WHOLE = Configuration("a", "A", ("c1", "c2"), "/t", 4, Capacity(400.0, 250.0), EUR)
@@ -89,7 +90,7 @@ def test_a_factor_reaches_as_far_as_both_intervals_allow() -> None:
         3.0, "", 2.0, 4.0, 3
     )
     assert factor(rate(300.0), rate(100.0, 80.0, 140.0)) == Metric(3.0, "")
-    assert factor(Metric(50.0, "ns"), Metric(100.0, "ns")) == Metric(2.0, "")
+    assert factor(Metric(50.0, "ns"), Metric(100.0, "ns"), Better.LOWER) == Metric(2.0, "")
     assert factor(rate(0.0), rate(1.0)) is None
     assert factor(Metric(None, "1/s"), rate(1.0)) is None
     assert factor(rate(3.0, 2.0, 4.0), rate(1.0, 0.0, 2.0)) == Metric(3.0, "")

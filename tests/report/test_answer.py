@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
+from iolab.core.metric_spec import Better
 from iolab.core.study import Study
 from iolab.report.answer import ALIKE, SIDE_BY_SIDE, answer, how_sure, says
 from iolab.report.best import VerdictCounts
@@ -31,7 +32,9 @@ def figure(
     reason = ("", "") if level is Level.VALID else ("run-too-short", "It was short.")
     metric = Metric(value, unit, low, high, n)
     latencies = (("mean", "1 ms"),)
-    return BestFigure(title, title, owner, metric, latencies, "", level, None, reason, missing)
+    better = Better.LOWER if unit == "ns" else Better.HIGHER
+    place = (title, title, owner)
+    return BestFigure(*place, metric, latencies, "", level, None, reason, missing, better)
 
 
 def study(*names: str) -> Study:

@@ -196,12 +196,12 @@ def test_a_later_scrape_reads_only_what_is_new_and_tells_it(tmp_path: Path) -> N
 def test_all_that_the_dashboard_asks_for_exists_and_is_documented(scraped: list[Sample]) -> None:
     known = {one.name for one in scraped}
     asked = {name for query in queries() for name in re.findall(r"\biolab_[a-z_]+", query)}
-    # Of a session without objections there is no sample of one.
+    # Without objections or metrics of a kind's own there is no sample of them.
     assert asked - {"iolab_check_objections"} <= known
     page = (DOCS / "reference" / "openmetrics.md").read_text(encoding="utf-8")
     written = set(re.findall(r"`(iolab_[a-z_]+)`", page))
     bare = {re.sub(r"_(bucket|count|sum)$", "", name) for name in known}
-    assert bare | {"iolab_check_objections"} == written
+    assert bare | {"iolab_check_objections", "iolab_point_metric"} == written
     labels = {name for query in queries() for name in re.findall(r"by \(([a-z, ]+)\)", query)}
     every = {label for one in scraped for label in one.labels} | {"check"}
     assert {label for group in labels for label in group.split(", ")} <= every

@@ -15,14 +15,13 @@ from typing import Final
 from iolab.analysis.points import Axis
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
+from iolab.core.metric_spec import Better, Combine, spec_of
 
 MONEY: Final = 1000.0
 """Rates are told for so much money: for one unit of a currency they are too small to read."""
 
 TERABYTES: Final = "TB"
 """The unit of capacities, 10^12 bytes."""
-
-_LATENCY: Final = "ns"
 
 
 class Over(StrEnum):
@@ -56,8 +55,8 @@ class Maximum:
 
     @property
     def is_rate(self) -> bool:
-        """Whether it can be shared: latencies are nobody's share."""
-        return self.value.unit != _LATENCY
+        """Whether it can be shared: other metrics are nobody's share."""
+        return spec_of(self.metric).combine is Combine.RATE
 
     @property
     def is_sound(self) -> bool:
@@ -155,18 +154,18 @@ def over(best: Maximum, base: Maximum | None) -> Metric | None:
     """A maximum's factor over another; None over itself, over none, or where either is invalid."""
     if base is None or base is best or not (best.is_sound and base.is_sound):
         return None
-    return factor(best.value, base.value)
+    return factor(best.value, base.value, spec_of(best.metric).better)
 
 
-def factor(one: Metric, base: Metric) -> Metric | None:
-    """How many times `base` the other is, in whichever way is the better: 2 is twice as good.
+def factor(one: Metric, base: Metric, better: Better = Better.HIGHER) -> Metric | None:
+    """How many times as good as `base` the other is: 2 is twice as good.
 
     The interval reaches from the least to the most that both intervals allow, so that it is wider
     than one of their difference would be. None where either value is not known or not above 0.
     """
     if one.value is None or base.value is None or one.value <= 0 or base.value <= 0:
         return None
-    if one.unit == _LATENCY:
+    if better is Better.LOWER:
         one, base = base, one
     top, bottom = one.value or 0.0, base.value or 1.0
     known = None not in (one.low, one.high, base.low, base.high)
@@ -229,9 +228,10 @@ def _scaled(
         own = single.configuration == fleet.configuration
         if not own and not _is_part(owners[single.configuration], owners[fleet.configuration]):
             continue
-        times, share = factor(fleet.value, single.value), per_host(fleet)
+        better = spec_of(fleet.metric).better
+        times, share = factor(fleet.value, single.value, better), per_host(fleet)
         if times is not None:
-            kept = None if share is None else factor(share, single.value)
+            kept = None if share is None else factor(share, single.value, better)
             yield Scaled(single, fleet, times, kept)
 
 

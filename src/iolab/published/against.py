@@ -26,7 +26,7 @@ from iolab.analysis.value import (
 )
 from iolab.core.configuration import Capacity, Configuration
 from iolab.core.metric import Level, Metric, Result
-from iolab.core.metric_spec import OPS_PER_S
+from iolab.core.metric_spec import OPS_PER_S, Better
 from iolab.core.study import Study
 from iolab.published.audit.document import MODULES, PublishedSet, label, positive, span
 from iolab.published.audit.printed_figure import FigureRange, exact, product
@@ -217,7 +217,8 @@ def stated_gains(published: PublishedSet) -> Iterator[StatedFigure]:
             both = one.get(gain.of)
             sides = both if isinstance(both, dict) else {}
             mine, other = (_metric(sides.get(side), gain) for side in ("measured", "competitor"))
-            times = factor(mine, other) if mine and other else None
+            better = Better.LOWER if gain.of in _LATENCIES else Better.HIGHER
+            times = factor(mine, other, better) if mine and other else None
             computed = _percent(times) if times and gain.unit == "%" else times
             yield StatedFigure(label(one), gain.what, str(one[key]), stated, computed, gain.unit)
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from iolab.analysis.value import Quotient, factor, quotients, scaled
 from iolab.core.metric import Metric
+from iolab.core.metric_spec import spec_of
 from iolab.published.against import StatedFigure, configurations_of, maxima_of, recomputed_figures
 from iolab.published.audit.document import PublishedSet, flat, words
 from iolab.published.audit.relations import shown
@@ -255,7 +256,7 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
             if base.configuration == owners[0].id
             for one in maxima
             if one.workload == base.workload and one.configuration != base.configuration
-            if (times := factor(one.value, base.value)) is not None
+            if (times := factor(one.value, base.value, spec_of(one.metric).better)) is not None
         ],
         "printed": [
             {

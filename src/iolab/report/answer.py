@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from iolab.analysis.metrics import NANOSECONDS
 from iolab.analysis.points import PointSummary
 from iolab.analysis.value import factor
 from iolab.core.configuration import DEFAULT_CONFIGURATION
 from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric_spec import Better
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.report.best import VerdictCounts
@@ -211,7 +211,7 @@ def _row(cells: Sequence[BestFigure]) -> _Row:
         return _Row(title, tuple(cells))
     best = _top(sound)
     others = [one for one in sound if one is not best]
-    ahead = [(one, factor(best.value, one.value)) for one in others]
+    ahead = [(one, factor(best.value, one.value, best.better)) for one in others]
     lead = max((times.value or 1.0 for _, times in ahead if times is not None), default=1.0) - 1
     if others and any(one.missing for one in sound):
         return _Row(title, tuple(cells), best, open="a point is missing or invalid", lead=lead)
@@ -222,8 +222,8 @@ def _row(cells: Sequence[BestFigure]) -> _Row:
 
 
 def _top(found: Sequence[BestFigure]) -> BestFigure:
-    """The best of figures of one unit: the least of latencies, the most of all else."""
-    pick = min if found[0].value.unit == NANOSECONDS else max
+    """The best of figures of one metric."""
+    pick = min if found[0].better is Better.LOWER else max
     return pick(found, key=lambda one: one.value.value or 0.0)
 
 

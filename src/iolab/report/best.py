@@ -163,7 +163,10 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
         return BestFigure(*place, NOT_KNOWN)
     key = (best.shown.digest, best.shown.repeat)
     reason = reason_of(best.shown)
-    return BestFigure(*place, best.figure, latencies, best.axis, best.level, key, reason, missing)
+    better = spec_of(headline.workload.figure).better
+    return BestFigure(
+        *place, best.figure, latencies, best.axis, best.level, key, reason, missing, better
+    )
 
 
 def reason_of(result: Result) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iolab.core.metric import Level, Metric
+from iolab.core.metric_spec import Better
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.series import DetailKey
 from iolab.report.table import Table
@@ -32,6 +33,7 @@ class BestFigure:
     run: DetailKey | None = None
     reason: tuple[str, str] = ("", "")
     missing: int = 0
+    better: Better = Better.HIGHER
 
     @property
     def is_sound(self) -> bool:
