@@ -19,7 +19,7 @@ use crate::error::{Error, Result, sentence};
 use crate::roots::Roots;
 use crate::sys::block::direct_alignment;
 use crate::sys::file::space;
-use crate::sys::mount::{self, Unmount, allocate, attach, free_loop, mount_device, unmount};
+use crate::sys::mount::{OwnMounts, Unmount, allocate, attach, free_loop, mount_device, unmount};
 
 /// Where it is mounted, in the scratch folder.
 const MOUNT_POINT: &str = "fs";
@@ -326,7 +326,7 @@ impl Loop {
     }
 }
 
-static NAMESPACE: Mutex<Option<File>> = Mutex::new(None);
+static NAMESPACE: Mutex<Option<OwnMounts>> = Mutex::new(None);
 
 /// Move the calling thread into the namespace, which is made if there is none.
 ///
@@ -334,9 +334,9 @@ static NAMESPACE: Mutex<Option<File>> = Mutex::new(None);
 pub fn seclude() -> io::Result<()> {
     let mut namespace = NAMESPACE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(namespace) = namespace.as_ref() {
-        return mount::enter_mounts(namespace);
+        return namespace.enter();
     }
-    *namespace = Some(mount::leave_host_mounts()?);
+    *namespace = Some(OwnMounts::new()?);
     Ok(())
 }
 
@@ -348,14 +348,15 @@ pub fn objection() -> Option<String> {
     if namespace.is_some() {
         return None;
     }
-    let tried = mount::leave_host_mounts();
-    tried.err().map(|error| format!("the agent may not mount anything: {}", sentence(&error)))
+    OwnMounts::new()
+        .err()
+        .map(|error| format!("the agent may not mount anything: {}", sentence(&error)))
 }
 
 /// Move the calling thread into the namespace, if there is one.
 pub fn follow() -> io::Result<()> {
     let namespace = NAMESPACE.lock().unwrap_or_else(PoisonError::into_inner);
-    namespace.as_ref().map_or(Ok(()), mount::enter_mounts)
+    namespace.as_ref().map_or(Ok(()), OwnMounts::enter)
 }
 
 #[cfg(test)]

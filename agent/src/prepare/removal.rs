@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
     use crate::sys::file::open_folder;
-    use crate::sys::mount::{Unmount, leave_host_mounts, mount_bound, mount_device, unmount};
+    use crate::sys::mount::{OwnMounts, Unmount, mount_bound, mount_device, unmount};
     use crate::trial::Folder;
     use std::os::unix::fs::symlink;
 
@@ -210,7 +210,7 @@ mod tests {
         // Mounts of a thread's own, which no other test sees.
         thread::scope(|scope| {
             scope.spawn(|| {
-                let Ok(_own) = leave_host_mounts() else {
+                let Ok(_own) = OwnMounts::new() else {
                     assert!(std::env::var_os("CI").is_none(), "CI may mount");
                     return;
                 };

@@ -1,9 +1,10 @@
 //! Mounts: a namespace of one's own, file systems in it, loop devices under them.
 
 use std::ffi::CStr;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
 
@@ -40,28 +41,58 @@ struct LoopConfig {
     reserved: [u64; 8],
 }
 
-/// Move the calling thread into a new mount namespace, in which the host's mounts still arrive and
-/// from which none goes out.
-///
-/// It lasts as long as the file that is returned, or a process in it.
-pub fn leave_host_mounts() -> io::Result<File> {
-    // SAFETY: unshare touches no memory. Of many threads it concerns the calling one alone.
-    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-    let (nothing, flags) = (ptr::null(), libc::MS_REC | libc::MS_SLAVE);
-    // SAFETY: the target ends with NUL; with these flags the other texts are not read.
-    check(unsafe { libc::mount(nothing, c"/".as_ptr(), nothing, flags, ptr::null()) })?;
-    File::open("/proc/thread-self/ns/mnt")
+/// A mount namespace of one's own, in which the host's mounts still arrive and from which none goes
+/// out. It lasts as long as this, or a process in it.
+#[derive(Debug)]
+pub struct OwnMounts {
+    namespace: File,
+    /// The root of whoever made it: entering a namespace leads to the namespace's own root, which is
+    /// another behind `chroot`. Opened inside, as mounts of the host's namespace are not these.
+    root: File,
 }
 
-/// Move the calling thread into a mount namespace that `leave_host_mounts` has made.
-pub fn enter_mounts(namespace: &File) -> io::Result<()> {
-    // SAFETY: neither call touches memory. The first gives this thread its own working directory,
-    // without which the kernel does not permit the second.
-    unsafe {
-        check(libc::unshare(libc::CLONE_FS))?;
-        check(libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNS))?;
+impl OwnMounts {
+    /// Move the calling thread into a new one.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: unshare touches no memory. Of many threads it concerns the calling one alone.
+        check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+        let root = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open("/")?;
+        let own = Self { namespace: File::open("/proc/thread-self/ns/mnt")?, root };
+        // How mounts spread can be told of mount points alone, which the root need not be.
+        own.enter_top()?;
+        let (nothing, flags) = (ptr::null(), libc::MS_REC | libc::MS_SLAVE);
+        // SAFETY: the target ends with NUL; with these flags the other texts are not read.
+        let told =
+            check(unsafe { libc::mount(nothing, c"/".as_ptr(), nothing, flags, ptr::null()) });
+        own.enter_root()?;
+        told?;
+        Ok(own)
     }
-    Ok(())
+
+    /// Move the calling thread into it, below the same root.
+    pub fn enter(&self) -> io::Result<()> {
+        self.enter_top()?;
+        self.enter_root()
+    }
+
+    fn enter_top(&self) -> io::Result<()> {
+        // SAFETY: neither call touches memory. The first gives this thread its own working
+        // directory, without which the kernel does not permit the second.
+        unsafe {
+            check(libc::unshare(libc::CLONE_FS))?;
+            check(libc::setns(self.namespace.as_raw_fd(), libc::CLONE_NEWNS))?;
+        }
+        Ok(())
+    }
+
+    fn enter_root(&self) -> io::Result<()> {
+        // SAFETY: the first takes a descriptor, the path of the second ends with NUL.
+        unsafe {
+            check(libc::fchdir(self.root.as_raw_fd()))?;
+            check(libc::chroot(c".".as_ptr()))?;
+        }
+        Ok(())
+    }
 }
 
 /// Mount a block device, without times of access.

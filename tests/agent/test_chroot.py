@@ -1,0 +1,41 @@
+"""An agent behind `chroot`: what it sees stays below that root, also when it mounts for itself."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.agent.speaker import Agent
+from tests.needs import ROOT, require
+
+SET_UP = """
+if [ "$2" = mounted ]; then mount --bind "$1" "$1"; fi
+mount -t proc proc "$1/proc" && mount -t sysfs sysfs "$1/sys" && mount -t tmpfs none "$1/only-here" &&
+mount --bind /dev "$1/dev" && exec chroot "$1" /agent
+"""
+"""A sysfs of its own has an empty /sys/fs/cgroup, so the agent mounts control groups for itself."""
+
+
+@pytest.mark.parametrize("root_is", ["folder", "mounted"])
+def test_an_agent_that_mounts_for_itself_stays_in_its_root(
+    program: Path, tmp_path: Path, root_is: str
+) -> None:
+    require(ROOT, "unshare", "chroot")
+    root = tmp_path / "root"
+    for name in ("dev", "proc", "sys", "only-here"):
+        (root / name).mkdir(parents=True)
+    shutil.copy(program, root / "agent")
+    words = ("unshare", "--mount", "sh", "-c", SET_UP, "sh", str(root), root_is)
+    with Agent(Path("unused"), *words) as agent:
+        before = agent.ask("facts", path="/only-here")["facts"]["target"]
+        assert before is not None
+        probed = agent.ask("probe", path="/only-here", rights=True)
+        assert probed["mount_error"] is None
+        after = agent.ask("facts", path="/only-here")["facts"]["target"]
+        assert after["mount_point"] == before["mount_point"]
+        outside = agent.ask("facts", path=str(tmp_path))["facts"]["target"]
+        assert outside is None
+        ended = agent.run("/agent", "--version", memory_limit_bytes=64 << 20)
+        assert ended[-1].is_ == "exited", ended
