@@ -1,7 +1,7 @@
 //! What telemetry costs: samples of a large synthetic host, and of the one this runs on.
 //!
 //! `cargo bench` prints processor seconds a sample and the share of one core at one sample a
-//! second; it fails when that share of the synthetic host is not under one percent.
+//! second; it fails when that share of the synthetic host is not under 0.2 %.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,7 +23,7 @@ const INTERRUPTS: usize = 4000;
 const SAMPLES: u32 = 300;
 /// Slow values are read this often when samples come once a second.
 const SAMPLES_A_REFRESH: f64 = 10.0;
-const MOST_SHARE: f64 = 0.01;
+const MOST_SHARE: f64 = 0.002;
 
 fn main() -> ExitCode {
     let folder = std::env::temp_dir().join(format!("iolab-bench-{}", std::process::id()));
