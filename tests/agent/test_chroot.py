@@ -12,8 +12,8 @@ from tests.needs import ROOT, require
 
 SET_UP = """
 if [ "$2" = mounted ]; then mount --bind "$1" "$1"; fi
-mount -t proc proc "$1/proc" && mount -t sysfs sysfs "$1/sys" && mount -t tmpfs none "$1/only-here" &&
-mount --bind /dev "$1/dev" && exec chroot "$1" /agent
+mount -t proc proc "$1/proc" && mount -t sysfs sysfs "$1/sys" &&
+mount -t tmpfs none "$1/only-here" && mount --bind /dev "$1/dev" && exec chroot "$1" /agent
 """
 """A sysfs of its own has an empty /sys/fs/cgroup, so the agent mounts control groups for itself."""
 

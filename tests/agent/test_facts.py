@@ -57,6 +57,19 @@ def test_the_operating_system(facts: Any) -> None:
     assert kernel["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
+def test_the_machine_is_what_its_firmware_tells(facts: Any) -> None:
+    def told(name: str) -> str | None:
+        file = Path("/sys/class/dmi/id") / name
+        return (file.read_text().strip() or None) if file.exists() else None
+
+    expected = {
+        "vendor": told("sys_vendor"),
+        "product": told("product_name"),
+        "asset_tag": told("chassis_asset_tag"),
+    }
+    assert facts["machine"] == expected
+
+
 def test_disks_are_those_with_a_size(facts: Any) -> None:
     sizes = {
         folder.name: int((folder / "size").read_text()) * 512

@@ -11,7 +11,7 @@ import pytest
 from iolab.analysis.differences import Area, ComparisonSide, Difference, differences, read_side
 from iolab.core.configuration import Configuration
 from iolab.core.engine import EngineName
-from iolab.core.host import HostFacts
+from iolab.core.host import UNTOLD_MACHINE, HostFacts, MachineFacts
 from iolab.core.run import Plan
 from iolab.core.stopping import PRESETS, LoadPattern
 from iolab.core.study import Method
@@ -126,6 +126,18 @@ def test_emulated_processors_compare_with_their_like_alone(
     (found,) = differences(run_by(mine), run_by(theirs))
     assert (found.what, found.forbids) == ("hypervisor", "TCG" in {mine, theirs})
     assert differences(run_by("TCG"), run_by("TCG")) == ()
+
+
+def test_another_machine_differs_but_not_from_one_that_is_untold(side: ComparisonSide) -> None:
+    def on(product: str | None) -> ComparisonSide:
+        machine = MachineFacts("Amazon EC2", product, None) if product else UNTOLD_MACHINE
+        hosts = {host: replace(facts, machine=machine) for host, facts in side.facts.items()}
+        return replace(side, facts=hosts)
+
+    (found,) = differences(on("m5.large"), on("m5.xlarge"))
+    assert (found.what, found.forbids) == ("machine", False)
+    assert "m5.large" in found.baseline
+    assert differences(on(None), on("m5.large")) == ()
 
 
 def asked(side: ComparisonSide, **parts: object) -> ComparisonSide:

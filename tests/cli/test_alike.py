@@ -9,7 +9,16 @@ import pytest
 
 from iolab.cli.doctor_fleet import CLOCK_OFF_NS, FleetFinding, fleet_document, fleet_findings
 from iolab.cli.examine import FindingState
-from iolab.core.host import HostFacts, HostKind, HostSpec, NicFacts, Role, TargetProbe, ToolFacts
+from iolab.core.host import (
+    HostFacts,
+    HostKind,
+    HostSpec,
+    MachineFacts,
+    NicFacts,
+    Role,
+    TargetProbe,
+    ToolFacts,
+)
 from iolab.core.run import IdleProof
 from iolab.errors import HostError, IolabError
 from iolab.hosts.clock import ClockOffset
@@ -97,6 +106,20 @@ def test_the_host_that_differs_is_named(what: str, parts: dict[str, Any], says: 
     item = only(what, host("a"), host("b"), host("c", **parts))
     assert item.finding.state is FindingState.NOTE
     assert says in item.finding.says
+
+
+def on_machine(product: str) -> dict[str, Any]:
+    return {"facts": {"machine": MachineFacts("Amazon EC2", product, None)}}
+
+
+def test_another_instance_type_is_named() -> None:
+    large, small = on_machine("i4i.2xlarge"), on_machine("i4i.xlarge")
+    found = only("machine", host("a", **large), host("b", **small)).finding
+    assert (found.state, "Amazon EC2 i4i.xlarge on b" in found.says) == (FindingState.NOTE, True)
+    hosts = [host("a", **large), host("b")]
+    seen = Inspection({one.spec.name: one for one in hosts}, {})
+    told = fleet_document(tuple(one.spec for one in hosts), seen)["hosts"]
+    assert [one["machine"] for one in told] == ["Amazon EC2 i4i.2xlarge", None]
 
 
 def test_a_governor_that_is_slow_on_all_is_noted() -> None:

@@ -15,7 +15,7 @@ from iolab.cli.examine import (
     probe_findings,
     target_findings,
 )
-from iolab.core.host import TargetProbe, ToolFacts
+from iolab.core.host import MachineFacts, TargetProbe, ToolFacts
 from tests.cli.command_line import SHAPE
 from tests.facts import tells
 
@@ -84,6 +84,12 @@ def test_the_device_and_its_counters() -> None:
 def test_a_file_system_without_a_device_is_noted() -> None:
     bare = replace(TARGET, device=None, devices=())  # type: ignore[type-var]
     assert states(list(counter_findings(bare, {"disks": []}))) == {"device": FindingState.NOTE}
+
+
+def test_a_machine_that_tells_its_name_is_named() -> None:
+    machine = MachineFacts("Amazon EC2", "i4i.2xlarge", None)
+    first, *_ = fact_findings(replace(FACTS, machine=machine))
+    assert tells(first.says, "Amazon EC2 i4i.2xlarge", FACTS.cpu.model)
 
 
 def test_what_a_machine_would_not_tell_is_noted() -> None:

@@ -64,6 +64,27 @@ pub struct KernelFacts {
     pub hypervisor: Option<String>,
 }
 
+/// What the firmware calls the machine; a cloud tells its name here, some the instance type.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are described in schema/wire.json")]
+pub struct MachineFacts {
+    pub vendor: Option<String>,
+    pub product: Option<String>,
+    pub asset_tag: Option<String>,
+}
+
+/// Facts of the machine; all None where the kernel shows no DMI, as on most small ARM boards.
+pub fn machine(roots: &Roots) -> MachineFacts {
+    let read = |name: &str| {
+        roots.sys_text(format!("class/dmi/id/{name}")).and_then(|text| non_empty(&text))
+    };
+    MachineFacts {
+        vendor: read("sys_vendor"),
+        product: read("product_name"),
+        asset_tag: read("chassis_asset_tag"),
+    }
+}
+
 /// Facts of the processors.
 pub fn cpu(roots: &Roots, faults: &mut Vec<String>) -> CpuFacts {
     let processors = parse_cpuinfo(&proc_text(roots, "cpuinfo", faults).unwrap_or_default());
@@ -276,6 +297,29 @@ fn proc_text(roots: &Roots, name: &str, faults: &mut Vec<String>) -> Option<Stri
             faults.push(format!("/proc/{name} cannot be read: {}.", sentence(&error)));
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod machine_tests {
+    use super::*;
+    use crate::trial::Folder;
+
+    #[test]
+    fn a_machine_is_what_its_firmware_calls_it() {
+        let tree = Folder::new();
+        let roots = Roots { proc: "/proc".into(), sys: tree.path().to_owned() };
+        let unknown = MachineFacts { vendor: None, product: None, asset_tag: None };
+        assert_eq!(machine(&roots), unknown);
+        tree.put("class/dmi/id/sys_vendor", "Amazon EC2\n");
+        tree.put("class/dmi/id/product_name", "i4i.2xlarge\n");
+        tree.put("class/dmi/id/chassis_asset_tag", " \n");
+        let expected = MachineFacts {
+            vendor: Some("Amazon EC2".into()),
+            product: Some("i4i.2xlarge".into()),
+            asset_tag: None,
+        };
+        assert_eq!(machine(&roots), expected);
     }
 }
 

@@ -28,6 +28,7 @@ pub struct HostFacts {
     pub disks: Vec<disks::DiskFacts>,
     pub nics: Vec<NicFacts>,
     pub kernel: host::KernelFacts,
+    pub machine: host::MachineFacts,
     pub target: Option<target::TargetFacts>,
     pub tools: Vec<ToolFacts>,
     pub faults: Vec<String>,
@@ -40,12 +41,13 @@ pub fn gather(roots: &Roots, path: Option<&Path>, tools: &Asked, runs: &Runs) ->
     let cpu = host::cpu(roots, &mut faults);
     let memory = host::memory(roots, &mut faults);
     let kernel = host::kernel(roots, &mut faults);
+    let machine = host::machine(roots);
     let target = path.and_then(|path| target::target(roots, path, &mut faults));
     let beneath = target.as_ref().map_or(&[][..], |target| &target.devices);
     let disks = disks::disks(roots, beneath, &mut faults);
     let nics = ports(roots);
     let tools = ask_tools(tools, runs, &mut faults);
-    HostFacts { cpu, memory, disks, nics, kernel, target, tools, faults }
+    HostFacts { cpu, memory, disks, nics, kernel, machine, target, tools, faults }
 }
 
 /// What to run for each tool's version.

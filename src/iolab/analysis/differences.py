@@ -265,6 +265,8 @@ def _of(values: dict[int, float], repeats: Sequence[int]) -> list[float]:
 
 
 HYPERVISOR: Final = "hypervisor"
+MACHINE: Final = "machine"
+"""Untold in sessions of before it was recorded, which is no difference."""
 
 NOT_SET: Final = "not set"
 """What stands for a value that a side does not have."""
@@ -501,7 +503,8 @@ def _hosts(one: Mapping[str, HostFacts], other: Mapping[str, HostFacts]) -> Iter
         return
     for what, of in _FACTS.items():
         mine, theirs = (Counter(of(facts) for facts in side.values()) for side in (one, other))
-        if set(mine) != set(theirs):
+        untold = what == MACHINE and {""} in (set(mine), set(theirs))
+        if set(mine) != set(theirs) and not untold:
             emulated = what == HYPERVISOR and _is_emulated(mine) != _is_emulated(theirs)
             yield Difference(Area.HOSTS, what, _counted(mine), _counted(theirs), forbids=emulated)
 
@@ -583,6 +586,7 @@ def _devices(facts: HostFacts) -> str:
 
 
 _FACTS: Final[Mapping[str, Callable[[HostFacts], str]]] = {
+    MACHINE: lambda facts: facts.machine.title or "",
     "kernel": lambda facts: facts.kernel.release,
     "system": lambda facts: facts.kernel.os,
     "processor": lambda facts: f"{facts.cpu.model}, {facts.cpu.threads} threads",

@@ -213,6 +213,9 @@ def _compared(hosts: Sequence[Inspected], role: Role) -> Iterator[Finding]:
     yield _same("kernel", ((host.facts.kernel.release, host) for host in hosts), do)
     do = "Read results of each kind by itself; a phase ends with its slowest host."
     yield _same("processor", ((_processor(host.facts), host) for host in hosts), do)
+    machines = [(host.facts.machine.title or UNKNOWN, host) for host in hosts]
+    if any(title != UNKNOWN for title, _ in machines):
+        yield _same("machine", machines, do)
     ports = [(fastest_port(host.facts), host) for host in hosts]
     do = "See cables, transceivers and ports of the slower ones; the slowest decides a phase."
     yield _same("link", ((link_speed(port), host) for port, host in ports), do)
@@ -400,6 +403,7 @@ def _facts(host: Inspected) -> dict[str, Any]:
         "clock_offset_ns": host.offset.offset_ns,
         "clock_error_ns": host.offset.error_ns,
         **{program.name: program.version(facts) for program in needed_programs()},
+        "machine": facts.machine.title,
         "kernel": facts.kernel.release,
         "path": host.path,
         "fs_type": target.fs_type if target else None,

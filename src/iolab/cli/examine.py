@@ -213,6 +213,8 @@ def fact_findings(facts: HostFacts) -> Iterator[Finding]:
     """What the machine would not tell; a report shows less then."""
     cpu, memory = facts.cpu, facts.memory
     says = f"{cpu.model}, {cpu.threads} threads, {format_bytes(memory.total_bytes)} of memory"
+    if facts.machine.title:
+        says = f"{facts.machine.title}: {says}"
     yield Finding("machine", FindingState.OK, says)
     if cpu.limit is not None:
         says = f"a load here may use {cpu.limit:.3g} of {cpu.threads} cores"

@@ -215,6 +215,57 @@ class KernelFacts:
     hypervisor: str | None
 
 
+CLOUD_TAGS: Final = {
+    "7783-7084-3265-9085-8269-3286-77": "Microsoft Azure",
+    "OracleCloud.com": "Oracle Cloud",
+    "OpenTelekomCloud": "Open Telekom Cloud",
+    "HUAWEICLOUD": "Huawei Cloud",
+}
+"""Clouds that are known by the asset tag of the chassis; others tell their name as the vendor."""
+
+UNTOLD: Final = frozenset(
+    {
+        "0",
+        "default string",
+        "empty",
+        "n/a",
+        "none",
+        "not specified",
+        "o.e.m.",
+        "oem",
+        "system manufacturer",
+        "system product name",
+        "to be filled by o.e.m.",
+        "unknown",
+    }
+)
+"""What boards say whose maker filled nothing in, in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFacts:
+    """What the firmware (DMI) calls the machine; None where it does not tell."""
+
+    vendor: str | None
+    product: str | None
+    asset_tag: str | None
+
+    @property
+    def title(self) -> str | None:
+        """Cloud or maker, then product: on Amazon EC2 the instance type. None where untold."""
+        vendor, product = (
+            "" if (text or "").lower() in UNTOLD else (text or "")
+            for text in (self.vendor, self.product)
+        )
+        vendor = CLOUD_TAGS.get(self.asset_tag or "", vendor)
+        if product.startswith(vendor):
+            vendor = ""
+        return f"{vendor} {product}".strip() or None
+
+
+UNTOLD_MACHINE: Final = MachineFacts(vendor=None, product=None, asset_tag=None)
+
+
 @dataclass(frozen=True, slots=True)
 class TargetFacts:
     """The file system under a path.
@@ -307,6 +358,7 @@ class HostFacts:
     tools: tuple[ToolFacts, ...]
     faults: tuple[str, ...]
     """What could not be read and why, one sentence each."""
+    machine: MachineFacts = UNTOLD_MACHINE
 
     def tool(self, name: str) -> ToolFacts | None:
         """The tool of that name, None when it was not asked for."""

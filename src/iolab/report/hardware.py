@@ -64,7 +64,9 @@ def host_table(facts: HostFacts) -> Table:
         else "",
     ]
     tools = [tool.version or f"{tool.name}: not found" for tool in facts.tools]
+    title = facts.machine.title
     rows = [
+        *([row("Machine", title)] if title else []),
         row("Processor", _cpu(facts.cpu)),
         row("NUMA", _numa(facts.cpu)),
         row("Memory", _memory(facts.memory)),
@@ -229,13 +231,14 @@ def hardware_table(facts: Mapping[str, HostFacts]) -> Table:
     return Table("Hosts", tuple(Column(cell.text) for cell in heading), known)
 
 
-_TOLD: Final = ("Processor", "Memory", "Network", "Disks", "System", "Virtual machine")
+_TOLD: Final = ("Machine", "Processor", "Memory", "Network", "Disks", "System", "Virtual machine")
 
 
 def _machine(host: HostFacts) -> tuple[str, ...]:
     """What is told of a machine, by the names in `_TOLD`."""
     kernel = host.kernel
     return (
+        host.machine.title or NOTHING,
         _cpu(host.cpu),
         _memory(host.memory),
         _ports(host),

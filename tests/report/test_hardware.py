@@ -1,0 +1,30 @@
+"""The tables of what hosts are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iolab.core.host import MachineFacts
+from iolab.report.hardware import hardware_table, host_table, same_hosts
+from tests.report.machines import facts_of
+
+EC2 = MachineFacts("Amazon EC2", "i4i.2xlarge", "i-1")
+
+
+def test_the_machine_stands_in_a_hosts_table_where_it_is_told() -> None:
+    untold = facts_of("a")
+    told = replace(untold, machine=EC2)
+    rows = {cells[0].text: cells[1].text for cells in host_table(told).rows}
+    assert rows["Machine"] == "Amazon EC2 i4i.2xlarge"
+    assert "Machine" not in {cells[0].text for cells in host_table(untold).rows}
+
+
+def test_instances_of_two_types_stand_side_by_side() -> None:
+    small = replace(EC2, product="i4i.xlarge")
+    facts = {
+        name: replace(facts_of(name), machine=machine)
+        for name, machine in (("a", EC2), ("b", EC2), ("c", small))
+    }
+    (row,) = (cells for cells in hardware_table(facts).rows if cells[0].text == "Machine")
+    assert [cell.text for cell in row[1:]] == ["Amazon EC2 i4i.2xlarge", "Amazon EC2 i4i.xlarge"]
+    assert [names for names, _ in same_hosts(facts)] == [["a", "b"], ["c"]]
