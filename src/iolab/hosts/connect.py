@@ -17,7 +17,7 @@ from iolab.errors import HostError
 from iolab.hosts.agents import agent_binary
 from iolab.hosts.answers import read_hello
 from iolab.hosts.channel import Channel, Outgoing
-from iolab.hosts.host import Hello, Host, HostLost, Message, Stream
+from iolab.hosts.host import Hello, Host, HostLost, Message, ReachError, Stream
 from iolab.hosts.process import ending, start_process
 from iolab.hosts.processes import end_group
 from iolab.hosts.programs import Prefix
@@ -273,8 +273,8 @@ class SlurmHost(ConnectedHost):
             async with self._turns:
                 remote = await push(ProgramFiles(prefix), self._agent)
             return await start_process(self.name, prefix.argv(remote), environment)
-        except HostError as fault:
-            raise HostError(fault.happened, _SLURM_HELP) from None
+        except ReachError as fault:
+            raise ReachError(fault.happened, _SLURM_HELP) from None
 
 
 LOOK_UP_LIMIT_S: Final = 30.0

@@ -63,6 +63,10 @@ class AgentRefusal(HostError):
         super().__init__(f"Host '{name}' refused '{verb}': {says.rstrip('.')}.", remedy(code))
 
 
+class ReachError(HostError):
+    """A program on a host cannot be started or fails: what to do depends on the way to the host."""
+
+
 class HostLost(HostError):
     """A host that can no longer be spoken to: it broke off, fell silent, or spoke nonsense."""
 

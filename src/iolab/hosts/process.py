@@ -9,8 +9,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from iolab.errors import HostError
-from iolab.hosts.host import printable_bytes
+from iolab.hosts.host import ReachError, printable_bytes
 
 STDERR_TAIL_BYTES: Final = 4096
 """The end of a carrier's standard error, where the reason of its death stands."""
@@ -33,7 +32,7 @@ async def start_process(
 ) -> ProcessLink:
     """Start a carrier in a session of its own, so that a Ctrl-C at the terminal is ours alone.
 
-    It has our environment if none is given. Raises HostError when it cannot be started.
+    It has our environment if none is given. Raises ReachError when it cannot be started.
     """
     try:
         process = await asyncio.create_subprocess_exec(
@@ -48,7 +47,7 @@ async def start_process(
         happened = (
             f"Host '{host}' cannot be reached: '{argv[0]}' does not start ({error.strerror})."
         )
-        raise HostError(happened, "Correct the host's command in the study.") from None
+        raise ReachError(happened, "Correct the host's command in the study.") from None
     return ProcessLink(process)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from iolab.errors import HostError
+from iolab.hosts.host import ReachError
 from iolab.hosts.process import STDERR_TAIL_BYTES
 from iolab.hosts.processes import end_group
 from iolab.hosts.push import OUTPUT_LIMIT_BYTES, PLAIN_WORD, STEP_LIMIT_S, RemoteExit
@@ -48,7 +48,7 @@ class Prefix:
         except TimeoutError:
             happened = f"'{words[0]}' did not end within {limit_s:g} s on host '{self.host}'."
             do = "See that the host's command reaches it without questions."
-            raise HostError(happened, do) from None
+            raise ReachError(happened, do) from None
         finally:
             await end_group(process)
         return RemoteExit(code, output.decode("utf-8", "replace"), stderr)
@@ -71,7 +71,7 @@ async def _spawn(
     except OSError as error:
         why = f"'{argv[0]}' does not start ({error.strerror})"
         happened = f"Host '{prefix.host}' cannot be reached: {why}."
-        raise HostError(happened, "Correct the host's command in the study.") from None
+        raise ReachError(happened, "Correct the host's command in the study.") from None
 
 
 async def _give(stdin: asyncio.StreamWriter | None, content: bytes) -> None:

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from iolab.errors import HostError
 from iolab.hosts.agents import agent_binary
-from iolab.hosts.host import printable, printable_bytes
+from iolab.hosts.host import ReachError, printable, printable_bytes
 from iolab.hosts.process import ending
 
 FOLDER: Final = "/tmp/iolab-agent-{user}"  # noqa: S108 - private and checked before use
@@ -122,12 +122,12 @@ async def step(
     limit_s: float = STEP_LIMIT_S,
     keep_output: bool = True,
 ) -> str:
-    """What a program on the host printed; HostError when it fails."""
+    """What a program on the host printed; ReachError when it fails."""
     ran = await runner.run(*words, given=given, limit_s=limit_s, keep_output=keep_output)
     if ran.code != 0:
         happened = f"'{words[0]}' failed on host '{runner.host}' ({ending(ran.code, ran.stderr)})."
         do = "See that the host's command reaches it without questions, and that the tool is there."
-        raise HostError(happened, do)
+        raise ReachError(happened, do)
     return ran.output
 
 
