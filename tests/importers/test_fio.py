@@ -14,7 +14,8 @@ from iolab.core.histogram import MIDDLE_NS
 from iolab.importers.files import FILE_BYTES_MOST, TOTAL_BYTES_MOST, read_all
 from iolab.importers.measure import PERCENTILES
 from iolab.importers.registry import IMPORTERS
-from iolab.importers.session import arrange, record_of
+from iolab.importers.session import arrange, record_of, write
+from iolab.store.reader import SessionReader
 from tests.importers.importing import (
     Edit,
     found_in,
@@ -65,6 +66,27 @@ def test_one_job_has_the_figures_that_fio_prints(tmp_path: Path) -> None:
         assert value(result, f"lat_ns_{name}") in (own, None)
     assert value(result, "lat_ns_p99") is not None
     assert objections(result).keys() <= {"percentile-support", "transient"}
+
+
+def test_text_output_of_fio_is_named_and_says_what_to_do(tmp_path: Path) -> None:
+    text = (
+        "randread: (groupid=0, jobs=1): err= 0: pid=7: Tue Nov 24 12:24:13 2026\n  read: IOPS=7\n"
+    )
+    path = tmp_path / "out.txt"
+    path.write_text(text)
+    (fault,) = read_all([path], IMPORTERS).faults
+    assert "json+" in fault.do
+
+
+def test_a_session_tells_what_was_measured_and_when(tmp_path: Path) -> None:
+    files = lay_down(tmp_path, PLAIN)
+    session = arrange(read_all(files, IMPORTERS).runs, configuration="mine", title="mine")
+    for word in ("mine", "full", "randread", "4k", "iodepth 8", "libaio"):
+        assert word in session.study.title
+    write(session, tmp_path / "S", (), lambda record: judge(record, {}))
+    measured = document(PLAIN)["timestamp"] - 20
+    made = SessionReader(tmp_path / "S").session.created_real_ns
+    assert made / 1e9 == pytest.approx(measured, abs=5)
 
 
 def test_clients_that_ran_together_are_merged_bin_by_bin(tmp_path: Path) -> None:

@@ -284,7 +284,8 @@ def test_a_path_given_on_the_command_line_twice() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ('exec_prerun = "touch x"', "is not allowed. docs/reference/study.md lists"),
+        ('exec_prerun = "touch x"', "Leave it out: commands of a job are never run."),
+        ("randrepeat = 1", "Leave it out: every run has seeds of its own"),
         ('write_iops_log = "x"', "is not allowed."),
         ("norandommp = 1", "Did you mean 'norandommap'?"),
         ("iodepth = 4", "Write iodepth as a key of the workload itself."),

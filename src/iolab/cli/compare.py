@@ -257,7 +257,8 @@ def _side(side: ComparisonSide) -> str:
     from datetime import UTC, datetime
 
     made = datetime.fromtimestamp(side.created_real_ns / 1e9, tz=UTC)
-    where = f"{side.name}  {side.study.id}, {side.configuration.id}, scale {side.study.scale}"
+    where = f"{side.name}  {side.study.id}, {side.configuration.id}"
+    where += f", scale {side.study.scale}" if side.study.scale else ""
     return f"{where}, {made:%Y-%m-%d %H:%M} UTC"
 
 
@@ -289,7 +290,8 @@ def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
     spare = ("interval",)
     heads = [Heading(HEADINGS[1], main=True)]
     heads += [Heading(name, number=True, spare=name in spare) for name in HEADINGS[2:-1]]
-    heads += [Heading("runs", number=True, spare=True), Heading(HEADINGS[-1]), Heading("trust")]
+    heads += [Heading("runs", number=True, spare=True), Heading(HEADINGS[-1], main=True)]
+    heads.append(Heading("trust"))
     yield Grouped(heads, [(title(point), rows) for point, rows in points.items()])
     yield ""
     for reason, number in reasons.items():

@@ -99,7 +99,8 @@ def other_load(quiet: Quiet) -> Finding:
     others = quiet.others()
     if others is None:
         return Finding(OTHER_LOAD, FindingState.OK, f"none in {QUIET_WATCH_S:g} s")
-    do = "Find who it is, as with top or iotop, and stop it: results made now are not valid."
+    do = "Find who it is, as with top or iotop, and stop it: until then results are at best "
+    do += "indicative."
     return Finding(OTHER_LOAD, FindingState.NOTE, others, do)
 
 

@@ -19,7 +19,8 @@ def import_(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="What another tool wrote, or a folder of it.",
+            help="What another tool wrote, or a folder of it: fio JSON or json+, mdtest, IOR, "
+            "IO500, elbencho CSV, db_bench, YCSB, vdbench, diskspd XML.",
             show_default=False,
         ),
     ],

@@ -14,6 +14,7 @@ import os
 import resource
 import shlex
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -67,6 +68,17 @@ def result_screen(*parts: RenderableType) -> None:
 def say(text: str) -> None:
     """Tell the user something, on standard error."""
     _write(sys.stderr, text + "\n")
+
+
+def wrapped(text: str) -> str:
+    """The text in lines that standard error has room for, all but the first indented."""
+    return textwrap.fill(
+        text,
+        console(sys.stderr).width,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def console(stream: TextIO, canvas: TextIO | None = None) -> Console:

@@ -217,7 +217,7 @@ def plan(
             raise refusal
         result_json(plan_document(read, made, facts))
         return
-    result_screen(*plan_screen(read, made, facts, summary=summary))
+    result_screen(*plan_screen(read, made, facts, summary=summary, refused=refusal is not None))
     if refusal is not None:
         raise refusal
 

@@ -36,20 +36,29 @@ HOSTS_SHOWN: Final = 4
 
 
 def plan_screen(
-    study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None, *, summary: bool = False
+    study: Study,
+    plan: Plan,
+    facts: Mapping[str, HostFacts] | None,
+    *,
+    summary: bool = False,
+    refused: bool = False,
 ) -> Iterator[RenderableType]:
     """The runs in their order, then the cost with its reasons; `facts` when hosts were surveyed.
 
-    As a `summary` a row for each workload, and the time as a whole.
+    As a `summary` a row for each workload, and the time as a whole. Of a `refused` plan this is
+    said first, and no verdict is foretold.
     """
     plan = STUDY_KINDS.seen(study, plan, facts)
+    if refused:
+        yield plain("This plan cannot run: the reasons stand at its end.", "bold")
+        yield ""
     yield plain(study.title, "bold")
     if study.question:
         yield plain(study.question)
     yield ""
     yield _workloads(study, plan) if summary else _runs(study, plan)
     yield ""
-    yield pairs(list(_costs(study, plan, facts)))
+    yield pairs(list(_costs(study, plan, facts, refused=refused)))
     yield ""
     yield title(f"Time: {_time(plan.budget)}")
     if summary:
@@ -193,7 +202,7 @@ def _run_count(plan: Plan) -> str:
 
 
 def _costs(
-    study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None
+    study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None, *, refused: bool
 ) -> Iterator[tuple[str, Text | str]]:
     budget = plan.budget
     repeats = f", {count(study.method.repeats, 'repeat')}" if study.method.repeats > 1 else ""
@@ -218,7 +227,7 @@ def _costs(
         yield "free space", f"{needed} needed on each {'host' if study.guests is None else 'node'}"
     for says in _targets(study, facts):
         yield "target", says
-    for says in foretell(study, plan, STUDY_KINDS).lines():
+    for says in () if refused else foretell(study, plan, STUDY_KINDS).lines():
         yield "verdict", one_line(says)
     for says in notes_of(study, plan, facts):
         yield "note", Text(says, "yellow")

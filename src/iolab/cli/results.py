@@ -65,7 +65,8 @@ def session_heading(
     """
     session = reader.session
     yield plain(session.title, "bold")
-    line = Text(f"{one_line(session.study)}, scale {one_line(session.scale)}, ")
+    scale = f"scale {one_line(session.scale)}, " if session.scale else ""
+    line = Text(f"{one_line(session.study)}, {scale}")
     line.append(f"{_time(session.created_real_ns)}, ")
     line.append(session.status.value, style=STATUS_STYLES[session.status])
     line.append(f" — {_runs(results, reader.plan)}")

@@ -20,7 +20,7 @@ from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.steady import FleetRule
 from iolab.cli.kinds import REPORTED, analyses
 from iolab.cli.live import LiveView, choose_view
-from iolab.cli.output import open_session, result_json, say
+from iolab.cli.output import open_session, result_json, say, wrapped
 from iolab.cli.output import result as result_line
 from iolab.cli.progress import Makers, SessionProgress
 from iolab.cli.report import write_report
@@ -241,7 +241,7 @@ def carry_out(order: SessionRequest, wishes: Wishes) -> int:
         return _conclude(SessionStatus.DONE, wishes)
     foretold = foretell(order.study, order.plan, STUDY_KINDS)
     for says in foretold.lines() if foretold.limits else ():
-        _say(one_line(says), wishes)
+        _say(wrapped(one_line(says)), wishes)
     view = choose_view(_progress(order), quiet=wishes.quiet)
     view.open()
     try:

@@ -37,7 +37,11 @@ NAME_CHARACTERS: Final = 80
 
 
 class ForeignFault(Exception):
-    """A file that was recognised and cannot be used; the message is a sentence."""
+    """A file that was recognised and cannot be used; the message is a sentence, as is `do`."""
+
+    def __init__(self, happened: str, do: str = "Leave it out, or mend it.") -> None:
+        super().__init__(happened)
+        self.do = do
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,7 @@ def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
         try:
             runs += [(file, found) for found in importer.read(file, folder)]
         except ForeignFault as fault:
-            told = Fault(f"{file.name}: {fault}", "Leave it out, or mend it.")
+            told = Fault(f"{file.name}: {fault}", fault.do)
             (faults if file.named else left_out).append(told)
         except OSError as error:
             faults.append(_unread(file, error))

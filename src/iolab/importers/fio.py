@@ -56,6 +56,7 @@ _PACED: Final = ("rate", "thinktime", "flow")
 
 _NO_NUMBER: Final = re.compile(r":\s*[-+]?(?:nan|inf)\b", re.IGNORECASE)
 _OPEN: Final = re.compile(r"^\{", re.MULTILINE)
+_TEXT_OUTPUT: Final = re.compile(rb"^\S.*: \(groupid=\d+, jobs=\d+\): err=", re.MULTILINE)
 _RANK: Final = re.compile(r"\d{1,3}\.\d+")
 
 Block = Mapping[str, Any]
@@ -67,11 +68,17 @@ class FioImporter:
     tool: Final = "fio"
 
     def recognises(self, file: ForeignFile) -> bool:
-        """Whether there is a report of fio's in it."""
-        return b'"fio version"' in file.head and b"{" in file.head
+        """Whether there is a report of fio's in it, be it one that cannot be read."""
+        return (b'"fio version"' in file.head and b"{" in file.head) or bool(
+            _TEXT_OUTPUT.search(file.head)
+        )
 
     def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
         """Each group of each report that is no interval of a later one."""
+        if '"fio version"' not in file.text:
+            raise ForeignFault(
+                "fio's text output is not read.", "Run fio with --output-format=json+."
+            )
         found: list[FoundRun] = []
         for reports in _runs(_documents(file.text)):
             found += _Report(file, folder, reports).found()

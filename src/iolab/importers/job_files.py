@@ -16,7 +16,7 @@ from typing import Final
 from iolab.core.workload import IOENGINES, SYNC_IOENGINES, Access
 from iolab.errors import UsageError
 from iolab.importers.files import SENTENCE, clean, table_of, texts_of
-from iolab.loads.fileio.options import FIO_OPTIONS
+from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED
 from iolab.study.wording import shown
 from iolab.units import parse_size
 
@@ -136,48 +136,6 @@ def _fio_report(text: str) -> Iterator[_Job]:
             yield _fio_job(name, texts_of(options), beside=len(beside - {"All clients"}) > 1)
 
 
-_OURS: Final[Mapping[str, str]] = {
-    "group_reporting": "every job is merged and told by host",
-    "time_based": "runs always end by the clock",
-    "thread": "jobs are processes",
-    "filename": "where files lie is said by --path or --device",
-    "directory": "where files lie is said by --path",
-    "filename_format": "files are named by iolab",
-    "randrepeat": "every run has seeds of its own, which are kept",
-    "randseed": "every run has seeds of its own, which are kept",
-    "invalidate": "caches are dropped before every run, and it is proved",
-    "fallocate": "files are laid out whole before the first run",
-    "create_on_open": "files are laid out whole before the first run",
-    "description": "it changes nothing",
-    "eta": "it changes nothing",
-    "lat_percentiles": "whole latencies are kept in bins",
-    "clat_percentiles": "whole latencies are kept in bins",
-    "percentile_list": "whole latencies are kept in bins",
-    "disk_util": "disks are watched anyway",
-    "output-format": "it changes nothing",
-    "end_fsync": "the load is timed, not its end",
-}
-"""Options that a study has no need of, with the reason."""
-
-_REFUSED: Final[Mapping[str, str]] = {
-    "exec_prerun": "commands of a job are never run",
-    "exec_postrun": "commands of a job are never run",
-    "startdelay": "all hosts start at one moment",
-    "start_delay": "all hosts start at one moment",
-    "wait_for": "each workload is a run by itself",
-    "flow": "each workload is a run by itself",
-    "loops": "runs end by the clock; write repeats under [method]",
-    "number_ios": "runs end by the clock",
-    "io_size": "runs end by the clock",
-    "verify": "write verify = true and engine = 'native', which checks every block",
-    "read_iolog": "traces are not replayed",
-    "replay_no_stall": "traces are not replayed",
-    "opendir": "where files lie is said by --path",
-    "offset": "jobs work on whole files or regions",
-    "offset_increment": "jobs work on whole files or regions",
-    "iomem": "memory is the engine's own",
-}
-
 _LOGS: Final = re.compile(r"(?:write_\w+_log|log_\w+|per_job_logs|bwavgtime|iopsavgtime)")
 _WAYS: Final = {"readwrite": "rw", "randrw": "randrw"}
 _ENGINES: Final = {"aio": "libaio", "vsync": "psync"}
@@ -204,12 +162,12 @@ def _fio_job(name: str, told: Mapping[str, str], *, beside: bool) -> _Job:
 
 def _take_other(job: _Job, option: str, value: str) -> None:
     """Any further option: what shapes the load goes on to fio, all else is named."""
-    if option in _OURS:
-        job.note(f"{option}={value}", f"left out: {_OURS[option]}")
+    if option in LEFT_OUT:
+        job.note(f"{option}={value}", f"left out: {LEFT_OUT[option]}")
     elif _LOGS.fullmatch(option):
         job.note(f"{option}={value}", "left out: every second is kept anyway")
-    elif option in _REFUSED:
-        job.note(f"{option}={value}", f"refused: {_REFUSED[option]}")
+    elif option in REFUSED:
+        job.note(f"{option}={value}", f"refused: {REFUSED[option]}")
     elif option not in FIO_OPTIONS:
         job.note(f"{option}={value}", "refused: not on the list of options that shape the load")
     elif not FIO_OPTIONS[option].fits(value):

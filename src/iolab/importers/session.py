@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +39,9 @@ from iolab.store.writer import SessionWriter
 from iolab.study.schedule import digest_of
 
 STUDY_ID: Final = "imported"
+
+TITLES_MOST: Final = 2
+"""Workloads that the title of a session names."""
 
 NS_PER_S: Final = 1e9
 
@@ -80,7 +84,7 @@ def arrange(
         varied = _varied([found for _, found in group])
         workload = Workload(
             id=_free_id(name, tool, ids),
-            title=clean(name),
+            title=", ".join(filter(None, (clean(name), _measured(group[0][1], varied)))),
             job=job,
             sweep=tuple(Axis(axis, values) for axis, values in varied.items()),
             indicator=Indicator(group[0][1].headline),
@@ -100,11 +104,28 @@ def arrange(
                 "",
             )
             placed.append(Placed(PlannedRun(len(placed) + 1, repeats[axis], point), found, file))
+    title = f"{title}: {'; '.join(one.title for one in workloads[:TITLES_MOST])}"
+    title += " ..." if len(workloads) > TITLES_MOST else ""
     study = _study(configuration, title, tuple(hosts), tuple(workloads), placed)
     planned = tuple(one.planned for one in placed)
     digest = digest_of([one.point.digest for one in planned])
     budget = PlanCost(0.0, (), 0, 0, 0)
     return ImportedSession(study, Plan(STUDY_ID, digest, (), planned, budget, ()), tuple(placed))
+
+
+def _measured(found: FoundRun, varied: Mapping[str, object]) -> str:
+    """What all runs of a workload did, as far as its axes do not say: access, block, depth."""
+    told = {"rw": found.kind, **{name: str(value) for name, value in found.axis}}
+    parts = [
+        f"{word} {told[name]}".strip()
+        for name, word in _SHOWN.items()
+        if told.get(name) and name not in varied
+    ]
+    return ", ".join(part for part in parts if part != clean(found.name))
+
+
+_SHOWN: Final = {"rw": "", "bs": "bs", "iodepth": "iodepth", "numjobs": "numjobs", "ioengine": ""}
+"""What says most of a load, each with the word before it."""
 
 
 def _job(tool: str, group: Sequence[FoundRun]) -> ImportedJob:
@@ -156,7 +177,7 @@ def _study(
         id=STUDY_ID,
         title=title,
         question=f"What are these results of {tools} worth?",
-        source=f"imported from {len(files)} files",
+        source=f"imported from {len(files)} file{'s' if len(files) > 1 else ''}",
         configurations=(Configuration(configuration, title, hosts, ""),),
         hosts=tuple(HostSpec(name, HostKind.COMMAND) for name in hosts),
         workloads=workloads,
@@ -165,7 +186,7 @@ def _study(
         ),
         telemetry=TelemetrySettings(1000),
         target=TargetSettings(keep_files=True, allow_memory=True),
-        scale="full",
+        scale="",
         text=text,
         overrides=(),
     )
@@ -330,8 +351,18 @@ def write(
     names = "".join(one.file.name for one in session.runs)
     mark = hashlib.sha256((names + session.plan.digest).encode()).hexdigest()[:6]
     results: dict[str, Result] = {}
+    records = [record_of(one, keep_file=False).started_real_ns for one in session.runs]
+    measured = min(records, default=0)
+    now = time.time_ns()
+    # The session is of when was measured, not of when that was read.
+    moment = measured if 0 < measured < now else now
     with SessionWriter.create(
-        directory, session.study, session.plan, f"{STUDY_ID}-{mark}", command
+        directory,
+        session.study,
+        session.plan,
+        f"{STUDY_ID}-{mark}",
+        command,
+        clock=lambda: moment,
     ) as writer:
         writer.started({}, "none")
         kept: set[Path] = set()

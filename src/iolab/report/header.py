@@ -26,7 +26,7 @@ def facts_of(brief: Brief) -> tuple[tuple[str, str], ...]:
         ("Measured", _when(brief)),
         ("Hosts", _hosts(brief)),
         ("Runs", _run_count(brief)),
-        ("Scale", brief.study.scale),
+        *((("Scale", brief.study.scale),) if brief.study.scale else ()),
         _which(brief),
         *(
             ("Engine", text)
@@ -253,7 +253,7 @@ def repeat_command(brief: Brief, file: str) -> tuple[str, ...]:
             words += ["--set", override]
     if brief.study.inventory:
         words += ["--hosts", INVENTORY_FILE]
-    return (*words, *(("--scale", scale) if scale != WHOLE_SCALE else ()))
+    return (*words, *(("--scale", scale) if scale not in ("", WHOLE_SCALE) else ()))
 
 
 def versions_table(brief: Brief) -> Table:

@@ -237,7 +237,7 @@ async def _tell_of_others(session: SessionContext, seen: Discovery) -> None:
     busy = [f"'{name}': {others}" for name, others in outcomes.complete().items() if others]
     if busy:
         more = f" (and {len(busy) - 1} more hosts)" if len(busy) > 1 else ""
-        session.tell(Notice(f"Busy before the start, which results will hold: {busy[0]}{more}."))
+        session.tell(Notice(f"The machine is busy; results will contain it: {busy[0]}{more}."))
 
 
 def _missing(session: SessionContext) -> tuple[str, ...]:

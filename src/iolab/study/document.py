@@ -268,6 +268,10 @@ def read_document(text: str, file_name: str, faults: Faults) -> StudyDocument | 
 _SYNTAX_AT: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
+_GIVEN_TWICE: Final = ("Cannot overwrite", "Cannot declare", "Duplicate inline table key")
+"""How the reader of TOML begins to tell of a key or table that was there before."""
+
+
 def _syntax(message: str, text: str, file_name: str) -> tuple[ValueOrigin, str, str]:
     match = _SYNTAX_AT.search(message)
     reason = message[: match.start()] if match else message
@@ -278,4 +282,7 @@ def _syntax(message: str, text: str, file_name: str) -> tuple[ValueOrigin, str, 
     else:
         line = text.rstrip("\n").count("\n") + 1
         happened = f"This is not TOML: {reason} at the end of the file."
-    return ValueOrigin(file_name, line), happened, "Quote text, and close every quote and bracket."
+    do = "Quote text, and close every quote and bracket."
+    if reason.startswith(_GIVEN_TWICE):
+        do = "It was given before: leave one of them out."
+    return ValueOrigin(file_name, line), happened, do

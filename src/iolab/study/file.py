@@ -464,12 +464,14 @@ class FileForm:
 
     `workloads` are the tables of `[[workload]]`, each with the engines that it may name; `axes` are
     their keys that may be lists, `examples` what to write for keys that may not be left out.
+    `advice` says of keys that a table has not, but a tool knows, what to do about them.
     """
 
     workloads: Mapping[type[StudyTable], tuple[EngineName, ...]]
     sections: tuple[StudySection, ...]
     axes: tuple[str, ...]
     examples: Mapping[str, str]
+    advice: Mapping[type[StudyTable], Mapping[str, str]]
 
     @property
     def single(self) -> Mapping[str, type[StudyTable]]:

@@ -108,6 +108,9 @@ class LoadStudy:
     examples: Mapping[str, str] = MappingProxyType({})
     """What to write for each of its keys that may not be left out."""
 
+    advice: Mapping[str, str] = MappingProxyType({})
+    """What to do about keys that it has not, but that its tools know."""
+
     on_device_filesystem: bool = False
     """Whether it runs on a file system that the session makes on a device."""
 
@@ -331,6 +334,7 @@ class StudyKinds:
             self.sections,
             tuple(dict.fromkeys(name for kind in self.loads for name in kind.axes)),
             {**self.hosts.examples, **_examples(self.loads)},
+            {table: kind.advice for kind in self.loads for table in kind.tables},
         )
 
 

@@ -263,7 +263,8 @@ def _tell(
         )
         at_root = form is not None and model is HeadingTable
         known = form.keys if form and at_root else _known_keys(model, detail["loc"])
-        do = suggestion(str(detail["loc"][-1]), known, "keys here")
+        advice = form.advice.get(model, {}) if form and len(detail["loc"]) == 1 else {}
+        do = advice.get(name) or suggestion(str(detail["loc"][-1]), known, "keys here")
         engines = form.engines_with(name, model) if form and len(detail["loc"]) == 1 else None
         if engines:
             happened = f"{name} of {around} does not go with its engine."

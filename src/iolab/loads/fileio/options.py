@@ -262,3 +262,67 @@ def _can_draw(kind: str, values: str) -> bool:
             sums = [sum(column) for column in zip(*zones, strict=True)]
             return len(zones) <= ZONES_MAX and sums == [WHOLE, WHOLE]
     return True
+
+
+LEFT_OUT: Final[Mapping[str, str]] = {
+    "group_reporting": "every job is merged and told by host",
+    "time_based": "runs always end by the clock",
+    "thread": "jobs are processes",
+    "filename": "where files lie is said by --path or --device",
+    "directory": "where files lie is said by --path",
+    "filename_format": "files are named by iolab",
+    "randrepeat": "every run has seeds of its own, which are kept",
+    "randseed": "every run has seeds of its own, which are kept",
+    "invalidate": "caches are dropped before every run, and it is proved",
+    "fallocate": "files are laid out whole before the first run",
+    "create_on_open": "files are laid out whole before the first run",
+    "description": "it changes nothing",
+    "eta": "it changes nothing",
+    "lat_percentiles": "whole latencies are kept in bins",
+    "clat_percentiles": "whole latencies are kept in bins",
+    "percentile_list": "whole latencies are kept in bins",
+    "disk_util": "disks are watched anyway",
+    "output-format": "it changes nothing",
+    "end_fsync": "the load is timed, not its end",
+}
+"""Options that a study has no need of, with the reason."""
+
+REFUSED: Final[Mapping[str, str]] = {
+    "exec_prerun": "commands of a job are never run",
+    "exec_postrun": "commands of a job are never run",
+    "startdelay": "all hosts start at one moment",
+    "start_delay": "all hosts start at one moment",
+    "wait_for": "each workload is a run by itself",
+    "flow": "each workload is a run by itself",
+    "loops": "runs end by the clock; write repeats under [method]",
+    "number_ios": "runs end by the clock",
+    "io_size": "runs end by the clock",
+    "verify": "write verify = true and engine = 'native', which checks every block",
+    "read_iolog": "traces are not replayed",
+    "replay_no_stall": "traces are not replayed",
+    "opendir": "where files lie is said by --path",
+    "offset": "jobs work on whole files or regions",
+    "offset_increment": "jobs work on whole files or regions",
+    "iomem": "memory is the engine's own",
+}
+"""Options that a study cannot have, with the reason."""
+
+ALIASES: Final[Mapping[str, str]] = {
+    "bsize": "bs",
+    "block_size": "bs",
+    "blocksize": "bs",
+    "readwrite": "rw",
+    "size": "filesize",
+    "nrfiles": "files",
+}
+"""Other names of keys of a workload, as fio and people call them."""
+
+ADVICE: Final[Mapping[str, str]] = {
+    **{
+        name: f"It is an option of fio: write fio = {{ {name} = '{option.example}' }}."
+        for name, option in FIO_OPTIONS.items()
+    },
+    **{name: f"Leave it out: {why}." for name, why in (*REFUSED.items(), *LEFT_OUT.items())},
+    **{name: f"Write {key}, a key of the workload itself." for name, key in ALIASES.items()},
+}
+"""What to do about an option that stands where it may not."""

@@ -26,6 +26,7 @@ from iolab.core.workload import (
     shares_of,
 )
 from iolab.loads.fileio.options import (
+    ADVICE,
     AUTO,
     FIO_OPTIONS,
     METHODS,
@@ -183,6 +184,8 @@ def _check_split(document: StudyDocument, item: Item, split: str, faults: Faults
 def _instead_of(option: str) -> str:
     if option in WorkloadTable.model_fields:
         return f"Write {option} as a key of the workload itself."
+    if option in ADVICE:
+        return ADVICE[option]
     if nearest(option, FIO_OPTIONS) is not None:
         return suggestion(option, FIO_OPTIONS, "allowed options")
     return "docs/reference/study.md lists the options that are."

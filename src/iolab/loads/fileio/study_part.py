@@ -14,6 +14,7 @@ from iolab.core.study import Study
 from iolab.core.workload import FIO_ENGINE, Job, Workload
 from iolab.errors import Fault
 from iolab.loads.fileio.generator_limit import limit_reasons, look_notes
+from iolab.loads.fileio.options import ADVICE
 from iolab.loads.fileio.study import check_io, check_shares, io_workload
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import AXES, IO_ENGINES, WorkloadTable
@@ -73,6 +74,7 @@ class FileIoStudy(LoadStudy):
 
     tables: Mapping[type[StudyTable], tuple[EngineName, ...]] = {WorkloadTable: IO_ENGINES}
     axes = AXES
+    advice: Mapping[str, str] = ADVICE
     examples: Mapping[str, str] = {"rw": '"randread"', "bs": '"4k"', "filesize": '"2g"'}
     on_device_filesystem = False
     programs = (FIO_PROGRAM,)
