@@ -186,9 +186,13 @@ def _results(results: Sequence[Result], width: int) -> Iterator[Text]:
     if not results:
         return
     yield Text("last results", style=QUIET_STYLE)
+    configuration = DEFAULT_CONFIGURATION
     names = [run_name(result.workload, result.axis, result.repeat) for result in results]
     room = min(max(len(name) for name in names), max(width - 48, 16))
     for name, result in zip(names, results, strict=True):
+        if result.configuration != configuration:  # beside the name there is no room for it
+            configuration = result.configuration
+            yield Text(f"  {one_line(configuration)}:", style=QUIET_STYLE)
         text = Text(f"  {name:<{room}.{room}}")
         if (rates := REPORTED.of(result).rates(result)) is not None:
             text.append(f" {rates}  ")

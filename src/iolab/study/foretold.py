@@ -110,7 +110,7 @@ def time_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictLim
     more_s = (RUN_ENOUGH_S - seconds) * len(mine)
     yield VerdictLimit(
         Level.INVALID if useless else Level.INDICATIVE,
-        f"runs of {seconds:g} s < {RUN_USELESS_S if useless else RUN_ENOUGH_S:g} s",
+        f"runs of {seconds:g} s < {RUN_USELESS_S if useless else RUN_SHORT_S:g} s",
         f"--set method.{key}={RUN_ENOUGH_S:g}s adds {format_duration_s(more_s)}",
         digests(run.point for run in mine),
         is_time=True,
