@@ -96,7 +96,7 @@ def test_markdown_has_a_table_for_each_kind(source: MetadataSource) -> None:
     text = session_markdown(source.study, source.results())
     heads = [line for line in text.splitlines() if line.startswith("| ") and "Verdict" in line]
     assert len(heads) == 2
-    assert "| Max | Min | Mean | Std Dev | n |" in text
+    assert "| Max | Min | Arithmetic mean | Std Dev | n |" in text
     assert text.count("| File stat |") == 1
     alone = session_markdown(source.study, of_metadata(source))
     assert "IOPS" not in alone
@@ -104,7 +104,13 @@ def test_markdown_has_a_table_for_each_kind(source: MetadataSource) -> None:
 
 def test_the_summary_shows_what_the_statistics_are(source: MetadataSource) -> None:
     table = summary_table(point_statistics(of_metadata(source)), source.study, {})
-    assert [column.title for column in table.columns][3:8] == ["Max", "Min", "Mean", "Std Dev", "n"]
+    assert [column.title for column in table.columns][3:8] == [
+        "Max",
+        "Min",
+        "Arithmetic mean",
+        "Std Dev",
+        "n",
+    ]
     assert [cells[0].text for cells in table.rows][:2] == ["Tree create", "File create"]
     assert [cells[2].text for cells in table.rows][:2] == ["whole phase", "window"]
     assert all(len(cells) == len(table.columns) for cells in table.rows)
@@ -169,7 +175,7 @@ def test_points_of_an_axis_are_told_apart() -> None:
     points = point_statistics(swept.results())
     assert [dict(point.axis) for point in points] == [{"ranks": 2}, {"ranks": 4}]
     figure = rates_figure("Metadata", points, swept.study, looks_of(swept.study))
-    assert "Ranks 2: mean operations a second" in figure.finding
+    assert "Ranks 2: arithmetic mean of operations a second" in figure.finding
     assert best_points(points)[0].axis == (("ranks", 4),)
     matrix = make_page(build_brief(swept)).answer.matrix
     assert {cell.text for row in matrix.rows for cell in row} >= {"ranks 4"}

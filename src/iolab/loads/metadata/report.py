@@ -125,7 +125,7 @@ def summary_table(
     named = any(point_name(point, study) for point in points)
     heads = (
         *columns(("Operation", *(("Point",) if named else ()), "Verdict", "Rate over")),
-        *columns((), ("Max", "Min", "Mean", "Std Dev", "n")),
+        *columns((), ("Max", "Min", "Arithmetic mean", "Std Dev", "n")),
         *columns((), tuple(heading for _, heading in (("mean", "Latency mean"), *_TAIL))),
     )
     rows = tuple(
@@ -304,7 +304,8 @@ def rates_figure(
                 marks += [*_markers(one, point, y, token), _text(name, END, y + 4, token)]
     left_out = len(points) - len(drawn)
     note = (
-        "One marker is one iteration; beside it stands the mean of a row, in operations a second."
+        "One marker is one iteration; beside it stands the arithmetic mean of "
+        "a row, in operations a second."
     )
     note += f" {count(left_out, 'point')} more in the table." if left_out > 0 else ""
     return Figure(
@@ -380,7 +381,9 @@ def _finding(points: Sequence[PointStatistics], study: Study) -> str:
         )
         worst = max((one.level for one in point.operations), key=lambda level: level.rank)
         before = f"{name}: " if name else ""
-        sentences.append(f"{before}mean operations a second: {told}; at worst {worst.value}.")
+        sentences.append(
+            f"{before}arithmetic mean of operations a second: {told}; at worst {worst.value}."
+        )
     return " ".join(sentence[0].upper() + sentence[1:] for sentence in sentences)
 
 

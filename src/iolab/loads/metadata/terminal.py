@@ -41,6 +41,7 @@ def operations_screen(study: Study, results: Sequence[Result]) -> Iterator[Rende
         [(title(_name(study, point)), [_row(one) for one in point.operations]) for point in points],
     )
     yield plain(
+        "mean: arithmetic, as mdtest has it; figures above are geometric means of the repeats. "
         "over: the window in which all ranks worked, or the whole phase as mdtest counts; "
         "latencies are of the median iteration",
         QUIET_STYLE,
