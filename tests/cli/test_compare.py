@@ -106,6 +106,18 @@ def test_one_repeat_each_is_inconclusive_and_says_why(tmp_path: Path) -> None:
     assert {(row["low"], row["high"]) for row in rows} == {(None, None)}
 
 
+def test_eighty_columns_cut_no_cell(tmp_path: Path) -> None:
+    one = make_target(tmp_path / "A", Target(name="a", repeats=1))
+    other = make_target(tmp_path / "B", Target(name="b", repeats=1, plan=deeper))
+    done = call("compare", one, other, "--allow-differences", env={"COLUMNS": "80"})
+    lines = done.stdout.splitlines()
+    rows = [line for line in lines if "inconclusive" in line and "(" in line]
+    assert rows
+    assert all(")" in line and line.split()[-1] in set(Level) for line in rows)
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("! workload-1: iodepth") for line in lines)
+
+
 def test_two_runs_that_scatter_claim_nothing(tmp_path: Path) -> None:
     one = make_target(tmp_path / "A", Target(name="a", repeats=2, noise=(0.1, -0.1)))
     other = make_target(tmp_path / "B", Target(name="b", repeats=2, noise=(-0.1, 0.1), factor=0.9))

@@ -65,7 +65,7 @@ def test_one_job_has_the_figures_that_fio_prints(tmp_path: Path) -> None:
         own = read["clat_ns"]["percentile"][f"{percent:f}"]
         assert value(result, f"lat_ns_{name}") in (own, None)
     assert value(result, "lat_ns_p99") is not None
-    assert objections(result).keys() <= {"percentile-support", "transient"}
+    assert objections(result).keys() <= {"transient"}
 
 
 def test_text_output_of_fio_is_named_and_says_what_to_do(tmp_path: Path) -> None:

@@ -101,7 +101,8 @@ class Grouped:
     """One table in groups, each under a title that may be wider than any column, or under none.
 
     Where the terminal is too narrow the last column gives way if it may be broken, then the first,
-    then spare columns are left out, in all groups alike.
+    then others that may be broken between words, then spare columns are left out, in all groups
+    alike.
     """
 
     headings: Sequence[Heading]
@@ -148,6 +149,12 @@ class Grouped:
             over = sum(widths) + GAP * last - room
             narrowest = NARROWEST_TEXT if column == last else NARROWEST
             widths[column] = max(widths[column] - max(over, 0), min(widths[column], narrowest))
+        for column in (it for it in range(1, last) if self.headings[shown[it]].main):
+            over = sum(widths) + GAP * last - room
+            texts = [self.headings[shown[column]].title]
+            texts += [_text(row[shown[column]]).plain for row in every]
+            longest = max(len(word) for text in texts for word in text.split() or [""])
+            widths[column] = max(widths[column] - max(over, 0), longest)
         return widths
 
 
