@@ -166,10 +166,11 @@ def how_sure(found: Sequence[BestFigure]) -> str:
     """How sure the best figures are, in one line: verdict and reason, then their intervals."""
     if not found:
         return "Nothing is measured yet."
-    named = ((level.value, [level]) for level in (Level.VALID, Level.INDICATIVE))
+    sound = [one for one in found if one.is_sound]
     groups = (
-        (name, [one for one in found if one.level in levels])
-        for name, levels in (*named, (_NOT_MEASURABLE, [Level.INVALID, None]))
+        (Level.VALID.value, [one for one in sound if one.level is Level.VALID]),
+        (Level.INDICATIVE.value, [one for one in sound if one.level is Level.INDICATIVE]),
+        (_NOT_MEASURABLE, [one for one in found if not one.is_sound]),
     )
     parts = [f"{len(some)} {name}{_codes(some)}" for name, some in groups if some]
     return f"{count(len(found), 'figure')}: {', '.join(parts)}.{_intervals(found)}"
