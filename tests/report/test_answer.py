@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iolab.core.configuration import Configuration
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import CheckResult, Level, Metric, Verdict
 from iolab.core.metric_spec import Better
 from iolab.core.study import Study
 from iolab.report.answer import ALIKE, SIDE_BY_SIDE, answer, how_sure, says
-from iolab.report.best import VerdictCounts
+from iolab.report.best import VerdictCounts, reason_of
 from iolab.report.page_parts import BestFigure
+from iolab.report.phrases import Objection
 from iolab.report.table import Cell
 from tests.report import shared
 
@@ -128,6 +129,41 @@ def test_nothing_sound_is_said_to_be_nothing() -> None:
     assert "all 6 runs are invalid" in text
     assert "IOPS" not in text
     assert how_sure((bad,)) == "1 figure: 1 not measurable (run-too-short)."
+
+
+def test_each_level_has_its_own_reasons() -> None:
+    one = figure("one", 1e3, level=Level.INDICATIVE)
+    lost = replace(figure("one", 1e3, level=Level.INVALID), reason=("bytes-moved", "It was not."))
+    parts = how_sure((one, lost)).partition(".")[0].split(", ")
+    assert ["run-too-short" in part for part in parts] == [True, False]
+    assert ["bytes-moved" in part for part in parts] == [False, True]
+
+
+def test_an_invalid_point_has_the_reason_of_an_invalid_repeat() -> None:
+    bad = CheckResult("bytes-moved", Level.INVALID, "It was not.")
+    mild = CheckResult("run-too-short", Level.INDICATIVE, "It was short.")
+    run = shared.brief("sweep").results[0]
+    median = replace(run, verdict=Verdict(Level.INDICATIVE, (mild,)))
+    other = replace(run, verdict=Verdict(Level.INVALID, (mild, bad)))
+    assert reason_of((median, other), Level.INVALID) == ("bytes-moved", "It was not.")
+    assert reason_of((median, other), Level.INDICATIVE)[0] == "run-too-short"
+
+
+def busy(share: float, code: str = "device-busy") -> Objection:
+    """An objection to every run that others were so busy."""
+    name = "share_of_run" if code == "device-busy" else "others_busy_share"
+    check = CheckResult(code, Level.INDICATIVE, code, {name: share})
+    run = replace(shared.brief("sweep").results[0], verdict=Verdict(Level.INDICATIVE, (check,)))
+    return Objection(code, Level.INDICATIVE, code, (run,), 1)
+
+
+def test_others_as_busy_as_the_run_are_told_first() -> None:
+    other = replace(busy(0.0), code="run-too-short", says="short")
+    for code in ("device-busy", "client-starved"):
+        for share, first in ((0.9, code), (0.1, "run-too-short")):
+            caveats = (other, busy(share, code))
+            page = answer(shared.brief("sweep"), (figure("one", 1.0),), RUNS, caveats, {}, None)
+            assert page.caveats[0].code == first
 
 
 def test_many_configurations_are_rows() -> None:

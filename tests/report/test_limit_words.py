@@ -18,7 +18,7 @@ from iolab.analysis.bottleneck import (
 from iolab.analysis.findings import Limited
 from iolab.core.host import Role
 from iolab.core.metric import Level
-from iolab.report.bottleneck import limit_words
+from iolab.report.bottleneck import limit_words, next_step
 from iolab.report.phrases import Names
 from iolab.stats.curve import Usl
 from tests.analysis.bottleneck.planted import QUIET, cores, disk, facts, port, record, watched
@@ -160,3 +160,15 @@ def test_a_host_of_another_role_is_called_so() -> None:
     assert tells(told(seen), "sda", "storage node s1")
     local = replace(use, host="local", role=Role.CLIENT)
     assert "local" not in told(replace(seen, uses=(local,)))
+
+
+def test_processors_that_others_hold_ask_for_no_more_of_them() -> None:
+    def step(own: float) -> str:
+        use = ResourceUse(Resource.PROCESSORS, "c1", Role.CLIENT, "", 0.98, own=own)
+        decision = BottleneckDecision(Cause.PROCESSORS, sure=True, use=use)
+        one = Limited("default", "w", (), decision, ALL_BUSY, None, Level.VALID, ())
+        return next_step(one)
+
+    assert step(0.9) != step(0.19)
+    assert "Add" in step(0.9)
+    assert "Add" not in step(0.19)

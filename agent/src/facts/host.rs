@@ -74,6 +74,7 @@ pub struct MachineFacts {
 }
 
 /// Facts of the machine; all None where the kernel shows no DMI, as on most small ARM boards.
+#[must_use]
 pub fn machine(roots: &Roots) -> MachineFacts {
     let read = |name: &str| {
         roots.sys_text(format!("class/dmi/id/{name}")).and_then(|text| non_empty(&text))

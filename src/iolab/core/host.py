@@ -200,6 +200,14 @@ class NicFacts:
     mtu: int
     up: bool
 
+    @property
+    def has_device(self) -> bool:
+        """Whether a device is behind it: the speed of a bridge, tunnel or veth is made up.
+
+        A bond has none either; its ports stand for it.
+        """
+        return self.driver is not None
+
 
 @dataclass(frozen=True, slots=True)
 class KernelFacts:

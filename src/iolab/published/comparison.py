@@ -77,7 +77,7 @@ def _memory(brief: Brief) -> Iterator[str]:
 
 
 def _ports(brief: Brief) -> Iterator[str]:
-    ports = (nic for one in brief.facts.values() for nic in one.nics if nic.up)
+    ports = (nic for one in brief.facts.values() for nic in one.nics if nic.up and nic.has_device)
     yield from (f"{nic.speed_mbit_s / 1000:g} Gbit/s" for nic in ports if nic.speed_mbit_s)
 
 

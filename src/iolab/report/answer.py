@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Final
 
 from iolab.analysis.points import PointSummary
@@ -33,6 +34,9 @@ CAVEATS: Final = 3
 
 CODES: Final = 2
 """Checks named in the line on how sure figures are."""
+
+AS_BUSY: Final = 0.5
+"""Others' share, of the run's own I/O or of the processors, from which they are told first."""
 
 WINNERS: Final = 2
 """Configurations named in the answer; others are counted."""
@@ -123,7 +127,7 @@ def answer(
     several = _several(found)
     failed = _failed(brief)
     quoted = {one.run for one in found}
-    touching = sorted(caveats, key=lambda one: not _touches(one, quoted))
+    touching = sorted(caveats, key=lambda one: (not of_others(one), not _touches(one, quoted)))
     return Answer(
         says=says(brief.study, found, counted, caveats),
         sure=f"{summary_of(counted, brief)}{_intervals(found)}",
@@ -160,16 +164,23 @@ def says(
 
 def how_sure(found: Sequence[BestFigure]) -> str:
     """How sure the best figures are, in one line: verdict and reason, then their intervals."""
-    sound = [one.level for one in found if one.is_sound]
     if not found:
         return "Nothing is measured yet."
-    levels = ((level.value, sound.count(level)) for level in (Level.VALID, Level.INDICATIVE))
-    counted = (*levels, (_NOT_MEASURABLE, len(found) - len(sound)))
-    parts = [f"{number} {name}" for name, number in counted if number]
+    sound = [one for one in found if one.is_sound]
+    groups = (
+        (Level.VALID.value, [one for one in sound if one.level is Level.VALID]),
+        (Level.INDICATIVE.value, [one for one in sound if one.level is Level.INDICATIVE]),
+        (_NOT_MEASURABLE, [one for one in found if not one.is_sound]),
+    )
+    parts = [f"{len(some)} {name}{_codes(some)}" for name, some in groups if some]
+    return f"{count(len(found), 'figure')}: {', '.join(parts)}.{_intervals(found)}"
+
+
+def _codes(found: Sequence[BestFigure]) -> str:
+    """The checks behind figures of one level, the most frequent first."""
     codes = [code for code, _ in Counter(one.reason[0] for one in found).most_common() if code]
     more = f" and {len(codes) - CODES} more" if len(codes) > CODES else ""
-    why = f" ({', '.join(codes[:CODES])}{more})" if codes else ""
-    return f"{count(len(found), 'figure')}: {', '.join(parts)}{why}.{_intervals(found)}"
+    return f" ({', '.join(codes[:CODES])}{more})" if codes else ""
 
 
 def _several(found: Sequence[BestFigure]) -> bool:
@@ -190,6 +201,34 @@ def _failed(brief: Brief) -> str:
     return (
         f"{number} failed or {'was' if len(bad) == 1 else 'were'} interrupted, first {name}. {why}"
     )
+
+
+def of_others(one: Objection) -> bool:
+    """Whether others were about as busy as the load itself in every run: then nothing else matters.
+
+    The evidence is what others did on the devices before the start, or had of the processors.
+    """
+    if not one.everywhere or one.code not in _OTHERS:
+        return False
+    shares = [_others_share(run, one.code) for run in one.runs]
+    return median(shares) >= AS_BUSY
+
+
+def _others_share(run: Result, code: str) -> float:
+    """Others' part in one run; of processors it is evidence of the threads that waited for them."""
+    source, name = _OTHERS[code]
+    found = (check.evidence.get(name) for check in run.verdict.checks if check.code == source)
+    share = next(found, None)
+    return float(share) if isinstance(share, int | float) else 0.0
+
+
+_STARVED: Final[tuple[str, str]] = ("client-starved", "others_busy_share")
+_OTHERS: Final[Mapping[str, tuple[str, str]]] = {
+    "device-busy": ("device-busy", "share_of_run"),
+    "client-starved": _STARVED,
+    "cpu-bound-client": _STARVED,
+}
+"""Checks that others may be the reason of: (check, evidence) that has their share."""
 
 
 def _touches(one: Objection, quoted: set[DetailKey | None]) -> bool:

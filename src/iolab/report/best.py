@@ -162,16 +162,20 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
     if best is None:
         return BestFigure(*place, NOT_KNOWN)
     key = (best.shown.digest, best.shown.repeat)
-    reason = reason_of(best.shown)
+    reason = reason_of((best.shown, *best.results), best.level)
     better = spec_of(headline.workload.figure).better
     return BestFigure(
         *place, best.figure, latencies, best.axis, best.level, key, reason, missing, better
     )
 
 
-def reason_of(result: Result) -> tuple[str, str]:
-    """Why a run is not valid: code and sentence of its gravest objection; empty for none."""
-    return next(((one.code, one.says) for one in result.verdict.objections), ("", ""))
+def reason_of(runs: Iterable[Result], level: Level) -> tuple[str, str]:
+    """Why runs are of a level: code and sentence of the gravest objection; empty for none.
+
+    It is that of the first run of that level: others of a point may be better than the point.
+    """
+    found = next((run.verdict.objections for run in runs if run.verdict.level is level), ())
+    return next(((one.code, one.says) for one in found), ("", ""))
 
 
 @dataclass(frozen=True, slots=True)

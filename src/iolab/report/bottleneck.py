@@ -27,6 +27,9 @@ STOLEN_TOLD: Final = 0.02
 SERIAL_TOLD: Final = 0.01
 """Share of serial work from which it can be told from none."""
 
+OWN_MOST: Final = 0.5
+"""Of busy processors the load's own jobs use at least this share, or most of it is of others."""
+
 QUIET: Final = 0.05
 """A resource that was used less has no part in what limits."""
 
@@ -119,8 +122,8 @@ def _processors(one: Limited) -> str:
     share = _share(use) if use else ""
     where = use_words(use) if use else "processors"
     own = ""
-    if use is not None and use.own is not None and not one.decision.sure:
-        own = f", {part(use.own)} with its own jobs"
+    if use is not None and use.own is not None:
+        own = f", {part(use.own)} with the load's own jobs"
     return f"{_is(one)} limited by {where}: all cores were {share} busy{own}{_stolen(one)}"
 
 
@@ -256,10 +259,12 @@ def _is(one: Limited) -> str:
 
 
 def _also(one: Limited) -> str:
-    found = [use_words(use) for use in one.decision.also]
-    return (
-        f"; {joined(found)} {'was' if len(found) == 1 else 'were'} also saturated" if found else ""
-    )
+    also = one.decision.also
+    if not also:
+        return ""
+    several = len(also) > 1 or also[0].resource is Resource.PROCESSORS
+    named = joined([use_words(use) for use in also])
+    return f"; {named} {'were' if several else 'was'} also saturated"
 
 
 def _stolen(one: Limited) -> str:
@@ -402,7 +407,7 @@ def next_step(one: Limited) -> str:
     told = {
         Cause.DEVICE: "Add devices, or take faster ones.",
         Cause.DEVICE_OPEN: f"Raise the load to see whether {name} has more to give.",
-        Cause.PROCESSORS: "Add clients or processors, or use larger blocks: fewer I/Os a byte.",
+        Cause.PROCESSORS: _OTHERS_NEXT if _held_by_others(use) else "Add clients or processors.",
         Cause.CORE: "Spread the load over more jobs; move interrupts off that core.",
         Cause.JOB: "Raise numjobs: each job has one core and no more.",
         Cause.PORT: "Add clients, or a faster network port.",
@@ -418,6 +423,20 @@ def next_step(one: Limited) -> str:
     return told[one.decision.cause]
 
 
+_OTHERS_NEXT: Final = (
+    "Other processes (or the kernel for the load) held most of the busy cores: stop the others and "
+    "measure again."
+)
+"""The rest of busy processors is of both: their counters do not tell whom the kernel works for."""
+
+
+def _held_by_others(use: ResourceUse | None) -> bool:
+    """Whether the load's own jobs used less than half of what of the processors was busy."""
+    if use is None or use.own is None or use.share is None:
+        return False
+    return use.own < OWN_MOST * use.share
+
+
 def _evidence(alike: Sequence[Limited]) -> str:
     """The busiest resource, the latency at the device, and what more load did.
 
@@ -427,6 +446,7 @@ def _evidence(alike: Sequence[Limited]) -> str:
     if len(alike) == 1:
         parts = [*islice(_seen(first.seen), 1)]
         at_device = first.seen.flight.at_device if first.seen.flight else None
+        parts += _own_evidence(alike)
         parts += [] if at_device is None else [f"{part(at_device)} of latency at the device"]
         step = first.decision.step
         parts += [step_words(step.axis, step.load, step.further, step.gain)] if step else []
@@ -440,10 +460,25 @@ def _evidence(alike: Sequence[Limited]) -> str:
             name = names.pop() if len(names) == 1 else ""
             parts = [text.format(name=name, share=_range(shares)).replace("  ", " ")]
             break
+    parts += _own_evidence(alike)
     there = [one.seen.flight.at_device for one in alike if one.seen.flight]
     known = [share for share in there if share is not None]
     parts += [f"{_range(known)} of latency at the device"] if len(known) == len(alike) else []
     return "; ".join(parts) or NOTHING
+
+
+def _own_evidence(alike: Sequence[Limited]) -> list[str]:
+    """What the load's own jobs and all else held of the processors, where these are the limit."""
+    uses = [one.decision.use for one in alike if one.decision.cause is Cause.PROCESSORS]
+    known = [
+        (use.own, max(use.share - use.own, 0.0))
+        for use in uses
+        if use is not None and use.own is not None and use.share is not None
+    ]
+    if not known or len(known) < len(alike):
+        return []
+    own, others = zip(*known, strict=True)
+    return [f"own jobs {_range(own)}, all else {_range(others)} of the cores"]
 
 
 def _range(shares: Sequence[float]) -> str:

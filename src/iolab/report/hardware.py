@@ -261,8 +261,9 @@ def _models(facts: HostFacts) -> str:
 
 
 def _ports(facts: HostFacts) -> str:
-    """The ports that are up and have a speed, counted by it."""
-    speeds = Counter(nic.speed_mbit_s for nic in facts.nics if nic.up and nic.speed_mbit_s)
+    """The ports of devices that are up and have a speed, counted by it."""
+    ports = [nic for nic in facts.nics if nic.up and nic.has_device]
+    speeds = Counter(nic.speed_mbit_s for nic in ports if nic.speed_mbit_s)
     return ", ".join(f"{n} × {speed / 1000:g} Gbit/s" for speed, n in speeds.items()) or NOTHING
 
 

@@ -34,6 +34,9 @@ DEVICES_NAMED: Final = 4
 OTHERS_SHARE: Final = 0.02
 """Share of the run's own rate that others may have had just before it started."""
 
+TIMES_MOST: Final = 1000
+"""Above it the run itself did next to nothing, and how many times that is says no more."""
+
 
 @check("device-busy", "Device busy before the start")
 def device_busy(view: RunView) -> CheckAnswer:
@@ -61,8 +64,7 @@ def idle_before(view: RunView, index: int, seconds: float | None) -> CheckAnswer
     ios = max((d.read_ios + d.write_ios for d in host.devices), default=0)
     others = _others(view, index, host.idle, _Own(moved, ios, seconds))
     if others.share > OTHERS_SHARE:
-        part = percent(min(others.share, 1.0))
-        return indicative(f"{others.said}: {part} of the run's.", **others.evidence)
+        return indicative(f"{others.said}: {_beside(others.share)}.", **others.evidence)
     return valid(f"{others.said}.", **others.evidence)
 
 
@@ -75,10 +77,17 @@ def _idle(view: RunView, index: int) -> CheckAnswer:
     own = _Own(float(load.bytes[index].sum()), ios, float(load.seconds[index]))
     others = _others(view, index, host.idle, own)
     if others.share > OTHERS_SHARE:
-        part = f"{percent(others.share)} of the run's own"
-        beside = "as much as the run did or more" if others.share >= 1 else part
-        return indicative(f"{others.said}: {beside}.", **others.evidence)
+        return indicative(f"{others.said}: {_beside(others.share)}.", **others.evidence)
     return valid(f"{others.said}.", **others.evidence)
+
+
+def _beside(share: float) -> str:
+    """Others' rate beside the run's own: a share of it, or how many times it is."""
+    if share >= TIMES_MOST:
+        return f"over {TIMES_MOST:,} times the run's own"
+    if share >= 1:
+        return f"{share:.3g} times the run's own"
+    return f"{percent(share)} of the run's own"
 
 
 def _unwatched(host: str) -> CheckAnswer:

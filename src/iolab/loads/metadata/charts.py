@@ -71,7 +71,7 @@ def _figures_of(
                 at=", ".join(filter(None, places)),
                 level=one.level,
                 run=(one.shown.digest, one.shown.repeat),
-                reason=reason_of(one.shown),
+                reason=reason_of((one.shown, *point.results), one.level),
             ),
         )
 

@@ -70,7 +70,8 @@ def _network(one: Configuration, facts: Sequence[HostFacts]) -> str:
     """The fastest port of a client; nothing where the target is its own."""
     if not _is_remote(one, facts):
         return ""
-    speeds = [nic.speed_mbit_s for nic in facts[0].nics if nic.up and nic.speed_mbit_s]
+    ports = [nic for nic in facts[0].nics if nic.up and nic.has_device]
+    speeds = [nic.speed_mbit_s for nic in ports if nic.speed_mbit_s]
     return f"{max(speeds) / 1000:g} Gbit/s" if speeds else "network"
 
 
