@@ -169,9 +169,9 @@ def method_table(kinds: Kinds, study: Study, plan: Plan) -> Table:
     )
     layout = ", ".join(files) or NOTHING
     has_files = any(kinds.making(one).lays_out_files for one in study.workloads)
-    caches = "dropped and verified before every run that reads" if method.drop_caches else "kept"
+    caches = "dropped before every run that reads" if method.drop_caches else "kept"
     rows = (
-        row("Runs", f"{len(plan.runs)}: {len(plan.points)} points, repeats: {method.repeats}"),
+        row("Runs", f"{len(plan.runs)}: {len(plan.points)} points, repeats: {_repeats(study)}"),
         *_times(method),
         *(
             (row("Settle", f"{format_duration_s(method.settle_s)} of rest after each run"),)
@@ -185,6 +185,16 @@ def method_table(kinds: Kinds, study: Study, plan: Plan) -> Table:
         row("Telemetry", f"every {study.telemetry.interval_ms / 1000:g} s"),
     )
     return Table("Method", columns(("What", "How")), rows)
+
+
+def _repeats(study: Study) -> str:
+    """The method's repeats, and the workloads that have their own number of them."""
+    others = [
+        f"{one.title}: {one.repeats}"
+        for one in study.workloads
+        if one.repeats and one.repeats != study.method.repeats
+    ]
+    return f"{study.method.repeats}{f' ({listing(others, TITLES_SHOWN)})' if others else ''}"
 
 
 def _left_out(method: Method) -> Iterator[tuple[Cell, ...]]:

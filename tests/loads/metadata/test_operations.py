@@ -126,7 +126,9 @@ def test_the_page_tells_metadata_apart_from_io(brief: Brief) -> None:
     assert [len(table.rows) for table in page.jobs] == [1, 1]
     (charts,) = [item for item in page.workloads if item.table is not None]
     titles = [figure.title for figure in (*charts.figures, *charts.further)]
-    assert titles == ["Rate of each operation", "Latency by percentile"]
+    assert titles[0] == "Rate of each operation"
+    assert titles[1].startswith("Latency by percentile, iteration ")  # the table has others
+    assert len(titles) == 2
 
 
 def test_a_run_shows_its_phases_over_time(brief: Brief) -> None:

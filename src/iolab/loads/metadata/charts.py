@@ -112,7 +112,8 @@ def operation_charts(
         if detail is None:
             continue
         name = point_name(point, brief.study)
-        title = f"Latency by percentile{f', {name}' if name else ''}"
+        # The curves are of one iteration, the table's latencies of each operation's own median.
+        title = f"Latency by percentile{f', {name}' if name else ''}, iteration {shown.repeat}"
         curves = operations_distribution(workload.title, title, detail)
         further += [curves] if curves else []
     table = summary_table(points, brief.study, anchors)

@@ -57,7 +57,7 @@ OVER_WHOLE: Final = "whole phase"
 RATE_NOTE: Final = (
     "Operations a second. “window”: over the time in which all ranks of all hosts worked; “whole "
     "phase”: from the first rank’s start to the last one’s end, as mdtest counts. Latencies are of "
-    "the median iteration."
+    "each operation’s own median iteration; the curves are all of one, which their title names."
 )
 
 _TAIL: Final = (("p50", "p50"), ("p99", "p99"), ("p99_9", "p99.9"))
@@ -134,7 +134,7 @@ def summary_table(
             *((Cell(point_name(point, study) or NOTHING),) if named else ()),
             verdict_cell(one.level, anchors.get((one.shown.digest, one.shown.repeat))),
             Cell(over(one)),
-            *(Cell(rate_text(value)) for value in rates_of(one)),
+            *(Cell(value) for value in told_rates(one)),
             Cell(str(one.n)),
             *(Cell(show(one.latencies.get(name))) for name in ("mean", *(n for n, _ in _TAIL))),
         )
@@ -147,6 +147,12 @@ def summary_table(
 def rates_of(one: OperationStatistics) -> tuple[float | None, ...]:
     """Max, Min, Mean, Std Dev."""
     return one.maximum, one.minimum, one.mean, one.std_dev
+
+
+def told_rates(one: OperationStatistics) -> tuple[str, ...]:
+    """The same in words; of what is invalid no mean and deviation, which nobody may quote."""
+    maximum, minimum, *middle = (rate_text(value) for value in rates_of(one))
+    return maximum, minimum, *(middle if one.level is not Level.INVALID else [NOTHING] * 2)
 
 
 def rate_text(value: float | None) -> str:

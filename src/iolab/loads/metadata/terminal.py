@@ -10,7 +10,7 @@ from rich.text import Text
 from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.loads.metadata.metrics import OperationStatistics, PointStatistics, point_statistics
-from iolab.loads.metadata.report import NAMES, iterations_told, point_name, rate_text, rates_of
+from iolab.loads.metadata.report import NAMES, iterations_told, point_name, told_rates
 from iolab.report.numbers import show
 from iolab.report.terminal import QUIET_STYLE, Grouped, Heading, plain, title, verdict
 
@@ -55,7 +55,7 @@ def _name(study: Study, point: PointStatistics) -> str:
 
 
 def _row(one: OperationStatistics) -> list[Text | str]:
-    maximum, minimum, mean, std_dev = (rate_text(value) for value in rates_of(one))
+    maximum, minimum, mean, std_dev = told_rates(one)
     return [
         plain(f"  {NAMES[one.operation]}"),
         maximum,
