@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -52,17 +53,17 @@ Knees = Mapping[tuple[str, Axis], int]
 class ConfigurationStyle:
     """How a configuration is called and coloured on every chart.
 
-    `name` stands on charts where a long title would be cut: then it is the configuration's id.
+    `short_name` stands on charts where a long title would be cut.
     """
 
     title: str
     token: Token
-    id: str = ""
+    short_name: str = ""
 
     @property
     def name(self) -> str:
         """What is written beside its lines and bars."""
-        return self.id if self.id and len(self.title) > LABEL_CHARACTERS else self.title
+        return self.short_name or self.title
 
     @property
     def legend(self) -> str:
@@ -72,10 +73,31 @@ class ConfigurationStyle:
 
 def looks_of(study: Study) -> dict[str, ConfigurationStyle]:
     """Each configuration's look, the colours in the study's order."""
+    ids = _short_names([one.id for one in study.configurations])
     return {
-        one.id: ConfigurationStyle(one.title, series_token(index), one.id)
-        for index, one in enumerate(study.configurations)
+        one.id: ConfigurationStyle(
+            one.title,
+            series_token(index),
+            "" if len(one.title) <= LABEL_CHARACTERS else name,
+        )
+        for index, (one, name) in enumerate(zip(study.configurations, ids, strict=True))
     }
+
+
+def _short_names(ids: Sequence[str]) -> list[str]:
+    """Names that fit beside a plot: the ids, what tells them apart, or else their numbers."""
+    if all(len(one) <= LABEL_CHARACTERS for one in ids):
+        return list(ids)
+    parts = [re.findall(r"[^-_.]+[-_.]*", one) or [one] for one in ids]
+    alike = 0
+    while len(ids) > 1 and all(len(one) > alike + 1 for one in parts):
+        if len({one[alike] for one in parts}) > 1:
+            break
+        alike += 1
+    names = ["".join(one[alike:]) for one in parts]
+    if all(len(one) <= LABEL_CHARACTERS for one in names):
+        return names
+    return [f"No. {number}" for number in range(1, len(ids) + 1)]
 
 
 def axis_figures(

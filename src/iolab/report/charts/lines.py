@@ -2,7 +2,8 @@
 
 A marker stands at the point's published value and tells the verdict by its shape: a filled circle
 is valid, a hollow diamond indicative, a cross invalid. A bar through it is its 95 % interval; where
-a point has several runs, each has a small marker of its own. Lines skip points without a value.
+a point has several runs, each has a small marker of its own. Lines skip points without a value and
+invalid ones, which stand alone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from iolab.core.metric_spec import spec_of
 from iolab.report.charts.chart import (
     BOTTOM,
     HEAD,
+    LINE_GAP,
     Band,
     DotStyle,
     End,
@@ -194,7 +196,8 @@ def _latencies(
         name = tail.label if alone else f"{line.told}, {tail.label}"
         marks += line_marks(thin, axis, tail.key, scale, name)
         ends += line_end(line, axis, mean.key, scale, mean.label if alone else line.name)
-        ends += line_end(thin, axis, tail.key, scale, tail.label)
+        if alone or 2 * len(drawn) * LINE_GAP <= PANEL_HEIGHT:  # else the note says what is dashed
+            ends += line_end(thin, axis, tail.key, scale, tail.label)
     return Plot(HEIGHT, marks, x, scale, ends)
 
 
@@ -243,7 +246,8 @@ def line_marks(line: ChartLine, axis: str, key: str, scale: Scale, name: str = "
     if not points:
         return marks
     places = [(at, scale.of(value)) for at, value, _, _ in points]
-    marks.append(LineMark(token=token, places=places, dash=line.dash))
+    levels = [level for _, _, _, level in points]
+    marks += joining_line(token, places, levels, line.dash)
     runs = _runs(line, axis, key)
     if runs:
         marks.append(
@@ -259,8 +263,26 @@ def line_marks(line: ChartLine, axis: str, key: str, scale: Scale, name: str = "
     bars = [(at, *found) for (at, _), found in zip(places, ends, strict=True) if found]
     if bars:
         marks.append(Rules(token=token, pieces=[(at, low, at, high) for at, low, high in bars]))
-    levels = [level for _, _, _, level in points]
     return [*marks, Points(token=token, places=places, levels=levels, told=MarkTip(name, ends))]
+
+
+def joining_line(
+    token: Token,
+    places: Sequence[tuple[float, float]],
+    levels: Sequence[Level],
+    dash: Sequence[float],
+) -> list[Mark]:
+    """The line through places that are not invalid; those stand alone."""
+    joined = reliable(places, levels)
+    return [LineMark(token=token, places=joined, dash=dash)] if len(joined) > 1 else []
+
+
+def reliable(
+    places: Sequence[tuple[float, float]], levels: Sequence[Level]
+) -> list[tuple[float, float]]:
+    """The places whose points are not invalid."""
+    both = zip(places, levels, strict=True)
+    return [place for place, level in both if level is not Level.INVALID]
 
 
 def interval_on(ends: tuple[float, float] | None, scale: Scale) -> tuple[float, float] | None:

@@ -32,7 +32,6 @@ from iolab.report.charts.chart import (
     TextMark,
     bar_notes,
 )
-from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.lines import (
     MAX_LINES,
     PANEL_GAP,
@@ -41,6 +40,8 @@ from iolab.report.charts.lines import (
     ChartQuantity,
     axis_value,
     interval_on,
+    joining_line,
+    reliable,
     trust_of,
 )
 from iolab.report.charts.lines import quantities_table as table_of
@@ -271,14 +272,14 @@ def _marks(
         interval_on(point.metrics.get(key, _NO_METRIC).interval, y_scale) for *_, point in found
     ]
     bars = [(x, *pair, x) for (x, _), pair in zip(places, ends, strict=True) if pair]
-    marks: list[Mark] = [LineMark(token=token, places=places, dash=dash)]
+    levels = [point.level for *_, point in found]
+    marks = joining_line(token, places, levels, dash)
     if bars:
         marks.append(Rules(token=token, pieces=[(x, low, x, high) for x, low, high, _ in bars]))
-    levels = [point.level for *_, point in found]
     marks.append(
         Points(token=token, places=places, levels=levels, told=MarkTip(name, ends, texts=loads))
     )
-    heads = _heads(places, x_scale, y_scale)
+    heads = _heads(reliable(places, levels), x_scale, y_scale)
     marks += [Arrows(token=token, places=heads)] if heads else []
     beside = [(x, y, text) for (x, y), text in zip(places, loads, strict=True)]
     return [*marks, TextMark(token=token, places=beside, dx=_BESIDE[0], dy=_BESIDE[1], rim=True)]
