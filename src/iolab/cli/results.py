@@ -249,24 +249,18 @@ def _hosts(result: Result) -> Iterator[RenderableType]:
 
 def _checks(result: Result) -> Iterator[RenderableType]:
     """What objects, the gravest first, with its evidence; the codes of what found nothing."""
-    looked = sorted(
-        (check for check in result.verdict.checks if check.level is not None),
-        key=lambda check: -check.rank,
-    )
     rows: list[list[Text | str]] = []
-    for check in looked:
-        if check.level is None or check.rank == Level.VALID.rank:
-            continue
+    for check in result.verdict.objections:
         rows.append(
             [
-                verdict(check.level),
+                verdict(check.level or Level.INVALID),
                 plain(check.code, "bold").append(f": {one_line(check.says)}", "not bold"),
             ]
         )
         if check.evidence:
             evidence = ", ".join(f"{name}={_brief(one)}" for name, one in check.evidence.items())
             rows.append(["", plain(evidence, QUIET_STYLE)])
-    fine = [check.code for check in looked if check.rank == Level.VALID.rank]
+    fine = result.verdict.satisfied
     if fine:
         rows.append([verdict(Level.VALID), plain(", ".join(fine), QUIET_STYLE)])
     if rows:

@@ -124,6 +124,11 @@ class Verdict:
         return tuple(sorted(hits, key=lambda check: -check.rank))
 
     @property
+    def satisfied(self) -> tuple[str, ...]:
+        """The codes of the checks that looked and do not object, by name."""
+        return tuple(sorted(one.code for one in self.checks if one.rank == Level.VALID.rank))
+
+    @property
     def looked(self) -> int:
         """How many of the checks looked; the others did not apply, or had nothing to look at."""
         return sum(check.level is not None for check in self.checks)

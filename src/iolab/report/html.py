@@ -58,6 +58,7 @@ from iolab.report.sections import sections, workload_charts
 from iolab.report.table import Table, badge, html
 from iolab.report.tables import (
     asked,
+    checks_note,
     evidence_text,
     methods_table,
     places_table,
@@ -420,6 +421,7 @@ def template_engine(*folders: Path) -> Environment:
         run_name=run_name,
         whose_run=whose_run,
         where=where,
+        checks_note=checks_note,
         evidence_text=evidence_text,
     )
     return environment

@@ -35,7 +35,7 @@ from iolab.report.phrases import (
 )
 from iolab.report.run_details import RunPart
 from iolab.report.table import Table, columns, csv_text, row, typst, typst_level, verdict_cell
-from iolab.report.tables import evidence_text
+from iolab.report.tables import checks_note, evidence_text
 from iolab.report.words import blocks_of
 
 PNG_SCALE: Final = 3.0
@@ -283,21 +283,20 @@ def _run(part: RunPart, names: Mapping[str, str], figures: _Figures | None) -> d
         "title": whose_run(part.result, names),
         "level": typst_level(part.result.verdict.level),
         "trace": part.trace,
+        "checks": checks_note(part.result.verdict),
         "figures": figures.of(part.figures) if figures else [],
         "tables": _tables(tables),
     }
 
 
 def _checks(result: Result) -> Table:
-    """Every check of a run that looked, worst first, with its evidence."""
-    checks = sorted(result.verdict.checks, key=lambda check: -check.rank)
+    """What objects to a run, worst first, with its evidence."""
     cells = tuple(
         (verdict_cell(one.level), *row(one.code, one.says, evidence_text(one.evidence)))
-        for one in checks
-        if one.level
+        for one in result.verdict.objections
+        if one.level is not None
     )
-    heads = columns(("Verdict", "Check", "What it says", "Evidence"))
-    return Table(result.verdict.rests_on, heads, cells)
+    return Table("Objections", columns(("Verdict", "Check", "What it says", "Evidence")), cells)
 
 
 def _tables(tables: Sequence[Table]) -> list[dict[str, Any]]:

@@ -309,7 +309,7 @@ def runs_note(brief: Brief) -> str:
             "iolab show tells the same, and iolab export lists them all."
         )
     if drawn >= len(brief.results):
-        return "Each run with its series, its latencies, and every check that was made."
+        return "Each run with its series, its latencies and its checks."
     return (
         f"The headline runs and those with the worst verdicts, {drawn} in all, with their charts; "
         "the others with their checks."

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from iolab.analysis.differences import Area, Difference
-from iolab.core.metric import Evidence, Level, Result
+from iolab.core.metric import Evidence, Level, Result, Verdict
 from iolab.core.metric_spec import declared_among
 from iolab.core.run import Plan
 from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
@@ -135,6 +135,12 @@ def hosts_table(result: Result) -> Table:
     )
     heads = (*columns(("Host",), tuple(heading for _, heading in keys)), Column("Verdict"))
     return Table("Each host's share", heads, rows)
+
+
+def checks_note(verdict: Verdict) -> str:
+    """How many checks looked, and which of them do not object, in one line."""
+    fine = f" No objection by {', '.join(verdict.satisfied)}." if verdict.satisfied else ""
+    return f"{verdict.rests_on}{fine}"
 
 
 def evidence_text(evidence: Evidence) -> str:
