@@ -68,7 +68,7 @@ def test_every_part_is_there() -> None:
         "All caveats",
         "Best figures",
         "Every run",
-        "Runs, checks and their evidence",
+        "Runs and their checks",
         "How to repeat it",
     ):
         assert squeezed(heading) in appendix_text()
