@@ -53,7 +53,7 @@ def test_it_says_where_the_session_stands() -> None:
 @pytest.mark.parametrize("width", [20, 80, 300])
 def test_no_line_is_wider_than_the_terminal_and_none_wraps(width: int) -> None:
     states = (measuring(), measuring(study="s" * 200), SessionProgress("s", 1, 0, 1, 0, 1, 0, 0.0))
-    for state, lines in zip(states, (10, 10, 2), strict=True):
+    for state, lines in zip(states, (11, 11, 2), strict=True):
         found = drawn(state, width)
         assert len(found) == lines
         assert max(cell_len(line) for line in found) <= width
