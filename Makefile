@@ -210,8 +210,9 @@ bench: setup ## iolab measures itself; prints ratios of two things timed in turn
 	    echo "== $$script"; $(BIN)/python $$script || exit 1; done
 	@cargo bench --manifest-path agent/Cargo.toml --quiet --locked
 
-# The group is installed aside: nothing of it is in .venv.
-docs: $(filter .tools/%,$(UV)) ## build the documentation as a site with search, in scratch/site
+# The group is installed aside: nothing of it is in .venv. What pages say of the code is made first.
+docs: setup ## build the documentation as a site with search, in scratch/site
+	@$(BIN)/python -m tests.site_parts scratch/site-parts
 	@NO_MKDOCS_2_WARNING=1 $(UV) run --frozen --quiet --isolated --only-group docs mkdocs build --strict
 
 samples: setup ## write the samples of output in the documentation anew

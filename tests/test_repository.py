@@ -10,6 +10,7 @@ from pathlib import Path
 
 from iolab import errors
 from iolab.errors import ExitCode, IolabError
+from tests import site_parts
 from tests.lanes import FIRST, TOGETHER, lane_of
 from tests.needs import FILES
 
@@ -52,14 +53,23 @@ def test_links_lead_somewhere() -> None:
 
 def test_every_page_is_reached_from_the_index() -> None:
     index = (DOCS / "README.md").read_text(encoding="utf-8")
-    checks = (DOCS / "reference" / "planted-faults.md").read_text(encoding="utf-8")
-    index += checks.replace("(checks/", "(reference/checks/")
+    index += site_parts.checks().replace("(checks/", "(reference/checks/")
     unreached = [
         str(path.relative_to(DOCS))
         for path in tracked("docs/*.md")
         if path.name != "README.md" and f"({path.relative_to(DOCS)})" not in index
     ]
     assert unreached == []
+
+
+def test_every_part_of_the_site_has_its_place() -> None:
+    places = [
+        place
+        for page in tracked("docs/*.md")
+        for place in site_parts.PLACE.findall(page.read_text(encoding="utf-8"))
+    ]
+    assert sorted(name for name, _ in places) == sorted(site_parts.parts())
+    assert all(short.strip() for _, short in places)
 
 
 def test_every_exit_code_is_documented() -> None:

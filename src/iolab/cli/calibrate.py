@@ -1,4 +1,4 @@
-"""`iolab calibrate`: hold the native engine against fio on a target."""
+"""`iolab calibrate`: compare the native engine with fio on a target."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def calibrate(
         typer.Option(
             "--path",
             metavar="DIR",
-            help="A directory on the target; with --hosts for every host that names none itself.",
+            help="A directory on the target; with --hosts, of hosts that name none.",
             show_default=False,
         ),
     ] = None,
@@ -43,29 +43,29 @@ def calibrate(
         typer.Option(
             "--hosts",
             metavar="HOSTS",
-            help="Calibrate all these hosts in step instead of this machine: an inventory's file, "
-            "slurm, mpi:FILE or k8s:NAMESPACE/SELECTOR.",
+            help="All these hosts in step instead of this machine: an inventory file, slurm, "
+            "mpi:FILE or k8s:NAMESPACE/SELECTOR.",
         ),
     ] = None,
-    rw: Annotated[str, typer.Option("--rw", help="Access pattern, in fio's words.")] = "randread",
+    rw: Annotated[str, typer.Option("--rw", help="Access pattern, as fio's rw.")] = "randread",
     bs: Annotated[str, typer.Option("--bs", metavar="SIZE", help="Block size.")] = "4k",
-    iodepth: Annotated[int, typer.Option("--iodepth", min=1, max=65536, help="Depth a job.")] = 32,
-    numjobs: Annotated[int, typer.Option("--numjobs", min=1, max=4096, help="Jobs.")] = 1,
-    ioengine: Annotated[
-        str, typer.Option("--ioengine", help="How fio asks the kernel.")
-    ] = "libaio",
+    iodepth: Annotated[
+        int, typer.Option("--iodepth", min=1, max=65536, help="I/Os in flight per job.")
+    ] = 32,
+    numjobs: Annotated[int, typer.Option("--numjobs", min=1, max=4096, help="Jobs per host.")] = 1,
+    ioengine: Annotated[str, typer.Option("--ioengine", help="fio's ioengine.")] = "libaio",
     size: Annotated[
         str, typer.Option("--size", metavar="SIZE", help="Size of each job's scratch file.")
     ] = "256m",
     pairs: Annotated[
-        int, typer.Option("--pairs", min=2, max=PAIRS_MAX, help="How often both engines run.")
+        int, typer.Option("--pairs", min=2, max=PAIRS_MAX, help="Runs of each engine.")
     ] = 7,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=1, max=SECONDS_MAX, help="How long each run lasts.")
+        float, typer.Option("--seconds", min=1, max=SECONDS_MAX, help="Length of a run.")
     ] = 3.0,
     as_json: AsJson = False,
 ) -> None:
-    """Hold the native engine against fio on a target."""
+    """Compare the native engine with fio on a target."""
     import asyncio
 
     from iolab.cli.output import result_json, result_screen, say

@@ -32,8 +32,7 @@ def choose(
         list[str],
         typer.Argument(
             metavar="SET...",
-            help="Sessions, or published sets (see 'iolab reference'); every configuration of "
-            "each is compared with what is needed.",
+            help="Sessions, or published sets (see 'iolab reference').",
         ),
     ],
     *,
@@ -52,19 +51,19 @@ def choose(
     ] = None,
     budget: Annotated[
         str | None,
-        typer.Option("--budget", metavar="MONEY", help="The most that it may cost: '400000 EUR'."),
+        typer.Option("--budget", metavar="MONEY", help="The highest cost, as '400000 EUR'."),
     ] = None,
     scaling: Annotated[
         float,
         typer.Option(
             "--scaling",
             metavar="SHARE",
-            help="What a node beyond those measured adds, as a share of what one of them did.",
+            help="What an added node gives, as a share of a measured one.",
         ),
     ] = SCALING,
     as_json: AsJson = False,
 ) -> None:
-    """Say which configurations serve what is needed, and why."""
+    """Rank configurations against a need."""
     from iolab.cli.output import result_json, result_screen
     from iolab.published.choose import best_first, currencies_of, fit
 

@@ -25,7 +25,7 @@ def clean(
         typer.Option(
             "--path",
             metavar="DIR",
-            help="The directory that was measured; here the current one by default.",
+            help="The measured directory; default: the current one.",
         ),
     ] = None,
     hosts: Annotated[
@@ -33,14 +33,16 @@ def clean(
         typer.Option(
             "--hosts",
             metavar="HOSTS",
-            help="Look on all these hosts instead of this machine: an inventory's file, slurm, "
-            "mpi:FILE or k8s:NAMESPACE/SELECTOR.",
+            help="These hosts instead of this machine: an inventory file, slurm, mpi:FILE or "
+            "k8s:NAMESPACE/SELECTOR.",
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Remove it without a question.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask; needed without a terminal.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what killed sessions left, and remove it when told so."""
+    """List what killed sessions left, ask, and remove it."""
     import asyncio
     from pathlib import Path
 

@@ -374,15 +374,15 @@ def history(
         bool,
         typer.Option(
             "--allow-differences",
-            help="Take sessions whose load or method differ into one history all the same.",
+            help="Include sessions whose load or method differ.",
         ),
     ] = False,
     details: Annotated[
-        bool, typer.Option("--details", help="Every session's value of every series.")
+        bool, typer.Option("--details", help="Also every session's value with its interval.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say where results changed over many sessions."""
+    """Find where results changed over many sessions."""
     from iolab.analysis.history import forbidding, track
     from iolab.cli.output import result_json, result_screen
     from iolab.errors import UsageError

@@ -20,7 +20,7 @@ def doctor(
         typer.Option(
             "--path",
             metavar="DIR",
-            help="The directory to be measured; here the current one by default.",
+            help="The directory to measure; default: the current one.",
         ),
     ] = None,
     hosts: Annotated[
@@ -28,13 +28,13 @@ def doctor(
         typer.Option(
             "--hosts",
             metavar="HOSTS",
-            help="Ask all these hosts at once instead of this machine: an inventory's file, "
-            "slurm, mpi:FILE or k8s:NAMESPACE/SELECTOR.",
+            help="These hosts instead of this machine: an inventory file, slurm, mpi:FILE or "
+            "k8s:NAMESPACE/SELECTOR.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say whether this machine, or a fleet, is ready to measure."""
+    """Check whether this machine, or a fleet, is ready to measure."""
     if hosts is None:
         findings = _this_machine(path or ".", as_json=as_json)
     else:

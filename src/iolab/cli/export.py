@@ -44,32 +44,36 @@ def export(
     *,
     kind: Annotated[
         ExportFormat,
-        typer.Option("--format", "-f", help="The format to write.", show_default=False),
+        typer.Option(
+            "--format", "-f", help="The format; json is that of show --json.", show_default=False
+        ),
     ],
     points: Annotated[
         bool,
         typer.Option(
             "--points",
-            help="One row a point with all its repeats together, not one a run (csv, parquet).",
+            help="A row per point with intervals over its repeats (csv, parquet).",
         ),
     ] = False,
     nodes: Annotated[
         bool,
         typer.Option(
             "--nodes",
-            help="One row for each run and node of its guests, not one a run (csv, parquet).",
+            help="A row per run and node of guests (csv, parquet).",
         ),
     ] = False,
     seconds: Annotated[
         bool,
         typer.Option(
             "--seconds",
-            help="One row for each second of each host and operation of all runs (csv, parquet).",
+            help="A row per second, host and operation (csv, parquet).",
         ),
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write here, not to standard output."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write to this file; required for parquet."
+        ),
     ] = None,
 ) -> None:
     """Print or write the results for other programs."""

@@ -27,14 +27,14 @@ def import_(
     *,
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="DIR", help="Where to put the session: a new directory."),
+        typer.Option("--out", metavar="DIR", help="The new session directory."),
     ],
     configuration: Annotated[
         str,
         typer.Option(
             "--configuration",
             metavar="ID",
-            help="What the results are of, as comparisons call it.",
+            help="The configuration that the results are of.",
         ),
     ] = "imported",
     as_json: AsJson = False,

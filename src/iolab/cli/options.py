@@ -155,11 +155,11 @@ StudyName = Annotated[
 ]
 SessionDirectory = Annotated[
     Path,
-    typer.Argument(metavar="SESSION", help="The directory of a session, also of one that runs."),
+    typer.Argument(metavar="SESSION", help="The directory of a session, also of a running one."),
 ]
 TargetPath = Annotated[
     str | None,
-    typer.Option("--path", metavar="DIR", help="Measure the file system under this directory."),
+    typer.Option("--path", metavar="DIR", help="Measure the file system below this directory."),
 ]
 DevicePath = Annotated[
     str | None,
@@ -171,14 +171,14 @@ DevicePath = Annotated[
 ]
 DeviceSerial = Annotated[
     str | None,
-    typer.Option("--serial", metavar="SN", help="The serial of the device to be destroyed."),
+    typer.Option("--serial", metavar="SN", help="The serial number of that device."),
 ]
 Scale = Annotated[
     str,
     typer.Option(
         "--scale",
         metavar="NAME",
-        help="Take the study at one of its scales, as 'small' for one small machine.",
+        help="The scale of the study, such as 'small'; 'full' is the study as written.",
         autocompletion=_scales,
     ),
 ]
@@ -187,7 +187,7 @@ Sets = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Set any value of the study, as workload.rand-read-4k.iodepth=1,8; repeatable.",
+        help="Set a value of the study, as workload.rand-read-4k.iodepth=1,8; repeatable.",
         show_default=False,
     ),
 ]
@@ -195,8 +195,8 @@ MethodOption = Annotated[
     MethodName | None,
     typer.Option(
         "--method",
-        help="End runs by the stopping rule ('adaptive') or after their fixed time, as published "
-        "studies do ('published'); the study's own choice by default.",
+        help="End runs by the stopping rule ('adaptive') or after a fixed time ('published'); "
+        "default: as the study says.",
         show_default=False,
     ),
 ]
@@ -204,8 +204,7 @@ EngineOption = Annotated[
     IoEngine | None,
     typer.Option(
         "--engine",
-        help="What makes the load of workloads of I/O, 'fio' or the agent's own engine ('native'); "
-        "the study's own choice by default.",
+        help="The engine of all file I/O: fio or iolab's own; default: as the study says.",
         show_default=False,
     ),
 ]
@@ -214,8 +213,8 @@ HostsFile = Annotated[
     typer.Option(
         "--hosts",
         metavar="HOSTS",
-        help="Take the hosts from an inventory's file, or slurm, mpi:FILE or "
-        "k8s:NAMESPACE/SELECTOR, instead of the study's own.",
+        help="Hosts instead of the study's: an inventory file, slurm, mpi:FILE or "
+        "k8s:NAMESPACE/SELECTOR.",
     ),
 ]
 ServerOption = Annotated[
@@ -223,8 +222,9 @@ ServerOption = Annotated[
     typer.Option(
         "--server",
         metavar="WHERE",
-        help="Where the store of YCSB workloads runs: 'embedded' in the clients, 'managed' as a "
-        "node that iolab starts, or HOST[:PORT],... of a cluster; the study's own by default.",
+        help="The store of YCSB workloads: 'embedded' (RocksDB in each client), 'managed' (a "
+        "Cassandra node that iolab starts) or HOST[:PORT],... of your cluster; default: as the "
+        "study says.",
         autocompletion=_server_kinds,
         show_default=False,
     ),

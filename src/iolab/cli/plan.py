@@ -73,7 +73,7 @@ def init(
         typer.Option(
             "--from",
             metavar="JOB",
-            help="Do what a job file of fio's, a report of fio's or a file of vdbench's does.",
+            help="From a job file or report of fio, or a parameter file of vdbench.",
             show_default=False,
         ),
     ] = None,
@@ -130,7 +130,7 @@ def check(
     engine: EngineOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a study file; touch no host."""
+    """Check a study file without hosts."""
     from iolab.cli.output import result_json, result_screen
     from iolab.cli.study_kinds import STUDY_KINDS
     from iolab.report.numbers import count
@@ -184,14 +184,14 @@ def plan(
     server: ServerOption = None,
     engine: EngineOption = None,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Ask no host: the plan alone, with no refusal.")
+        bool, typer.Option("--offline", help="Ask no host; --path may be left out.")
     ] = False,
     summary: Annotated[
-        bool, typer.Option("--summary", help="A row for each workload instead of each run.")
+        bool, typer.Option("--summary", help="A row per workload instead of run.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print what a study would run, write, take and need."""
+    """Show what a study would run, write and need, and how long it takes."""
     from iolab.cli.output import result_json, result_screen
     from iolab.cli.planning import plan_document, plan_screen
     from iolab.cli.study_kinds import STUDY_KINDS

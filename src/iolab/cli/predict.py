@@ -25,21 +25,21 @@ def predict(
     session: SessionDirectory,
     *,
     hosts: Annotated[
-        int | None, typer.Option("--hosts", min=1, help="So many hosts that make load.")
+        int | None, typer.Option("--hosts", min=1, help="Hosts that make load.")
     ] = None,
     depth: Annotated[
-        int | None, typer.Option("--depth", min=1, help="So many I/Os in flight of each job.")
+        int | None, typer.Option("--depth", min=1, help="I/Os in flight per job.")
     ] = None,
     threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="So many threads of a database.")
+        int | None, typer.Option("--threads", min=1, help="Threads of a database.")
     ] = None,
     vms: Annotated[
-        int | None, typer.Option("--vms", min=1, help="So many virtual machines on a node.")
+        int | None, typer.Option("--vms", min=1, help="Virtual machines per node.")
     ] = None,
     workload: Workloads = None,
     extrapolate: Annotated[
         bool,
-        typer.Option("--extrapolate", help="Also beyond twice the largest load that was measured."),
+        typer.Option("--extrapolate", help="Also beyond twice the largest measured load."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

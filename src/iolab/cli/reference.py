@@ -31,10 +31,10 @@ SECTION_ROWS_MAX: Final = 64
 def reference(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[SET]", help="The id of a published set; all are listed without."),
+        typer.Argument(metavar="[SET]", help="A published set; without, all are listed."),
     ] = None,
     *,
-    toml: Annotated[bool, typer.Option("--toml", help="Print the set's file as it ships.")] = False,
+    toml: Annotated[bool, typer.Option("--toml", help="Print the set's file.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the published results that come with iolab."""
@@ -180,17 +180,19 @@ def audit(
     ] = None,
     *,
     details: Annotated[
-        bool, typer.Option("--details", help="Show what agrees, too, with its numbers.")
+        bool, typer.Option("--details", help="Also what agrees, with its numbers.")
     ] = False,
     fail_on: Annotated[
         FailOnOutcome | None,
         typer.Option(
-            "--fail-on", help="Exit with 1 when any outcome is that bad.", show_default=False
+            "--fail-on",
+            help="Exit with 1 when an outcome is this bad or worse.",
+            show_default=False,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check whether the figures of a set of results agree."""
+    """Check whether the figures of a set of results agree with each other."""
     from iolab.cli.output import result_json, result_screen
     from iolab.cli.studies import published_ids
     from iolab.errors import ExitCode

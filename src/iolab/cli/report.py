@@ -54,7 +54,7 @@ def report(
         typer.Option(
             "--pdf",
             metavar="FILE",
-            help="Write it as PDF, its appendix beside it.",
+            help="Write PDF, its appendix beside it.",
         ),
     ] = None,
     markdown: Annotated[
@@ -62,7 +62,7 @@ def report(
         typer.Option(
             "--md",
             metavar="FILE",
-            help="Write it as Markdown, without charts, its appendix beside it.",
+            help="Write Markdown without charts, its appendix beside it.",
         ),
     ] = None,
     figures: Annotated[
@@ -70,7 +70,7 @@ def report(
         typer.Option(
             "--figures",
             metavar="DIR",
-            help="Write each chart as SVG and PNG, and each table as CSV, into it.",
+            help="Write each chart as SVG and PNG, each table as CSV.",
         ),
     ] = None,
     text: Annotated[
@@ -78,8 +78,7 @@ def report(
         typer.Option(
             "--text",
             metavar="FILE",
-            help="Put your own words into it: a Markdown file with author, logo, introduction and "
-            "conclusion.",
+            help="Your Markdown file with author, logo, introduction and conclusion.",
         ),
     ] = None,
     against: Annotated[
@@ -87,20 +86,18 @@ def report(
         typer.Option(
             "--against",
             metavar="SET[:NAME]",
-            help="Set the results beside what others published: a set that 'iolab reference' "
-            "lists, or a file; with NAME, the figures of that one alone.",
+            help="Compare with a published set (see 'iolab reference') or file, or with one "
+            "cluster, client or product of it.",
         ),
     ] = None,
     allow_differences: Annotated[
         bool,
         typer.Option(
             "--allow-differences",
-            help="Set sessions side by side although load or method differ; these are named.",
+            help="Compare although load or method differ; such rows are marked.",
         ),
     ] = False,
-    paper: Annotated[
-        PaperName, typer.Option("--paper", help="The paper of the PDF.")
-    ] = PaperName.A4,
+    paper: Annotated[PaperName, typer.Option("--paper", help="Paper of the PDF.")] = PaperName.A4,
     as_json: AsJson = False,
 ) -> None:
     """Write the report of sessions as HTML, PDF or Markdown."""

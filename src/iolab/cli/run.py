@@ -48,7 +48,7 @@ OutOption = Annotated[
         "--out",
         "-o",
         metavar="DIR",
-        help="Keep the session here, in a new directory; ./iolab-STUDY-TIME by default.",
+        help="The new session directory; default: ./iolab-STUDY-TIME.",
     ),
 ]
 
@@ -71,7 +71,7 @@ def run(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure a study and keep everything in a session."""
+    """Measure a study into a session."""
     from iolab.cli.output import refuse_no_directory, refuse_output
 
     if out is not None:
@@ -98,9 +98,9 @@ def run(
 
 
 def demo(*, path: TargetPath = None, out: OutOption = None, quiet: Quiet = False) -> None:
-    """Measure this directory, or that of --path, for some minutes, and write a report.
+    """Measure this directory for some minutes as an example, and write a report.
 
-    It is the study cluster-kpi at scale small, with the native engine where there is no fio.
+    It runs cluster-kpi at scale small (3 GiB), with the native engine where fio is missing.
     """
     from iolab.cli.output import say
 
@@ -182,7 +182,7 @@ def resume(
         bool,
         typer.Option(
             "--accept-changes",
-            help="Go on although hosts or versions changed; curves of both are indicative.",
+            help="Continue on changed hosts or versions; curves of both are indicative.",
         ),
     ] = False,
     report: ReportOption = False,
@@ -190,7 +190,7 @@ def resume(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Continue a session that was stopped."""
+    """Measure the missing and failed runs of a session."""
     from iolab.analysis.adaptive import queue_maker
     from iolab.cli.output import say
     from iolab.cli.session import SessionRequest, Wishes, carry_out

@@ -27,29 +27,31 @@ _TOKEN_BYTES: Final = 24
 def serve(
     directory: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="Where the sessions are; here by default."),
+        typer.Argument(metavar="DIR", help="Directory of sessions, up to four levels deep."),
     ] = Path(),
     *,
     host: Annotated[
         str,
         typer.Option(
-            "--host", metavar="ADDR", help="Listen at this address; others need the token then."
+            "--host",
+            metavar="ADDR",
+            help="Listen at this address; any but loopback needs the token that is printed.",
         ),
     ] = LOOPBACK,
     port: Annotated[
         int,
-        typer.Option("--port", min=0, max=65535, help="Listen at this port; 0 takes a free one."),
+        typer.Option("--port", min=0, max=65535, help="Listen at this port; 0: a free one."),
     ] = 0,
     token_file: Annotated[
         Path | None,
         typer.Option(
             "--token-file",
             metavar="FILE",
-            help="Require the token in this file, also on this machine alone.",
+            help="Require the token in this file, also on loopback.",
         ),
     ] = None,
 ) -> None:
-    """Show sessions in a browser, also those that run."""
+    """Show sessions in a browser, also running ones."""
     from iolab.errors import UsageError
     from iolab.study.wording import shown
 

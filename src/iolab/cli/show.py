@@ -36,7 +36,7 @@ FailOnOption = Annotated[
     FailOnLevel | None,
     typer.Option(
         "--fail-on",
-        help="Exit with 1 when a result is no better than this verdict.",
+        help="Exit with 1 when a result is this bad or worse.",
         show_default=False,
     ),
 ]
@@ -54,22 +54,22 @@ def show(
         typer.Option(
             "--run",
             metavar="DIGEST",
-            help="Only the point of this digest, or of one that begins so; repeatable.",
+            help="Only the point of this digest or prefix; repeatable.",
         ),
     ] = None,
     details: Annotated[
-        bool, typer.Option("--details", help="Every metric, host and check that looked.")
+        bool, typer.Option("--details", help="Every metric, host and check with its evidence.")
     ] = False,
     repeats: Annotated[
         bool, typer.Option("--repeats", help="A row for each run of a point.")
     ] = False,
     time: Annotated[
-        bool, typer.Option("--time", help="Where the session's time went, and no results.")
+        bool, typer.Option("--time", help="Only the seconds of each phase of the session.")
     ] = False,
     fail_on: FailOnOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the results of a session, also of one that runs."""
+    """Show the results of a session, also of a running one."""
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import shown_of
     from iolab.cli.kinds import REPORTED
@@ -218,12 +218,12 @@ _HEADING: Final = re.compile(r"^(#{1,3}) (.+)$", re.MULTILINE)
 def explain(
     code: Annotated[
         str | None,
-        typer.Argument(metavar="[CODE]", help="A check's code; all are listed without."),
+        typer.Argument(metavar="[CODE]", help="A check's code; without, all are listed."),
     ] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a check means, and what to do about it."""
+    """Explain what a check means and what to do."""
     from iolab.cli.output import result_json, result_screen
 
     pages = _pages()
