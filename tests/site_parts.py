@@ -46,7 +46,7 @@ def commands() -> str:
     )  # fmt: skip
     sections = [overview]
     for name, command in group.commands.items():
-        context = typer.Context(command, info_name=f"iolab {name}", **group.context_settings)  # type: ignore[arg-type]
+        context = typer.Context(command, info_name=f"iolab {name}", **group.context_settings)
         usage = " ".join(command.collect_usage_pieces(context)[1:])
         rows = [
             [f"`{record[0]}`", cell(record[1])]
