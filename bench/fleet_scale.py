@@ -29,11 +29,10 @@ from typing import TYPE_CHECKING, Any, Final
 if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from iolab.cli.kinds import session_kinds, study_kinds
 from iolab.cli.live import LinesView
 from iolab.cli.progress import SessionProgress
 from iolab.cli.session import SessionRecorder, seldom_collected
-from iolab.cli.study_kinds import STUDY_KINDS
-from iolab.cli.survey import SESSION_KINDS
 from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, RunFinished
 from iolab.core.host import HostKind, HostSpec
 from iolab.core.metric import Result
@@ -104,7 +103,7 @@ def study_of(hosts: int, seconds: int, numjobs: int = NUMJOBS) -> Study:
         seconds=seconds,
         numjobs=numjobs,
     )
-    return parse_study(text, "fleet-scale.toml", LoadOptions(), STUDY_KINDS)
+    return parse_study(text, "fleet-scale.toml", LoadOptions(), study_kinds())
 
 
 class SocketLink:
@@ -251,7 +250,7 @@ async def session(hosts: dict[str, Host], study: Study, directory: Path, found: 
 
     It gives back nothing: asyncio's runner makes the text of whatever its coroutine returns.
     """
-    plan = make_plan(study, STUDY_KINDS)
+    plan = make_plan(study, study_kinds())
 
     def open_writer(_: object) -> SessionWriter:
         return SessionWriter.create(directory, study, plan, "fleet-scale", ("bench",))
@@ -262,7 +261,7 @@ async def session(hosts: dict[str, Host], study: Study, directory: Path, found: 
         with seldom_collected(), SessionRecorder(open_writer, view) as recorder:
             watch = Stopwatch(recorder, found, len(hosts))
             await run_session(
-                study, plan, hosts, watch, Stop(), session_id="fleet-scale", kinds=SESSION_KINDS
+                study, plan, hosts, watch, Stop(), session_id="fleet-scale", kinds=session_kinds()
             )
     finally:
         lagging.cancel()

@@ -36,8 +36,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.cli.study_kinds import STUDY_KINDS
-from iolab.cli.survey import SESSION_KINDS
+from iolab.cli.kinds import session_kinds, study_kinds
 from iolab.core.events import Event, RunFinished, SessionStatus
 from iolab.core.run import HostRun, RunRecord, RunStatus
 from iolab.hosts.barrier import Stop
@@ -138,18 +137,18 @@ async def measured(inventory: str, engine: str, runs: int) -> list[RunRecord]:
     repeats = 1 if engine == "metadata" else runs
     text = STUDY.format(job=JOBS[engine].format(repeats=runs), repeats=repeats)
     options = LoadOptions(inventory=Inventory(inventory, "inventory.toml"))
-    study = parse_study(text, "go-skew.toml", options, STUDY_KINDS)
+    study = parse_study(text, "go-skew.toml", options, study_kinds())
     specs = parse_inventory(inventory, "inventory.toml")
     kept = Kept()
     async with open_hosts(specs, logins=Logins(config=Path("/dev/null"))) as hosts:
         status = await run_session(
             study,
-            make_plan(study, STUDY_KINDS),
+            make_plan(study, study_kinds()),
             hosts,
             kept,
             Stop(),
             session_id="go-skew",
-            kinds=SESSION_KINDS,
+            kinds=session_kinds(),
         )
     if status is not SessionStatus.DONE:
         raise SystemExit(f"go-skew: the session ended as {status}")

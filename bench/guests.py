@@ -28,8 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from iolab.cli.study_kinds import STUDY_KINDS
-from iolab.cli.survey import SESSION_KINDS
+from iolab.cli.kinds import session_kinds, study_kinds
 from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, RunFinished, SessionStatus
 from iolab.core.run import RunRecord, RunStatus
 from iolab.errors import IolabError
@@ -122,17 +121,17 @@ async def measured() -> Kept:
     """One session with one run."""
     with tempfile.TemporaryDirectory(prefix="iolab-bench-") as folder:
         text = STUDY.format(path=folder, guests=GUESTS, seconds=SECONDS)
-        study = parse_study(text, "guests.toml", LoadOptions(), STUDY_KINDS)
+        study = parse_study(text, "guests.toml", LoadOptions(), study_kinds())
         kept = Kept()
         async with open_hosts(study.hosts) as hosts:
             status = await run_session(
                 study,
-                make_plan(study, STUDY_KINDS),
+                make_plan(study, study_kinds()),
                 hosts,
                 kept,
                 Stop(),
                 session_id="guests",
-                kinds=SESSION_KINDS,
+                kinds=session_kinds(),
             )
     if status is not SessionStatus.DONE:
         sys.exit(f"guests: the session ended as {status}")

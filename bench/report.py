@@ -26,7 +26,7 @@ from tests.report.studies import sweep
 
 from bench.store import write_session
 from bench.synthetic import Shape
-from iolab.cli.kinds import REPORTED
+from iolab.cli.kinds import reported
 from iolab.report.brief import Brief, build_brief
 from iolab.report.html import render_html
 from iolab.store.reader import SessionReader
@@ -52,7 +52,7 @@ def processors_s() -> float:
 def make_report(session: Path) -> tuple[str, float]:
     """Read and render a session, as `iolab report` does; the page and its seconds."""
     start, used = time.perf_counter(), processors_s()
-    brief: Brief = build_brief(REPORTED, SessionReader(session))
+    brief: Brief = build_brief(reported(), SessionReader(session))
     read, read_used = time.perf_counter() - start, processors_s() - used
     page = render_html(brief)
     taken, taken_used = time.perf_counter() - start, processors_s() - used
@@ -80,7 +80,7 @@ def first_paint_ms(browser: Browser, page: Path) -> float:
 def measure(session: Path, folder: Path) -> bool:
     """Print all of it; whether the limits are kept."""
     large, taken = make_report(session)
-    small = render_html(build_brief(REPORTED, sweep(("one", "two"))))
+    small = render_html(build_brief(reported(), sweep(("one", "two"))))
     quick = taken < LIMIT_S
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -22,7 +22,7 @@ if __package__ in {None, ""}:
 
 
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
-from iolab.cli.kinds import REPORTED
+from iolab.cli.kinds import reported
 from iolab.core.events import SessionStatus
 from iolab.core.toml import read_regular
 from iolab.report.brief import build_brief
@@ -113,7 +113,7 @@ def list_in_turn(directory: Path) -> tuple[float, float]:
 def report_session(directory: Path) -> float:
     """Build the report from the store and write it, as `iolab report` does; the seconds it took."""
     start = time.perf_counter()
-    page = render_html(build_brief(REPORTED, SessionReader(directory)))
+    page = render_html(build_brief(reported(), SessionReader(directory)))
     (directory / "report.html").write_text(page, encoding="utf-8")
     return time.perf_counter() - start
 

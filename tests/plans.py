@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from iolab.cli.study_kinds import STUDY_KINDS
+from iolab.cli.kinds import study_kinds
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.study import file, guard, load, schedule
@@ -13,19 +13,19 @@ from iolab.study.load import LoadOptions
 
 def parse_study(text: str, file_name: str, options: LoadOptions) -> Study:
     """A study of any kind of load."""
-    return load.parse_study(text, file_name, options, STUDY_KINDS)
+    return load.parse_study(text, file_name, options, study_kinds())
 
 
 def make_plan(study: Study, *, layout_bytes_per_s: float | None = None) -> Plan:
     """Its plan."""
-    return schedule.make_plan(study, STUDY_KINDS, layout_bytes_per_s=layout_bytes_per_s)
+    return schedule.make_plan(study, study_kinds(), layout_bytes_per_s=layout_bytes_per_s)
 
 
 def check_ready(study: Study, plan: Plan, *seen: Any, **more: Any) -> None:
     """Whether hosts can serve it."""
-    guard.check_ready(study, plan, STUDY_KINDS, *seen, **more)
+    guard.check_ready(study, plan, study_kinds(), *seen, **more)
 
 
 def study_schema() -> dict[str, Any]:
     """The JSON Schema of study files."""
-    return file.study_schema(STUDY_KINDS.form)
+    return file.study_schema(study_kinds().form)

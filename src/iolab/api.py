@@ -20,7 +20,7 @@ import numpy as np
 
 from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.resume_marks import shown_of
-from iolab.cli.kinds import REPORTED
+from iolab.cli.kinds import reported
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram, of_sparse
 from iolab.core.metric import Level, Metric, Result, Verdict
@@ -261,7 +261,7 @@ class Run:
     def _named(self, numbers: Whole) -> Names:
         """The operations of a stored column by their names."""
         seen, places = np.unique(numbers, return_inverse=True)
-        words = [REPORTED.operation_key(self._result, int(number)) for number in seen]
+        words = [reported().operation_key(self._result, int(number)) for number in seen]
         return np.array([*words, None], dtype=np.object_)[places]
 
     @cached_property

@@ -7,8 +7,10 @@ import sys
 
 import pytest
 
-CHECK = "import iolab.cli.study_kinds, iolab.study.load, iolab.report.terminal"
-RESULTS = "import iolab.cli.kinds, iolab.cli.results, iolab.store.reader"
+CHECK = """import iolab.cli.kinds, iolab.study.load, iolab.report.terminal
+iolab.cli.kinds.study_kinds()"""
+RESULTS = """import iolab.cli.kinds, iolab.cli.results, iolab.store.reader
+iolab.cli.kinds.reported()"""
 
 
 @pytest.mark.parametrize(
@@ -19,6 +21,6 @@ RESULTS = "import iolab.cli.kinds, iolab.cli.results, iolab.store.reader"
     ],
 )
 def test_what_a_command_needs_not_is_not_imported(imports: str, unneeded: set[str]) -> None:
-    asks = f"{imports}; import sys; print(*({unneeded} & set(sys.modules)))"
+    asks = f"{imports}\nimport sys; print(*({unneeded} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", asks], check=True, capture_output=True, text=True)
     assert done.stdout.split() == []

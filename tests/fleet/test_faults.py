@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from iolab.cli.survey import SESSION_KINDS
+from iolab.cli.kinds import session_kinds
 from iolab.core.events import (
     Event,
     IntervalSeen,
@@ -104,7 +104,7 @@ def play(fleet: Bed, policy: str, accident: Accident, *sets: str) -> tuple[Sessi
             notes,
             Stop(),
             session_id=session,
-            kinds=SESSION_KINDS,
+            kinds=session_kinds(),
             reach=reach,
             patience=RetryPolicy(limit_s=30.0, pause_s=0.5),
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from iolab.cli.kinds import REPORTED
+from iolab.cli.kinds import reported
 from iolab.report import brief, results
 
-build_brief: Final = partial(brief.build_brief, REPORTED)
-session_document: Final = partial(results.session_document, REPORTED)
-session_markdown: Final = partial(results.session_markdown, REPORTED)
+build_brief: Final = partial(brief.build_brief, reported())
+session_document: Final = partial(results.session_document, reported())
+session_markdown: Final = partial(results.session_markdown, reported())

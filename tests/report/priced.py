@@ -9,7 +9,7 @@ from typing import Final
 
 from iolab.analysis.points import summarise
 from iolab.analysis.value import Maximum
-from iolab.cli.kinds import REPORTED
+from iolab.cli.kinds import reported
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import HostResult, Level, Metric, Result
 from iolab.core.run import PlannedRun, RunStatus
@@ -77,7 +77,7 @@ def section(source: Source, make: SectionMaker) -> ReportSection | None:
     results, study = source.results(), source.study
     points = summarise(results, study)
     brief = Brief(
-        kinds=REPORTED,
+        kinds=reported(),
         session=source.session,
         study=study,
         plan=source.plan,

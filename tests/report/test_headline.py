@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from iolab.analysis.points import summarise
-from iolab.cli.kinds import REPORTED
+from iolab.cli.kinds import reported
 from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_IOPS, BY_LATENCY, Access
@@ -125,14 +125,14 @@ def test_objections_are_grouped_and_the_worst_comes_first() -> None:
 def test_headline_runs_then_bad_runs_get_charts_within_the_limits() -> None:
     results = [result(depth, float(depth)) for depth in range(1, 200)]
     results[50] = result(51, 51.0, Level.INVALID)
-    chosen = select(REPORTED, results, headlines(STUDY, results))
+    chosen = select(reported(), results, headlines(STUDY, results))
     assert chosen.timelines[:2] == ((f"{199:016x}", 1), (f"{51:016x}", 1))
     assert (len(chosen.timelines), len(chosen.distributions)) == (MAX_TIMELINES, MAX_DISTRIBUTIONS)
 
 
 @pytest.mark.parametrize("iops", [None])
 def test_runs_without_a_value_get_no_chart(iops: float | None) -> None:
-    assert select(REPORTED, [result(1, iops)], ()).distributions == ()
+    assert select(reported(), [result(1, iops)], ()).distributions == ()
 
 
 def test_runs_of_several_configurations_are_named_with_their_titles() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.cli.kinds import REPORTED
+from iolab.cli.kinds import reported
 from iolab.core.workload import BY_LATENCY, BY_OPERATIONS, Indicator
 from tests.report.charts.outcomes import WORKLOAD, result
 
@@ -22,7 +22,7 @@ from tests.report.charts.outcomes import WORKLOAD, result
 )
 def test_a_run_that_measured_nothing_is_of_its_jobs_kind(load: str, kind: str) -> None:
     failed = replace(result(1, 100.0), metrics={}, load=load)
-    assert type(REPORTED.of(failed)).__name__ == kind
+    assert type(reported().of(failed)).__name__ == kind
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.cli.kinds import REPORTED
+from iolab.cli.kinds import reported
 from iolab.core.run import RunStatus
 from iolab.serve.chart import live_chart, rates
 from iolab.serve.pages import NEWEST_MAX, newest_table
@@ -44,10 +44,10 @@ def test_the_newest_run_is_drawn_second_by_second() -> None:
     source = sweep(seconds=5)
     (result, *_) = source.results()
     table = source.record(result.digest, 1).intervals
-    found = rates(REPORTED.of(result), table)
+    found = rates(reported().of(result), table)
     seconds = table.span_ns[0] / 1e9
     assert found.sum() * seconds == pytest.approx(table.ios.sum(), rel=0.01)
-    drawn = live_chart(REPORTED.of(result), replace(result, configuration="<one>"), table)
+    drawn = live_chart(reported().of(result), replace(result, configuration="<one>"), table)
     assert "&lt;one&gt;" in drawn
     assert drawn.count(",") >= found.size
 
@@ -58,4 +58,4 @@ def test_operations_told_twice_are_drawn_once() -> None:
     table = source.record(result.digest, 1).intervals
     whole = result.metrics["ops_per_s"].value
     assert whole is not None
-    assert rates(REPORTED.of(result), table).mean() == pytest.approx(whole, rel=0.3)
+    assert rates(reported().of(result), table).mean() == pytest.approx(whole, rel=0.3)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from iolab.cli.survey import SESSION_KINDS
+from iolab.cli.kinds import session_kinds
 from iolab.core.events import Event, IntervalSeen, PhaseStarted
 from iolab.core.host import HostKind, HostSpec
 from iolab.hosts.barrier import Stop
@@ -45,7 +45,7 @@ async def main(path: str, runtime: str) -> None:
         Lines(),
         Stop(),
         session_id="trial-1",
-        kinds=SESSION_KINDS,
+        kinds=session_kinds(),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from iolab.cli.survey import SESSION_KINDS
+from iolab.cli.kinds import session_kinds
 from iolab.core.events import Event, RunFinished, SessionEnded, SessionStatus
 from iolab.core.host import HostKind, HostSpec
 from iolab.core.run import Plan, RunRecord
@@ -182,7 +182,7 @@ class Stage:
                 self.notes,
                 self.stop,
                 session_id="trial-1",
-                kinds=replace(SESSION_KINDS, hosts=GuestSession(self.kit)),
+                kinds=replace(session_kinds(), hosts=GuestSession(self.kit)),
                 earlier=self.earlier,
                 clock=LoopClock(),
                 reach=self._reach if self.again is not None else None,

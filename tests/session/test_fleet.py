@@ -11,7 +11,7 @@ from bench.fleet_scale import study_of
 from bench.full_script import VARIANTS, full_script, variant
 
 from iolab.analysis.kinds import ANALYSIS_VERSION
-from iolab.cli.survey import SESSION_KINDS
+from iolab.cli.kinds import session_kinds
 from iolab.core.events import Event, RunFinished, SessionStarted
 from iolab.core.histogram import BIN_COUNT, MIDDLE_NS, of_sparse
 from iolab.core.host import HostFacts
@@ -78,7 +78,7 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Committed:
                 keeper,
                 Stop(),
                 session_id="fleet",
-                kinds=SESSION_KINDS,
+                kinds=session_kinds(),
                 clock=LoopClock(),
             )
         )

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.cli.survey import SESSION_KINDS
+from iolab.cli.kinds import session_kinds
 from iolab.core.events import (
     Event,
     Notice,
@@ -79,7 +79,7 @@ def session(
     hosts = {"local": host or LocalHost(HostSpec("local", HostKind.LOCAL))}
     stop = stop or Stop()
     work = run_session(
-        study, make_plan(study), hosts, notes, stop, session_id=session_id, kinds=SESSION_KINDS
+        study, make_plan(study), hosts, notes, stop, session_id=session_id, kinds=session_kinds()
     )
     return asyncio.run(work)
 
@@ -152,7 +152,13 @@ def test_two_namespaces_are_a_fleet_that_starts_at_one_moment(target: Path) -> N
         subprocess.run(["ip", "netns", "add", name], check=True, timeout=10)
     try:
         work = run_session(
-            study, make_plan(study), hosts, notes, Stop(), session_id="trial-1", kinds=SESSION_KINDS
+            study,
+            make_plan(study),
+            hosts,
+            notes,
+            Stop(),
+            session_id="trial-1",
+            kinds=session_kinds(),
         )
         assert asyncio.run(work) is SessionStatus.DONE
     finally:

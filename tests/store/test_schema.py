@@ -19,7 +19,7 @@ PUBLISHED = Path(__file__).resolve().parents[2] / "schema" / "manifest.json"
 
 TELL = """
 import json
-import iolab.cli.load_kinds
+import iolab.cli.kinds
 from iolab.store.schema import manifest_schema
 print(json.dumps(manifest_schema()))
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.cli.study_kinds import STUDY_KINDS
+from iolab.cli.kinds import study_kinds
 from iolab.core.metric import Level
 from iolab.study.foretold import Forecast, foretell
 from iolab.study.load import LoadOptions
@@ -18,7 +18,7 @@ TWO = '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
 
 def foretold(text: str, *sets: str) -> Forecast:
     study = parse_study(HEAD + text, "s", LoadOptions(sets=sets))
-    return foretell(study, make_plan(study), STUDY_KINDS)
+    return foretell(study, make_plan(study), study_kinds())
 
 
 @pytest.mark.parametrize(

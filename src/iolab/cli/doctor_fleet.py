@@ -19,8 +19,7 @@ from iolab.cli.examine import (
     probe_findings,
     target_findings,
 )
-from iolab.cli.study_kinds import STUDY_KINDS
-from iolab.cli.survey import SESSION_KINDS
+from iolab.cli.kinds import session_kinds, study_kinds
 from iolab.core.host import HostFacts, NicFacts, Role, TargetFacts
 from iolab.errors import IolabError
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset
@@ -201,7 +200,7 @@ def _range(values: Sequence[float], words: Callable[[float], str]) -> str:
 def _compared(hosts: Sequence[Inspected], role: Role) -> Iterator[Finding]:
     """Each thing in which hosts of one role must not differ; storage has its own directories."""
     if role is Role.CLIENT:
-        for program in STUDY_KINDS.programs:
+        for program in study_kinds().programs:
             having = [host for host in hosts if program.is_on(host.facts)]
             # A host that lacks what all need has a finding of its own.
             alike = hosts if program.fault is None else having
@@ -316,8 +315,8 @@ async def inspect_fleet(specs: tuple[HostSpec, ...], path: str | None) -> Inspec
 
     `path` is absolute, for hosts that name none of their own.
     """
-    tools = tools_of(SESSION_KINDS.tools)
-    for program in STUDY_KINDS.programs:
+    tools = tools_of(session_kinds().tools)
+    for program in study_kinds().programs:
         tools |= {name: list(words) for name, words in program.asked.items()}
     async with open_hosts(specs) as hosts:
         return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK)

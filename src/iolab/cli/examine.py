@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from iolab.cli.study_kinds import STUDY_KINDS
+from iolab.cli.kinds import study_kinds
 from iolab.errors import HostError
 from iolab.units import format_bytes
 
@@ -106,7 +106,7 @@ def other_load(quiet: Quiet) -> Finding:
 
 def needed_programs() -> tuple[HostProgram, ...]:
     """Those without which a client is not ready."""
-    return tuple(one for one in STUDY_KINDS.programs if one.fault is not None)
+    return tuple(one for one in study_kinds().programs if one.fault is not None)
 
 
 def engine_findings(facts: HostFacts) -> Iterator[Finding]:

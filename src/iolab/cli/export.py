@@ -138,7 +138,7 @@ def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[Valu
     """The table that was asked for."""
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import shown_of
-    from iolab.cli.kinds import REPORTED
+    from iolab.cli.kinds import reported
     from iolab.report.results import node_columns, point_columns, result_columns, second_columns
 
     study, results = shown_of(reader)
@@ -149,7 +149,7 @@ def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[Valu
             return node_columns(results)
         case RowKind.SECONDS:
             return second_columns(
-                REPORTED,
+                reported(),
                 results,
                 reader.intervals,
                 lambda digest, repeat: [
@@ -165,22 +165,22 @@ def _text(reader: SessionReader, kind: ExportFormat) -> str:
     import json
 
     from iolab.analysis.resume_marks import shown_of
-    from iolab.cli.kinds import REPORTED
+    from iolab.cli.kinds import reported
     from iolab.report.results import session_document, session_markdown
 
     study, results = shown_of(reader)
     if kind is ExportFormat.MARKDOWN:
-        return session_markdown(REPORTED, study, results)
+        return session_markdown(reported(), study, results)
     if kind is ExportFormat.OPENMETRICS:
         return _openmetrics(reader, study, results)
-    document = session_document(REPORTED, study, results, damaged=reader.damaged())
+    document = session_document(reported(), study, results, damaged=reader.damaged())
     return json.dumps(document, indent=2) + "\n"
 
 
 def _openmetrics(reader: SessionReader, study: Study, results: Sequence[Result]) -> str:
     """Every run with its times, to fill a database with."""
     from iolab.analysis.points import summarise
-    from iolab.cli.kinds import REPORTED
+    from iolab.cli.kinds import reported
     from iolab.report.openmetrics import Counts, document, session_samples
     from iolab.serve.metrics import NOTHING, read_counts
 
@@ -188,7 +188,7 @@ def _openmetrics(reader: SessionReader, study: Study, results: Sequence[Result])
     points = summarise(results, study)
     counts = Counts(runs, timed=True)
     planned = len(reader.plan.runs)
-    session = session_samples(reader.session, planned, points, counts, REPORTED.operation_key)
+    session = session_samples(reader.session, planned, points, counts, reported().operation_key)
     return document([session])
 
 

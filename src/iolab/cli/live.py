@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from rich.console import Group
 from rich.text import Text
 
-from iolab.cli.kinds import REPORTED
+from iolab.cli.kinds import reported
 from iolab.cli.output import console, say
 from iolab.cli.progress import SecondOfLoad, SessionProgress
 from iolab.core.configuration import DEFAULT_CONFIGURATION
@@ -194,7 +194,7 @@ def _results(results: Sequence[Result], width: int) -> Iterator[Text]:
             configuration = result.configuration
             yield Text(f"  {one_line(configuration)}:", style=QUIET_STYLE)
         text = Text(f"  {name:<{room}.{room}}")
-        if (rates := REPORTED.of(result).rates(result)) is not None:
+        if (rates := reported().of(result).rates(result)) is not None:
             text.append(f" {rates}  ")
         else:
             text.append(f" {show(result.metrics.get('iops'), bare_rate=True):>8} IOPS")
@@ -387,7 +387,7 @@ def choose_view(progress: SessionProgress, *, quiet: bool) -> LiveView:
 
 def _figures(result: Result) -> str:
     """A run in a line."""
-    if (rates := REPORTED.of(result).rates(result)) is not None:
+    if (rates := reported().of(result).rates(result)) is not None:
         return rates
     metrics = result.metrics
     figures = (

@@ -267,8 +267,8 @@ def load_study(
     path_required: bool = True,
 ) -> Study:
     """The study that a command line names; UsageError or StudyError with every fault."""
+    from iolab.cli.kinds import study_kinds
     from iolab.cli.studies import find_study
-    from iolab.cli.study_kinds import STUDY_KINDS
     from iolab.core.engine import EngineName
     from iolab.study.load import LoadOptions, parse_study
 
@@ -284,4 +284,4 @@ def load_study(
     )
     chosen = None if engine is None else EngineName(engine.value)
     options = LoadOptions(absolute, scale, every, path_required, inventory, device, serial, chosen)
-    return parse_study(source.text, source.file_name, options, STUDY_KINDS)
+    return parse_study(source.text, source.file_name, options, study_kinds())

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from iolab.core.study import Study
     from iolab.errors import IolabError
     from iolab.importers.job_files import StudyDraft
+    from iolab.session.discovery import Discovery
 
 
 def studies(*, as_json: AsJson = False) -> None:
@@ -131,8 +132,8 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check a study file without hosts."""
+    from iolab.cli.kinds import study_kinds
     from iolab.cli.output import result_json, result_screen
-    from iolab.cli.study_kinds import STUDY_KINDS
     from iolab.report.numbers import count
     from iolab.report.terminal import one_line, plain
     from iolab.study.foretold import foretell
@@ -141,8 +142,8 @@ def check(
     read = load_study(
         study, path, scale, sets, hosts=hosts, server=server, engine=engine, path_required=False
     )
-    made = make_plan(read, STUDY_KINDS)
-    foretold = foretell(read, made, STUDY_KINDS)
+    made = make_plan(read, study_kinds())
+    foretold = foretell(read, made, study_kinds())
     if as_json:
         result_json(
             {
@@ -192,9 +193,9 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what a study would run, write and need, and how long it takes."""
+    from iolab.cli.kinds import study_kinds
     from iolab.cli.output import result_json, result_screen
     from iolab.cli.planning import plan_document, plan_screen
-    from iolab.cli.study_kinds import STUDY_KINDS
     from iolab.study.schedule import make_plan
 
     read = load_study(
@@ -210,7 +211,7 @@ def plan(
         engine=engine,
         path_required=not offline,
     )
-    made = make_plan(read, STUDY_KINDS)
+    made = make_plan(read, study_kinds())
     facts, refusal = (None, None) if offline else _survey(read, made)
     if as_json:
         if refusal is not None:
@@ -226,20 +227,38 @@ def _survey(study: Study, plan: Plan) -> tuple[Mapping[str, HostFacts], IolabErr
     """What the hosts say, and why the plan cannot run there."""
     import asyncio
 
-    from iolab.cli.study_kinds import STUDY_KINDS
-    from iolab.cli.survey import discover_hosts
+    from iolab.cli.kinds import study_kinds
     from iolab.errors import IolabError
     from iolab.study.guard import check_ready
 
-    surveyed = asyncio.run(discover_hosts(study))
+    kinds = study_kinds()
+    found = asyncio.run(_discover(study))
     try:
         if study.guests is not None:
             # Guests are there when a session has booted them; their nodes are asked.
-            STUDY_KINDS.hosts.check_nodes(study, plan, surveyed.facts, surveyed.probes)
+            kinds.hosts.check_nodes(study, plan, found.facts, found.probes)
         else:
-            check_ready(
-                study, plan, STUDY_KINDS, surveyed.facts, surveyed.probes, devices=surveyed.devices
-            )
+            check_ready(study, plan, kinds, found.facts, found.probes, devices=found.devices)
     except IolabError as error:
-        return surveyed.facts, error
-    return surveyed.facts, None
+        return found.facts, error
+    return found.facts, None
+
+
+async def _discover(study: Study) -> Discovery:
+    """Connect every host of the study, ask and try it, and let go; HostError with every fault.
+
+    Of guests that a session would boot their nodes are asked.
+    """
+    import asyncio
+
+    from iolab.cli.kinds import session_kinds
+    from iolab.core.host import HostKind
+    from iolab.hosts.factory import hosts_of
+    from iolab.session.discovery import discover
+    from iolab.study.targets import hosts_used
+
+    hosts = hosts_of([spec for spec in hosts_used(study) if spec.kind is not HostKind.VM])
+    try:
+        return await discover(study, hosts, session_kinds().questions(study))
+    finally:
+        await asyncio.gather(*(host.close() for host in hosts.values()), return_exceptions=True)

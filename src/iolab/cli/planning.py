@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from iolab.cli.study_kinds import STUDY_KINDS
+from iolab.cli.kinds import study_kinds
 from iolab.core.configuration import Objective, limit_name
 from iolab.core.run import Plan, PlanCost, PlannedRun
 from iolab.core.study import Study
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def job_text(job: AnyJob) -> str:
     """What one client is asked to do."""
-    return STUDY_KINDS.of(job.engine).job_text(job)
+    return study_kinds().of(job.engine).job_text(job)
 
 
 HOSTS_SHOWN: Final = 4
@@ -48,7 +48,7 @@ def plan_screen(
     As a `summary` a row for each workload, and the time as a whole. Of a `refused` plan this is
     said first, and no verdict is foretold.
     """
-    plan = STUDY_KINDS.seen(study, plan, facts)
+    plan = study_kinds().seen(study, plan, facts)
     if refused:
         yield plain("This plan cannot run: the reasons stand at its end.", "bold")
         yield ""
@@ -73,7 +73,7 @@ def plan_document(
     study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None
 ) -> dict[str, Any]:
     """The plan as `iolab plan --json` prints it."""
-    plan = STUDY_KINDS.seen(study, plan, facts)
+    plan = study_kinds().seen(study, plan, facts)
     budget = plan.budget
     return {
         "format": 1,
@@ -111,7 +111,7 @@ def plan_document(
             "write_bytes_estimate": budget.write_bytes_estimate,
             "free_bytes_needed_per_host": budget.free_bytes_needed_per_host,
         },
-        "best_verdict": foretell(study, plan, STUDY_KINDS).document(),
+        "best_verdict": foretell(study, plan, study_kinds()).document(),
         "destroys": list(plan.destroys),
         "notes": list(notes_of(study, plan, facts)),
         "targets": [
@@ -123,7 +123,7 @@ def plan_document(
             }
             for target in targets_of(study)
         ],
-        "guests": STUDY_KINDS.hosts.document(study, facts),
+        "guests": study_kinds().hosts.document(study, facts),
     }
 
 
@@ -214,7 +214,7 @@ def _costs(
     for workload in study.workloads:
         if workload.aim.searches:
             yield "search", f"{one_line(workload.id)}: {_sought(workload)}"
-    yield from ((heading, one_line(says)) for heading, says in STUDY_KINDS.hosts.lines(study))
+    yield from ((heading, one_line(says)) for heading, says in study_kinds().hosts.lines(study))
     yield from _ground(study, plan)
     yield "writes", f"about {format_bytes(budget.write_bytes_estimate)} over all hosts and runs"
     if plan.destroys:
@@ -227,7 +227,7 @@ def _costs(
         yield "free space", f"{needed} needed on each {'host' if study.guests is None else 'node'}"
     for says in _targets(study, facts):
         yield "target", says
-    for says in () if refused else foretell(study, plan, STUDY_KINDS).lines():
+    for says in () if refused else foretell(study, plan, study_kinds()).lines():
         yield "verdict", one_line(says)
     for says in notes_of(study, plan, facts):
         yield "note", Text(says, "yellow")
@@ -235,7 +235,7 @@ def _costs(
 
 def notes_of(study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
     """What should be known before the plan runs, and is no reason against it."""
-    yield from (one_line(says) for says in STUDY_KINDS.notes(study, plan, facts))
+    yield from (one_line(says) for says in study_kinds().notes(study, plan, facts))
     if not study.method.idle_watch_s:
         without = "results are at most indicative"
         yield f"no device is watched before its runs (method.idle_watch = 0): {without}"
@@ -271,7 +271,7 @@ def _sought(workload: Workload) -> str:
 
 def _ground(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     """What the jobs work on: files that are laid out, and regions of devices that are filled."""
-    told = [line for kind in STUDY_KINDS.loads for line in kind.lines(study, plan)]
+    told = [line for kind in study_kinds().loads for line in kind.lines(study, plan)]
     yield from ((heading, one_line(says)) for heading, says in told)
     if study.target.make_xfs:
         image = study.target.image_bytes
@@ -316,7 +316,7 @@ def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[st
 
 def _grounds(study: Study) -> tuple[Target, ...]:
     """The targets that exist before the session: of guests that it boots those of their nodes."""
-    return STUDY_KINDS.hosts.targets(study) or targets_of(study)
+    return study_kinds().hosts.targets(study) or targets_of(study)
 
 
 def _below(seen: TargetFacts) -> str:

@@ -163,7 +163,7 @@ def write_forms(
     text: Path | None = None,
 ) -> tuple[str, ...]:
     """Build the report once, then write it in each form when all are made; where they went."""
-    from iolab.cli.kinds import REPORTED
+    from iolab.cli.kinds import reported
     from iolab.cli.output import make_directory, refuse_no_directory, refuse_output, replace_whole
     from iolab.report.brief import build_brief
     from iolab.report.merged import sessions_of
@@ -177,7 +177,7 @@ def write_forms(
             refuse_no_directory(path)
     beside = _against(against) if against else ()
     words = read_words(text) if text else NO_WORDS
-    made_of = build_brief(REPORTED, source, _published(source), sessions_of(source), beside)
+    made_of = build_brief(reported(), source, _published(source), sessions_of(source), beside)
     brief = replace(made_of, words=words)
     made = [
         (path, content)
@@ -256,11 +256,11 @@ def _against(name: str) -> tuple[SectionMaker, ...]:
 
 def _published(source: SessionSource) -> PublishedTables | None:
     """What others published of the same study, to be read beside it."""
-    from iolab.cli.kinds import REPORTED
+    from iolab.cli.kinds import reported
     from iolab.cli.studies import open_published, published_ids
     from iolab.published.report import published_tables
 
     study = source.study
-    if not REPORTED.has_published(study) or study.id not in published_ids():
+    if not reported().has_published(study) or study.id not in published_ids():
         return None
     return published_tables(open_published(study.id))

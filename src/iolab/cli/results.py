@@ -13,7 +13,7 @@ from rich.text import Text
 
 from iolab.analysis.curves import findings
 from iolab.analysis.points import PointSummary, summarise
-from iolab.cli.kinds import REPORTED
+from iolab.cli.kinds import reported
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import RunStatus
@@ -83,7 +83,7 @@ def session_heading(
     if advise and session.status in (SessionStatus.INTERRUPTED, SessionStatus.FAILED):
         advice = f"Continue it: {resume_line(str(reader.directory))}"
         yield Unbroken(plain(advice, QUIET_STYLE))
-    for text in REPORTED.hosts.study_caveats(reader.study, results):
+    for text in reported().hosts.study_caveats(reader.study, results):
         yield plain(text, VERDICT_STYLES[Level.INDICATIVE])
     yield ""
 
@@ -166,10 +166,10 @@ def results_screen(
     """
     known = summarise(results, study) if points is None else points
     shown = 0
-    for kind, own in REPORTED.apart(results).items():
+    for kind, own in reported().apart(results).items():
         if own:
             yield from [""] if shown else []
-            mine = [point for point in known if REPORTED.of(runs_of(point)[0]) is kind]
+            mine = [point for point in known if reported().of(runs_of(point)[0]) is kind]
             yield from kind.screen(study, own, mine, repeats=repeats)
             shown += 1
     yield from _failures(results)
@@ -192,7 +192,7 @@ def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
         yield pairs(_known(result.metrics))
         if len(result.hosts) > 1:
             yield from _hosts(result)
-        yield from REPORTED.hosts.run_screen(result)
+        yield from reported().hosts.run_screen(result)
         yield plain(result.verdict.rests_on, QUIET_STYLE)
         yield from _checks(result)
 
@@ -230,7 +230,7 @@ _WAYS: Final = tuple(f"{direction.name.lower()}_" for direction in Direction)
 
 def _hosts(result: Result) -> Iterator[RenderableType]:
     """Each host's share."""
-    keys = REPORTED.of(result).host_keys(result)
+    keys = reported().of(result).host_keys(result)
     rows: list[list[Text | str]] = [
         [plain(host.name), *(show(host.metrics.get(key)) for key in keys)] for host in result.hosts
     ]
@@ -239,7 +239,7 @@ def _hosts(result: Result) -> Iterator[RenderableType]:
     if result.spread is not None:
         yield pairs([(name, plain(value)) for name, value in spread_rows(result.spread)])
     if result.operation_spreads:
-        names = REPORTED.of(result).spread_names
+        names = reported().of(result).spread_names
         alike = operation_spreads_table(result.operation_spreads, names)
         yield table(
             [Heading(column.title.lower(), number=column.number) for column in alike.columns],
@@ -319,7 +319,7 @@ def answer_screen(
     study: Study, points: Sequence[PointSummary], results: Sequence[Result], directory: str
 ) -> Iterator[RenderableType]:
     """The end in three lines: the result, how sure it is, and the next command."""
-    found = REPORTED.best_figures(AnswerSource(study, tuple(points), tuple(results)))
+    found = reported().best_figures(AnswerSource(study, tuple(points), tuple(results)))
     against = objections(results)
     yield ""
     rows: list[tuple[str, Text | str]] = [

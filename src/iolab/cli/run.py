@@ -148,15 +148,15 @@ def new_session(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
     from datetime import UTC, datetime
 
     from iolab.analysis.adaptive import queue_maker
+    from iolab.cli.kinds import study_kinds
     from iolab.cli.session import SessionRequest
-    from iolab.cli.study_kinds import STUDY_KINDS
     from iolab.session.session import NOTHING
     from iolab.store.writer import SessionWriter
     from iolab.study.schedule import make_plan
 
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     directory = out or Path(f"iolab-{study.id}-{stamp}")
-    made = make_plan(study, STUDY_KINDS)
+    made = make_plan(study, study_kinds())
     session_id = _session_id(study.id, stamp)
     return directory, SessionRequest(
         study=study,
@@ -257,7 +257,7 @@ def _refuse_damaged(reader: SessionReader) -> None:
 
 def _same_plan(reader: SessionReader) -> tuple[Study, Plan]:
     """The study read again and its plan; UsageError when it is not the plan of the session."""
-    from iolab.cli.study_kinds import STUDY_KINDS
+    from iolab.cli.kinds import study_kinds
     from iolab.errors import UsageError
     from iolab.store.layout import STUDY
     from iolab.study.guard import study_changes
@@ -265,8 +265,8 @@ def _same_plan(reader: SessionReader) -> tuple[Study, Plan]:
     from iolab.study.schedule import make_plan
 
     name = str(reader.directory / STUDY)
-    study = parse_study(reader.study_text, name, options_of(reader.study), STUDY_KINDS)
-    plan = make_plan(study, STUDY_KINDS)
+    study = parse_study(reader.study_text, name, options_of(reader.study), study_kinds())
+    plan = make_plan(study, study_kinds())
     if plan.digest != reader.plan.digest:
         raise UsageError(
             f"The session's study now gives another plan ({plan.digest}) than the one that it "

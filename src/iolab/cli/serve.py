@@ -70,7 +70,7 @@ def _answer(directory: Path, bound: Listener, given: str | None) -> None:
     """Say where the pages are, and answer until a signal comes."""
     import time
 
-    from iolab.cli.kinds import REPORTED
+    from iolab.cli.kinds import reported
     from iolab.cli.output import result, say
     from iolab.report.terminal import one_line
     from iolab.serve.app import Shop, make_app
@@ -82,7 +82,7 @@ def _answer(directory: Path, bound: Listener, given: str | None) -> None:
 
     token = new_token() if given is None and not bound.local else given
     library = Library(directory.resolve(), time.monotonic)
-    shop = Shop(library, Reports(report_command, with_way_back), str(directory), REPORTED)
+    shop = Shop(library, Reports(report_command, with_way_back), str(directory), reported())
     app = make_app(shop, bound.terms(token), lambda text: say(one_line(f"iolab: {text}")))
 
     def ready() -> None:

@@ -18,7 +18,7 @@ from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge
 from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.steady import FleetRule
-from iolab.cli.kinds import REPORTED, analyses
+from iolab.cli.kinds import analyses, reported, session_kinds, study_kinds
 from iolab.cli.live import LiveView, choose_view
 from iolab.cli.output import open_session, result_json, say, wrapped
 from iolab.cli.output import result as result_line
@@ -26,8 +26,6 @@ from iolab.cli.progress import Makers, SessionProgress
 from iolab.cli.report import write_report
 from iolab.cli.results import resume_line
 from iolab.cli.show import FailOnLevel, print_session, verdict_code
-from iolab.cli.study_kinds import STUDY_KINDS
-from iolab.cli.survey import SESSION_KINDS
 from iolab.core.events import (
     Event,
     FilesystemsMade,
@@ -182,7 +180,7 @@ async def carry_out_session(order: SessionRequest, view: LiveView) -> SessionSta
                 _hosts_of(order.study, hosts_used(order.study)),
                 recorder,
                 stop,
-                kinds=SESSION_KINDS,
+                kinds=session_kinds(),
                 session_id=order.session_id,
                 earlier=order.earlier,
                 reach=lambda spec: _hosts_of(order.study, [spec])[spec.name],
@@ -239,7 +237,7 @@ def carry_out(order: SessionRequest, wishes: Wishes) -> int:
     if not _is_left(order):
         order.open_writer({}).ended(SessionStatus.DONE)
         return _conclude(SessionStatus.DONE, wishes)
-    foretold = foretell(order.study, order.plan, STUDY_KINDS)
+    foretold = foretell(order.study, order.plan, study_kinds())
     for says in foretold.lines() if foretold.limits else ():
         _say(wrapped(one_line(says)), wishes)
     view = choose_view(_progress(order), quiet=wishes.quiet)
@@ -260,7 +258,7 @@ def _conclude(status: SessionStatus, wishes: Wishes, smoke: VerdictLimit | None 
     reader = open_session(wishes.directory)
     study, results = shown_of(reader)
     if wishes.as_json:
-        result_json(session_document(REPORTED, study, results, damaged=reader.damaged()))
+        result_json(session_document(reported(), study, results, damaged=reader.damaged()))
     elif smoke is not None and all(one.status is RunStatus.DONE for one in results):
         runs = count(len(results), "run")
         result_line(f"Smoke test, not rated: {runs} done; {smoke.why}; {smoke.do}.")
@@ -346,7 +344,7 @@ def _makers(order: SessionRequest) -> dict[tuple[str, int, int], Makers]:
 def _mean_load_s(order: SessionRequest) -> float:
     """Seconds of a run's load on average over the plan."""
     points = [run.point for run in order.plan.runs]
-    foretold = [STUDY_KINDS.of(p.job.engine).load_seconds(order.study, p) for p in points]
+    foretold = [study_kinds().of(p.job.engine).load_seconds(order.study, p) for p in points]
     return sum(foretold) / len(foretold) if foretold else order.study.method.load_s[1]
 
 

@@ -72,7 +72,7 @@ def show(
     """Show the results of a session, also of a running one."""
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import shown_of
-    from iolab.cli.kinds import REPORTED
+    from iolab.cli.kinds import reported
     from iolab.cli.output import open_session, result_json
     from iolab.report.results import session_document
 
@@ -88,7 +88,7 @@ def show(
         point for point in summarise(every, study) if (point.key.workload, point.digest) in shown
     ]
     if as_json:
-        result_json(session_document(REPORTED, study, results, points, reader.damaged()))
+        result_json(session_document(reported(), study, results, points, reader.damaged()))
     else:
         print_session(reader, study, results, details=details, repeats=repeats, points=points)
     raise typer.Exit(verdict_code(results, fail_on))
@@ -109,7 +109,7 @@ def print_session(
     `advise` says how to continue a session that did not come to its end.
     """
     from iolab.analysis.points import summarise
-    from iolab.cli.kinds import REPORTED
+    from iolab.cli.kinds import reported
     from iolab.cli.output import result_screen
     from iolab.cli.results import (
         answer_screen,
@@ -123,7 +123,7 @@ def print_session(
     result_screen(
         *session_heading(reader, results, advise=advise),
         *results_screen(study, results, told, repeats=repeats, every=details),
-        *REPORTED.hosts.screen(study, told),
+        *reported().hosts.screen(study, told),
         *load_screen(study, results),
         *(details_screen(results) if details else ()),
         *(answer_screen(study, told, results, str(reader.directory)) if results else ()),

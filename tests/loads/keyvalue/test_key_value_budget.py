@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.cli.study_kinds import STUDY_KINDS
+from iolab.cli.kinds import study_kinds
 from iolab.core.host import DeviceFacts, HostFacts, ToolFacts
 from iolab.core.run import Point
 from iolab.core.study import Study
@@ -125,7 +125,7 @@ def test_a_managed_node_costs_its_starts() -> None:
 
 
 def seconds_of(study: Study, point: Point) -> float:
-    return STUDY_KINDS.of(point.job.engine).load_seconds(study, point)
+    return study_kinds().of(point.job.engine).load_seconds(study, point)
 
 
 def test_a_session_foretells_its_runs_as_the_plan_does() -> None:
