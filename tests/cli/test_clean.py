@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iolab.cli import doctor
-from iolab.cli.examine import LEFT, Finding, FindingState
+from iolab.cli.doctor import LEFT, Finding, FindingState
 from iolab.core.host import HostSpec
 from iolab.errors import ExitCode
 from iolab.hosts.answers import Leftovers

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from iolab.cli.options import AsJson
+from iolab.errors import HostError
+from iolab.units import format_bytes
 
 if TYPE_CHECKING:
-    from iolab.cli.examine import Finding
+    from iolab.core.host import HostFacts, TargetFacts, TargetProbe
+    from iolab.hosts.answers import Leftovers
+    from iolab.hosts.host import Hello, Host
+    from iolab.session.discovery import Quiet
+    from iolab.study.kinds import HostProgram
 
 
 def doctor(
@@ -58,7 +66,6 @@ def _this_machine(path: str, *, as_json: bool) -> Sequence[Finding]:
 
     from rich.text import Text
 
-    from iolab.cli.examine import FindingState, machine_findings
     from iolab.cli.output import result_json, result_screen
     from iolab.report.terminal import QUIET_STYLE, Heading, plain, table
 
@@ -104,7 +111,6 @@ def _fleet(hosts: str, path: str | None, *, as_json: bool) -> Sequence[Finding]:
 
 
 def _end(findings: Sequence[Finding], clean: str) -> None:
-    from iolab.cli.examine import LEFT, OTHER_LOAD, FindingState
     from iolab.cli.output import say
     from iolab.errors import ExitCode
     from iolab.report.numbers import count
@@ -124,3 +130,214 @@ def _end(findings: Sequence[Finding], clean: str) -> None:
         return
     say(f"Not ready: {count(len(faults), 'fault')}.")
     raise typer.Exit(ExitCode.ENGINE if all(item.engine for item in faults) else ExitCode.HOST)
+
+
+ANSWER_DEADLINE_S: Final = 30.0
+"""A disk that sleeps takes seconds to answer; longer, and something is wrong."""
+
+ROOM_BYTES: Final = 3 << 30
+"""What the bundled studies need at scale small, with room to spare."""
+
+
+class FindingState(StrEnum):
+    """How a finding stands."""
+
+    OK = "ok"
+    NOTE = "note"
+    FAULT = "fault"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One question's answer: what was found, and what to do about it if anything."""
+
+    what: str
+    state: FindingState
+    says: str
+    do: str = ""
+    engine: bool = False
+    """Whether the fault is an engine's and not the host's."""
+
+
+async def machine_findings(path: str) -> tuple[Finding, ...]:
+    """Every finding about this machine and the directory `path`."""
+    from iolab.core.host import HostKind, HostSpec
+    from iolab.hosts.agents import agent_binary
+    from iolab.hosts.connect import LocalHost
+
+    try:
+        binary = agent_binary()
+    except HostError as error:
+        return (Finding("agent", FindingState.FAULT, error.happened, error.do),)
+    host = LocalHost(HostSpec("local", HostKind.LOCAL))
+    try:
+        return await _ask(host, path, str(binary))
+    except HostError as error:
+        return (Finding("agent", FindingState.FAULT, error.happened, error.do),)
+    finally:
+        await host.close()
+
+
+async def _ask(host: Host, path: str, binary: str) -> tuple[Finding, ...]:
+    from iolab.hosts.answers import read_facts, read_probe
+    from iolab.session.discovery import watch_quiet
+    from iolab.session.leftovers import LEFTOVERS, leftovers_on
+
+    hello = await host.connect()
+    tools = {name: list(words) for one in needed_programs() for name, words in one.asked.items()}
+    message = await host.ask("facts", deadline_s=ANSWER_DEADLINE_S, path=path, tools=tools)
+    facts = read_facts(host.name, message)
+    sample = await host.ask("snapshot", deadline_s=ANSWER_DEADLINE_S)
+    findings = [
+        Finding("agent", FindingState.OK, f"version {hello.version} at {binary}"),
+        *engine_findings(facts),
+        *target_findings(facts, path),
+    ]
+    if facts.target is not None and facts.target.writable:
+        asked = await host.ask("probe", deadline_s=ANSWER_DEADLINE_S, path=path)
+        findings += probe_findings(read_probe(host.name, asked))
+    left = await leftovers_on(host, path) if LEFTOVERS in hello.capabilities else None
+    findings += end_findings(hello, left)
+    findings += counter_findings(facts.target, sample.header)
+    quiet = await watch_quiet(host, facts)
+    return (*findings, *fact_findings(facts), other_load(quiet))
+
+
+OTHER_LOAD: Final = "other load"
+
+
+def other_load(quiet: Quiet) -> Finding:
+    """Whether anything else works on the machine, which a result would hold."""
+    from iolab.session.discovery import QUIET_WATCH_S
+
+    others = quiet.others()
+    if others is None:
+        return Finding(OTHER_LOAD, FindingState.OK, f"none in {QUIET_WATCH_S:g} s")
+    do = "Find who it is, as with top or iotop, and stop it: until then results are at best "
+    do += "indicative."
+    return Finding(OTHER_LOAD, FindingState.NOTE, others, do)
+
+
+def needed_programs() -> tuple[HostProgram, ...]:
+    """Those without which a client is not ready."""
+    from iolab.cli.kinds import study_kinds
+
+    return tuple(one for one in study_kinds().programs if one.fault is not None)
+
+
+def engine_findings(facts: HostFacts) -> Iterator[Finding]:
+    """Whether each of these programs is there, and new enough."""
+    for program in needed_programs():
+        wrong = program.fault(facts) if program.fault is not None else None
+        if wrong is not None:
+            do = program.install
+            yield Finding(program.title, FindingState.FAULT, wrong, do, engine=True)
+        elif (tool := facts.tool(program.name)) is not None:
+            says = f"{program.version(facts)} at {tool.path}"
+            yield Finding(program.title, FindingState.OK, says)
+
+
+def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
+    """What the directory is, whether we may write to it, and whether it has room."""
+    seen = facts.target
+    if seen is None:
+        do = "Make the directory, or give another with --path."
+        yield Finding("directory", FindingState.FAULT, f"{path} is not there", do)
+        return
+    if seen.writable:
+        yield Finding("directory", FindingState.OK, f"{path} may be written to")
+    else:
+        do = "Give it to the user who runs iolab, or run iolab as one who may write."
+        yield Finding("directory", FindingState.FAULT, f"{path} may not be written to", do)
+    source = f"{seen.fs_type} from {seen.mount_source} at {seen.mount_point}"
+    if seen.in_memory:
+        do = "Give a path on storage; what is measured here is memory."
+        yield Finding("file system", FindingState.FAULT, f"{source} lives in memory", do)
+    elif seen.network:
+        do = "Bytes are then compared with the network ports, not a device."
+        yield Finding("file system", FindingState.NOTE, f"{source}, over the network", do)
+    else:
+        yield Finding("file system", FindingState.OK, source)
+    room = f"{format_bytes(seen.free_bytes)} free"
+    if seen.free_bytes < ROOM_BYTES:
+        do = f"Bundled studies need {format_bytes(ROOM_BYTES)} at scale small; make room."
+        yield Finding("free space", FindingState.NOTE, room, do)
+    else:
+        yield Finding("free space", FindingState.OK, room)
+
+
+def probe_findings(probe: TargetProbe) -> Iterator[Finding]:
+    """Whether O_DIRECT works there, and whether the directory is free."""
+    if probe.direct_error is None:
+        align = probe.direct_align_bytes
+        says = "works" if align is None else f"works, in multiples of {align} bytes"
+        yield Finding("O_DIRECT", FindingState.OK, says)
+    else:
+        do = "Give a path on another file system; without it the page cache is measured."
+        yield Finding("O_DIRECT", FindingState.FAULT, probe.direct_error, do)
+    if probe.held_by is not None:
+        do = "Wait for its end, or give another path."
+        yield Finding("other sessions", FindingState.FAULT, f"held by {probe.held_by}", do)
+
+
+LEFT: Final = "left by killed sessions"
+
+
+def end_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
+    """What killed sessions left, and whether load can outlive an agent that is killed."""
+    from iolab.report.numbers import count
+
+    if left is not None and left.disturbing:
+        counts = (
+            (len(left.processes), "process"),
+            (len(left.folders), "scratch folder"),
+            (len(left.groups), "control group"),
+            (len(left.loops), "loop device"),
+        )
+        says = ", ".join(count(number, what) for number, what in counts if number)
+        do = "'iolab clean' with the same options shows and removes it."
+        yield Finding(LEFT, FindingState.NOTE, says, do)
+    if hello.runs_end_by is not None:
+        yield Finding("processes", FindingState.OK, f"end with the agent, by a {hello.runs_end_by}")
+        return
+    says = "what an engine forks may outlive an agent and its keeper that are killed at once"
+    do = "Run it as root, outside a user namespace; else the next session there ends them first."
+    yield Finding("processes", FindingState.NOTE, says, do)
+
+
+def counter_findings(seen: TargetFacts | None, sample: Mapping[str, Any]) -> Iterator[Finding]:
+    """Whether the device and its counters are there, against which claimed bytes are held."""
+    from iolab.report.numbers import count
+
+    if seen is None:
+        return
+    if not seen.devices:
+        do = "No device can vouch for the bytes; such results are at best indicative."
+        yield Finding("device", FindingState.NOTE, "none found below the file system", do)
+        return
+    yield Finding("device", FindingState.OK, ", ".join(seen.devices))
+    rows = sample.get("disks")
+    counted = {str(row[0]) for row in rows if row} if isinstance(rows, list) else set()
+    missing = [name for name in seen.devices if name not in counted]
+    if len(missing) == len(seen.devices):
+        do = "See that /proc/diskstats may be read here and lists the device."
+        yield Finding("counters", FindingState.FAULT, f"no counters of {', '.join(missing)}", do)
+    else:
+        yield Finding("counters", FindingState.OK, f"of {count(len(counted), 'block device')}")
+
+
+def fact_findings(facts: HostFacts) -> Iterator[Finding]:
+    """What the machine would not tell; a report shows less then."""
+    cpu, memory = facts.cpu, facts.memory
+    says = f"{cpu.model}, {cpu.threads} threads, {format_bytes(memory.total_bytes)} of memory"
+    if facts.machine.title:
+        says = f"{facts.machine.title}: {says}"
+    yield Finding("machine", FindingState.OK, says)
+    if cpu.limit is not None:
+        says = f"a load here may use {cpu.limit:.3g} of {cpu.threads} cores"
+        do = (
+            "Lift the quota or the affinity of what iolab runs in, or take it for the client it is."
+        )
+        yield Finding("processors", FindingState.NOTE, says, do)
+    for fault in facts.faults:
+        yield Finding("facts", FindingState.NOTE, fault, "The report shows less without it.")

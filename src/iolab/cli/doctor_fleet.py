@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from iolab.analysis.checks.idle import IDLE_BYTES_PER_S, IDLE_IOS_PER_S
-from iolab.cli.examine import (
+from iolab.cli.doctor import (
     OTHER_LOAD,
     Finding,
     FindingState,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from iolab.cli.doctor import FindingState
 from iolab.cli.doctor_fleet import CLOCK_OFF_NS, FleetFinding, fleet_document, fleet_findings
-from iolab.cli.examine import FindingState
 from iolab.core.host import (
     HostFacts,
     HostKind,
