@@ -5,7 +5,7 @@ from __future__ import annotations
 from iolab.cli.doctor import FindingState
 from iolab.core.host import ToolFacts
 from iolab.session.discovery import Inspected
-from tests.cli.test_alike import findings, host
+from tests.cli.test_doctor_fleet import findings, host
 
 MPICH = (
     ToolFacts("mpiexec", "/usr/bin/mpiexec", "HYDRA build details:"),

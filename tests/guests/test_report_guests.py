@@ -21,7 +21,7 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import Points
 from iolab.report.charts.choose import looks_of
 from iolab.report.html import ReportPage, make_page
-from iolab.report.run_details import NAMES_SHOWN
+from iolab.report.runs import NAMES_SHOWN
 from iolab.store.documents import Manifest
 from tests.facts import tells
 from tests.guests import guest_session

@@ -18,7 +18,7 @@ from iolab.published.against import configurations_of, maxima_of
 from iolab.published.audit.document import PublishedSet, read_published
 from iolab.report.brief import Brief, SectionMaker
 from iolab.report.charts.choose import looks_of
-from iolab.report.page_parts import ReportSection
+from iolab.report.kinds import ReportSection
 from tests.report.synthetic import VALID, Source, job, objecting, source_of, study_of, workload
 
 SETS: Final = Path(__file__).parents[2] / "studies" / "published"

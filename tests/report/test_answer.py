@@ -10,7 +10,7 @@ from iolab.core.metric_spec import Better
 from iolab.core.study import Study
 from iolab.report.answer import ALIKE, SIDE_BY_SIDE, answer, how_sure, says
 from iolab.report.best import VerdictCounts, reason_of
-from iolab.report.page_parts import BestFigure
+from iolab.report.kinds import BestFigure
 from iolab.report.phrases import Objection
 from iolab.report.table import Cell
 from tests.report import shared

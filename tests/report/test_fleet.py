@@ -20,15 +20,15 @@ from iolab.report.charts.hosts import DOTS_MAX, strip_figure
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.run_series import timeline_of
 from iolab.report.charts.svg import draw
-from iolab.report.run_details import (
+from iolab.report.runs import (
     HOSTS_SHOWN,
     account_table,
     extremes,
     host_shares,
+    hosts_table,
     spread_rows,
     spread_table,
 )
-from iolab.report.tables import hosts_table
 from tests.report.charts.outcomes import result
 from tests.report.studies import sweep
 from tests.report.synthetic import GO_NS, Source, record_of

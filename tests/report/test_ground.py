@@ -15,7 +15,7 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import Boxes, Figure, Line
 from iolab.report.charts.choose import looks_of
 from iolab.report.html import make_page
-from iolab.report.page_parts import ReportSection
+from iolab.report.kinds import ReportSection
 from iolab.report.sections import SERIES_MOST, ground
 from iolab.study.cost import judge_rounds
 from tests.facts import tells

@@ -8,7 +8,7 @@ from iolab.core.metric import Level, Result
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure, Line
 from iolab.report.charts.choose import looks_of
-from iolab.report.page_parts import ReportSection
+from iolab.report.kinds import ReportSection
 from iolab.report.sections import scaling
 from tests.facts import tells
 from tests.report.growing import RATES, STUDY, points, runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iolab.core.metric import Metric
-from iolab.report.tables import results_table
+from iolab.report.runs import results_table
 from tests.cli.command_line import RESULTS, STUDY
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iolab.report.header import spans, versions_table
+from iolab.report.provenance import spans, versions_table
 from tests.report import shared
 from tests.report.studies import with_results
 

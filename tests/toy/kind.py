@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 from iolab.core.engine import EngineName
 from iolab.core.metric_spec import Better, Combine, MetricSpec
 from iolab.core.workload import BY_IOPS, AnyJob, Indicator
-from iolab.report.load_kind import LoadKind
+from iolab.loads.kind import LoadKind
 from iolab.study import values
 from iolab.study.kinds import LoadStudy
 from iolab.study.target_tables import IO_INDICATORS, LoadTable, Sizes

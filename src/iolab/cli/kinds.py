@@ -16,8 +16,8 @@ from iolab.core.metric_spec import declare
 from iolab.importers.kind import KIND as IMPORTED
 from iolab.loads.fileio.kind import KIND as FILE_IO
 from iolab.loads.keyvalue.kind import KIND as KEY_VALUE
+from iolab.loads.kind import LoadKind
 from iolab.loads.metadata.kind import KIND as METADATA
-from iolab.report.load_kind import LoadKind
 
 if TYPE_CHECKING:
     from iolab.analysis.kinds import Analyses

@@ -14,7 +14,7 @@ from iolab.cli.options import AsJson
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief, SectionMaker, SessionSource
-    from iolab.report.page_parts import PublishedTables
+    from iolab.report.kinds import PublishedTables
 
 REPORT_FILE: Final = "report.html"
 """Where a session's report goes unless a form is named; that of several goes where we are."""

@@ -26,7 +26,7 @@ from iolab.report.numbers import (
     show,
 )
 from iolab.report.phrases import Objection, finding_lines, metric_words, objections
-from iolab.report.run_details import operation_spreads_table, spread_rows
+from iolab.report.runs import operation_spreads_table, spread_rows
 from iolab.report.terminal import (
     QUIET_STYLE,
     VERDICT_STYLES,

@@ -54,9 +54,8 @@ from iolab.report.charts.choose import DASHES, ConfigurationStyle
 from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, load_figure
 from iolab.report.charts.palette import series_token
 from iolab.report.charts.series import DetailKey, NodeTimeline
-from iolab.report.kinds import Charts, Looks, NodeMetrics
+from iolab.report.kinds import ChartGroup, Charts, Looks, NodeMetrics
 from iolab.report.numbers import count, listing
-from iolab.report.page_parts import ChartGroup
 from iolab.report.phrases import run_name
 from iolab.report.table import Table
 from iolab.report.terminal import Screen

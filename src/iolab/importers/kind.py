@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from iolab.importers.model import ImportedJob
-from iolab.report.load_kind import LoadKind
+from iolab.loads.kind import LoadKind
 
 if TYPE_CHECKING:
     from iolab.importers.analysis import ImportedAnalysis

@@ -16,8 +16,8 @@ from iolab.report.charts.series import Grid, LatencyCurve, Panel
 from iolab.report.kinds import Anchors, Latencies, LoadReport
 from iolab.report.numbers import NOTHING
 from iolab.report.one_figure import OneFigureReport
+from iolab.report.runs import every_run
 from iolab.report.table import Column, Table, columns, row
-from iolab.report.tables import every_run
 from iolab.report.terminal import Screen
 
 OPERATIONS_SHOWN = (

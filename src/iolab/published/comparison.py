@@ -22,8 +22,8 @@ from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import ConfigurationStyle
 from iolab.report.charts.ratios import RatioRow, beside_figure
 from iolab.report.charts.series import DetailKey
+from iolab.report.kinds import ChartGroup, ReportSection
 from iolab.report.numbers import NOTHING, axis_label, listing, show, show_interval, show_value
-from iolab.report.page_parts import ChartGroup, ReportSection
 from iolab.report.phrases import metric_words
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.units import format_bytes, format_duration_s

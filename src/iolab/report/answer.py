@@ -23,10 +23,10 @@ from iolab.report.best import VerdictCounts
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.series import DetailKey
-from iolab.report.header import summary_of
+from iolab.report.kinds import BestFigure, ReportSection
 from iolab.report.numbers import NOTHING, TOO_FEW, count, show
-from iolab.report.page_parts import BestFigure, ReportSection
 from iolab.report.phrases import Objection, joined, names_among_several, percent, whose_run
+from iolab.report.provenance import summary_of
 from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cell
 
 CAVEATS: Final = 3

@@ -18,8 +18,8 @@ from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better, Combine, spec_of
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Job, Workload
+from iolab.report.kinds import BestFigure
 from iolab.report.numbers import axis_label
-from iolab.report.page_parts import BestFigure
 
 NOT_KNOWN: Final = Metric(None, "")
 """Where a run has no such metric at all."""

@@ -15,8 +15,8 @@ from iolab.core.study import Study
 from iolab.report.brief import Brief
 from iolab.report.charts.choose import ConfigurationStyle
 from iolab.report.charts.series import DetailKey
+from iolab.report.kinds import ChartGroup, ReportSection
 from iolab.report.numbers import NOTHING, axis_word, show_value
-from iolab.report.page_parts import ChartGroup, ReportSection
 from iolab.report.phrases import LEVELS, Names, joined, part, place, step_words
 from iolab.report.table import Cell, Table, columns, verdict_cell
 from iolab.units import format_count

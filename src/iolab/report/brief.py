@@ -29,8 +29,15 @@ from iolab.report.best import Headline
 from iolab.report.charts.choose import curve_name
 from iolab.report.charts.run_series import heat_of, timeline_of
 from iolab.report.charts.series import DetailKey, NodeTimeline, RunDetail
-from iolab.report.kinds import Anchors, HostsReport, Kinds, LoadReport, Looks
-from iolab.report.page_parts import PublishedTables, ReportSection
+from iolab.report.kinds import (
+    Anchors,
+    HostsReport,
+    Kinds,
+    LoadReport,
+    Looks,
+    PublishedTables,
+    ReportSection,
+)
 from iolab.report.words import NO_WORDS, UserText
 from iolab.store.documents import HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage

@@ -38,12 +38,10 @@ from iolab.report.hardware import (
     nics_table,
     same_hosts,
 )
-from iolab.report.header import Repeat, alerts_of, facts_of, repeats
-from iolab.report.kinds import Anchors
+from iolab.report.kinds import Anchors, ChartGroup, PublishedTables, ReportSection
 from iolab.report.narrative import FIRST as SAID_FIRST
 from iolab.report.narrative import LinkedSentence, said
 from iolab.report.numbers import clean, count, listing, mark
-from iolab.report.page_parts import ChartGroup, PublishedTables, ReportSection
 from iolab.report.phrases import (
     Objection,
     names_among_several,
@@ -52,18 +50,20 @@ from iolab.report.phrases import (
     where,
     whose_run,
 )
-from iolab.report.run_details import RunPart, run_parts, runs_note
+from iolab.report.provenance import (
+    Repeat,
+    alerts_of,
+    asked,
+    facts_of,
+    methods_table,
+    places_table,
+    repeats,
+    session_tables,
+)
+from iolab.report.runs import RunPart, checks_note, evidence_text, run_parts, runs_note
 from iolab.report.sections import ANCHOR as MAXIMA
 from iolab.report.sections import sections, workload_charts
 from iolab.report.table import Table, badge, html
-from iolab.report.tables import (
-    asked,
-    checks_note,
-    evidence_text,
-    methods_table,
-    places_table,
-    session_tables,
-)
 from iolab.report.words import UserText, html_of
 
 MAX_FAILURES: Final = 12

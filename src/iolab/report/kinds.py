@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
+from iolab.core.metric import Level
+from iolab.core.metric_spec import Better
 from iolab.core.samples import Direction, ServiceTime
 from iolab.report.terminal import Heading, plain, table
 
@@ -37,10 +39,81 @@ if TYPE_CHECKING:
         Panel,
         RunDetail,
     )
-    from iolab.report.load_kind import LoadKind
-    from iolab.report.page_parts import BestFigure, ChartGroup
     from iolab.report.table import Table
     from iolab.report.terminal import Screen
+
+
+@dataclass(frozen=True, slots=True)
+class BestFigure:
+    """The best that a configuration did of a workload; `title` is that of the workload.
+
+    `workload` tells workloads of one title apart. `missing` are its points without a sound figure,
+    any of which may have been better.
+
+    `value` has none and `level` is None where nothing was measured. `latencies` are its own, each
+    with a name, `at` is the place of the axes where it was reached, `run` the one that stands for
+    it, and `reason` the check that says most against it, and what that says.
+    """
+
+    workload: str
+    title: str
+    configuration: str
+    value: Metric
+    latencies: tuple[tuple[str, str], ...] = ()
+    at: str = ""
+    level: Level | None = None
+    run: DetailKey | None = None
+    reason: tuple[str, str] = ("", "")
+    missing: int = 0
+    better: Better = Better.HIGHER
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it may be quoted at all."""
+        return self.value.value is not None and self.level in (Level.VALID, Level.INDICATIVE)
+
+
+@dataclass(frozen=True, slots=True)
+class ChartGroup:
+    """Charts that belong together, as those of one workload, with their table and its note.
+
+    `more` are tables, each with a note, and `further` figures that go to the appendix.
+    """
+
+    title: str
+    figures: tuple[Figure, ...]
+    table: Table | None = None
+    note: str = ""
+    more: tuple[tuple[Table, str], ...] = ()
+    further: tuple[Figure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSection:
+    """A part of the report under a heading of its own; `lede` says what it is about.
+
+    What only backs the answer stands in the appendix.
+    """
+
+    anchor: str
+    title: str
+    lede: str
+    groups: tuple[ChartGroup, ...]
+    in_appendix: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTables:
+    """What was published: where, on what, and a table of its figures.
+
+    `inside` are those of one node from inside, None where none were.
+    """
+
+    source: str
+    notes: tuple[tuple[str, str], ...]
+    results: Table
+    inside: Table | None = None
+
 
 Looks: TypeAlias = "Mapping[str, ConfigurationStyle]"
 """How each configuration is called and coloured."""
@@ -284,6 +357,21 @@ class HostsReport(Protocol):
         """The published values of the nodes of those points."""
 
 
+class RegisteredKind(Protocol):
+    """A kind of load of which it is known what it is called before its report is made."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def jobs(self) -> tuple[type[AnyJob], ...]:
+        """What its workloads ask clients to do."""
+
+    def reported(self, hosts: HostsReport) -> LoadReport:
+        """Its part of reports, where these are the hosts that are booted."""
+
+
 @dataclass(frozen=True, eq=False)
 class Kinds:
     """The kinds of load that reports know, in the order shown, and the hosts that are booted.
@@ -292,7 +380,7 @@ class Kinds:
     take longer to import than most sessions to read.
     """
 
-    registered: tuple[LoadKind, ...]
+    registered: tuple[RegisteredKind, ...]
     make_hosts: Callable[[], HostsReport]
     make_analyses: Callable[[], Analyses]
     _made: dict[str, LoadReport] = field(default_factory=dict)
@@ -356,13 +444,13 @@ class Kinds:
         """Whether figures that others published of the same study are shown beside its own."""
         return any(self.making(one).has_published(one) for one in study.workloads)
 
-    def _registered(self, stored_as: str) -> LoadKind:
+    def _registered(self, stored_as: str) -> RegisteredKind:
         """The kind that makes jobs of that name."""
         return next(
             kind for kind in self.registered for job in kind.jobs if job.stored_as == stored_as
         )
 
-    def _report(self, kind: LoadKind) -> LoadReport:
+    def _report(self, kind: RegisteredKind) -> LoadReport:
         if kind.name not in self._made:
             self._made[kind.name] = kind.reported(self.hosts)
         return self._made[kind.name]

@@ -13,8 +13,8 @@ from typing import Final
 
 from iolab.report.brief import Brief
 from iolab.report.html import ReportPage, make_page, numbers_of
+from iolab.report.kinds import ChartGroup, ReportSection
 from iolab.report.numbers import clean, count, mark
-from iolab.report.page_parts import ChartGroup, ReportSection
 from iolab.report.phrases import Objection, failure_words, names_among_several, where
 from iolab.report.table import Table
 from iolab.report.table import markdown as table_text

@@ -32,12 +32,20 @@ from iolab.report.charts.choose import (
 from iolab.report.charts.palette import Token
 from iolab.report.charts.run_series import curve_of, load_panels
 from iolab.report.charts.series import Grid, Panel, RunDetail
-from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measurements
+from iolab.report.kinds import (
+    Anchors,
+    BestFigure,
+    ChartGroup,
+    Charts,
+    Latencies,
+    LoadReport,
+    Looks,
+    Measurements,
+)
 from iolab.report.numbers import show
-from iolab.report.page_parts import BestFigure, ChartGroup
 from iolab.report.results import POINT_METRICS, runs_markdown
+from iolab.report.runs import SHOWN_METRICS, every_run, hosts_table, results_table
 from iolab.report.table import Table
-from iolab.report.tables import SHOWN_METRICS, every_run, hosts_table, results_table
 from iolab.report.terminal import Screen, points_screen
 
 

@@ -24,8 +24,8 @@ from iolab.report.charts.choose import looks_of
 from iolab.report.charts.palette import INK
 from iolab.report.charts.svg import document
 from iolab.report.html import ReportPage, figures_of, make_page
+from iolab.report.kinds import ChartGroup, ReportSection
 from iolab.report.numbers import clean, count
-from iolab.report.page_parts import ChartGroup, ReportSection
 from iolab.report.phrases import (
     Objection,
     failure_words,
@@ -33,9 +33,8 @@ from iolab.report.phrases import (
     where,
     whose_run,
 )
-from iolab.report.run_details import RunPart
+from iolab.report.runs import RunPart, checks_note, evidence_text
 from iolab.report.table import Table, columns, csv_text, row, typst, typst_level, verdict_cell
-from iolab.report.tables import checks_note, evidence_text
 from iolab.report.words import blocks_of
 
 PNG_SCALE: Final = 3.0

@@ -19,9 +19,8 @@ from iolab.report.charts.scaling import ScalingLine, efficiency_figure, growth_f
 from iolab.report.charts.series import DetailKey
 from iolab.report.charts.stability import SentinelRuns, rounds_figure, sentinel_figure
 from iolab.report.charts.value import Bar, BarGroup, lying_bars
-from iolab.report.kinds import Anchors, Looks
+from iolab.report.kinds import Anchors, ChartGroup, Looks, ReportSection
 from iolab.report.numbers import NOTHING, axis_label, axis_word, count, show, show_value
-from iolab.report.page_parts import ChartGroup, ReportSection
 from iolab.report.table import Cell, Table, columns
 from iolab.report.value import (
     TIMES,

@@ -34,9 +34,8 @@ from iolab.report.charts.cost import Bought, cost_figure
 from iolab.report.charts.hosts import host_values
 from iolab.report.charts.series import DetailKey
 from iolab.report.charts.value import Bar, BarGroup, lying_bars
-from iolab.report.kinds import Kinds
+from iolab.report.kinds import ChartGroup, Kinds, ReportSection
 from iolab.report.numbers import NOTHING, TOO_FEW, axis_label, count, listing, show, show_value
-from iolab.report.page_parts import ChartGroup, ReportSection
 from iolab.report.table import Cell, Table, columns, filled, row, verdict_cell
 
 PRINTED: Final = "printed"

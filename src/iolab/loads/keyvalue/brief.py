@@ -72,11 +72,19 @@ from iolab.report.charts.series import (
     RunDetail,
     trace_on_grid,
 )
-from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measurements
-from iolab.report.page_parts import BestFigure, ChartGroup
+from iolab.report.kinds import (
+    Anchors,
+    BestFigure,
+    ChartGroup,
+    Charts,
+    Latencies,
+    LoadReport,
+    Looks,
+    Measurements,
+)
 from iolab.report.results import runs_markdown
+from iolab.report.runs import every_run
 from iolab.report.table import Table
-from iolab.report.tables import every_run
 from iolab.report.terminal import Screen, point_order, point_rows
 
 RUNS_MAX: Final = 512

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from iolab.loads.keyvalue.workload import KeyValueJob, YcsbJob
-from iolab.report.load_kind import LoadKind
+from iolab.loads.kind import LoadKind
 
 if TYPE_CHECKING:
     from iolab.loads.keyvalue.analysis import KeyValueAnalysis

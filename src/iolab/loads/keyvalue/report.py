@@ -26,8 +26,8 @@ from iolab.report.best import Headline, group_name, headline_of
 from iolab.report.charts.choose import main_axis
 from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import NOTHING, show, show_value
+from iolab.report.runs import every_run
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
-from iolab.report.tables import every_run
 from iolab.units import format_bytes, format_rate_bytes
 
 PERCENTILES: Final = tuple((name, f"p{percent:g}") for name, percent in KEY_PERCENTILES)

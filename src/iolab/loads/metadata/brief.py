@@ -39,8 +39,15 @@ from iolab.report.charts.chart import Figure
 from iolab.report.charts.palette import Token
 from iolab.report.charts.run_series import curve_of, only_operation, spread_over, tail_by_cell
 from iolab.report.charts.series import Grid, LatencyCurve, Panel, RunDetail, trace_on_grid
-from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measurements
-from iolab.report.page_parts import BestFigure
+from iolab.report.kinds import (
+    Anchors,
+    BestFigure,
+    Charts,
+    Latencies,
+    LoadReport,
+    Looks,
+    Measurements,
+)
 from iolab.report.table import Table, markdown
 from iolab.report.terminal import Screen
 

@@ -27,9 +27,8 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import ConfigurationStyle
 from iolab.report.charts.series import DetailKey
-from iolab.report.kinds import Measurements
+from iolab.report.kinds import BestFigure, ChartGroup, Measurements
 from iolab.report.numbers import axis_label, show
-from iolab.report.page_parts import BestFigure, ChartGroup
 
 _HEADLINE: Final = Operation.FILE_CREATE
 """The operation by which the best point is chosen."""

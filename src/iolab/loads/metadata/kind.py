@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from iolab.loads.kind import LoadKind
 from iolab.loads.metadata.workload import MetadataJob
-from iolab.report.load_kind import LoadKind
 
 if TYPE_CHECKING:
     from iolab.loads.metadata.analysis import MetadataAnalysis

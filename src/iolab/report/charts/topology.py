@@ -13,8 +13,8 @@ from iolab.core.host import HostFacts
 from iolab.core.study import Study
 from iolab.report.brief import Brief
 from iolab.report.hardware import HOSTS_NAMED
-from iolab.report.header import hosts_word
 from iolab.report.numbers import clean, count, listing, short
+from iolab.report.provenance import hosts_word
 from iolab.units import format_bytes
 
 WIDTH: Final = 720

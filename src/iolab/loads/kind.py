@@ -1,7 +1,7 @@
 """A kind of load as one object: all that the rest of iolab knows of it.
 
-It stands above the rooms whose interfaces it joins, and imports none of them before they are used:
-a study is read and planned without drivers, analysis or report.
+Nothing is imported before it is used: a study is read and planned without drivers, analysis or
+report.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""The runs in detail: charts for some, checks with evidence for all."""
+"""The runs of a report: all of them in a table, and each in detail, with checks and evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from iolab.analysis.storage_bytes import ByteAccount, NodeBytes
-from iolab.core.metric import HostResult, Result, Spread
+from iolab.core.metric import Evidence, HostResult, Level, Result, Spread, Verdict
+from iolab.core.metric_spec import declared_among
 from iolab.core.run import HostRun
+from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
@@ -18,11 +20,155 @@ from iolab.report.charts.hosts import strip_figure
 from iolab.report.charts.series import DetailKey, RunDetail
 from iolab.report.charts.timeline import timeline_figure
 from iolab.report.kinds import LoadReport
-from iolab.report.numbers import NOTHING, count, listing
-from iolab.report.phrases import run_name
-from iolab.report.table import Cell, Table, columns, row
-from iolab.report.tables import trace_of
+from iolab.report.numbers import NOTHING, axis_names, count, listing, show, show_steadiness
+from iolab.report.phrases import names_among_several, run_name
+from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
 from iolab.units import format_bytes, format_duration_s
+
+SHOWN_METRICS: Final = (
+    ("iops", "IOPS"),
+    ("read_iops", "Read IOPS"),
+    ("write_iops", "Write IOPS"),
+    ("bw_bytes_per_s", "Bandwidth"),
+    ("lat_ns_mean", "Latency mean"),
+    ("lat_ns_p50", "p50"),
+    ("lat_ns_p99", "p99"),
+    ("lat_ns_p99_5", "p99.5"),
+    ("lat_ns_p99_9", "p99.9"),
+    ("lat_ns_p99_99", "p99.99"),
+    ("lat_ns_max", "Max"),
+)
+"""The metrics of the results table and their headings."""
+
+SERVICE_METRICS: Final = (
+    ("service_lat_ns_mean", "Service mean"),
+    ("service_lat_ns_p50", "Service p50"),
+    ("service_lat_ns_p99", "Service p99"),
+)
+"""Those beside them where latency counts from when I/Os were due."""
+
+
+ROWS_MOST: Final = 2000
+"""Runs with a row of their own: each takes half a KiB, and nobody reads more. The last row says how
+many more there are, and what lists them."""
+
+
+def every_run(
+    heading: str,
+    study: Study,
+    results: Sequence[Result],
+    shown: Sequence[tuple[str, str]],
+    anchors: Mapping[DetailKey, str],
+    *,
+    most: int = ROWS_MOST,
+) -> Table:
+    """Verdict, place and metrics of each run; `shown` are the metrics' keys and headings.
+
+    `anchors` lead to what the report tells of a run. Of more than `most` runs those that are
+    not valid come before others, and the last row tells of what is left out.
+    """
+    axes = axis_names(results)
+    titles = names_among_several(study)
+    steady = any(result.steadiness is not None for result in results)
+    names = ("Workload", *(("Configuration",) if titles else ()))
+    heads = (
+        *columns((*names, "Verdict", *(("Steady",) if steady else ()))),
+        *columns((), (*axes, "Repeat", *(name for _, name in shown), "Window")),
+    )
+    rows = tuple(
+        (
+            Cell(result.workload),
+            *((Cell(titles.get(result.configuration, NOTHING)),) if titles else ()),
+            verdict_cell(result.verdict.level, anchors.get((result.digest, result.repeat))),
+            *((Cell(show_steadiness(result) or NOTHING),) if steady else ()),
+            *(Cell(str(dict(result.axis).get(axis, NOTHING))) for axis in axes),
+            Cell(str(result.repeat)),
+            *(Cell(show(result.metrics.get(key), bare_rate=True)) for key, _ in shown),
+            Cell(format_duration_s(result.window_s) if result.window_s else NOTHING),
+        )
+        for result in _listed(results, most)
+    )
+    hidden = len(results) - len(rows)
+    if hidden:
+        told = f"{count(hidden, 'more run')}: iolab export lists them all"
+        rows = (*rows, (Cell(told), *[Cell("")] * (len(heads) - 1)))
+    return Table(heading, heads, rows)
+
+
+def _listed(results: Sequence[Result], most: int) -> list[Result]:
+    """As many as get a row, in their order; what is not valid is never left out for what is."""
+    if len(results) <= most:
+        return list(results)
+    ranked = sorted(results, key=lambda one: one.verdict.level is Level.VALID)[:most]
+    kept = {(one.digest, one.repeat) for one in ranked}
+    return [one for one in results if (one.digest, one.repeat) in kept]
+
+
+def results_table(
+    study: Study, results: Sequence[Result], anchors: Mapping[DetailKey, str]
+) -> Table:
+    """One row a run of I/O; `anchors` lead to what the report tells of it."""
+    mixed = any(_value(one, "read_iops") and _value(one, "write_iops") for one in results)
+    shown = [
+        (key, heading)
+        for key, heading in SHOWN_METRICS
+        if mixed or key not in {"read_iops", "write_iops"}
+    ]
+    if any(key in result.metrics for result in results for key, _ in SERVICE_METRICS):
+        shown += SERVICE_METRICS
+    shown += declared_among(one.metrics for one in results)
+    return every_run("Every run", study, results, shown, anchors)
+
+
+def hosts_table(result: Result) -> Table:
+    """Each host's share of a run."""
+    keys = [(key, heading) for key, heading in SHOWN_METRICS if "iops" not in key or key == "iops"]
+    keys += declared_among(host.metrics for host in result.hosts)
+    rows = tuple(
+        (
+            Cell(host.name),
+            *(Cell(show(host.metrics.get(key), bare_rate=True)) for key, _ in keys),
+            verdict_cell(result.verdict.level),
+        )
+        for host in result.hosts
+    )
+    heads = (*columns(("Host",), tuple(heading for _, heading in keys)), Column("Verdict"))
+    return Table("Each host's share", heads, rows)
+
+
+def checks_note(verdict: Verdict) -> str:
+    """How many checks looked, and which of them do not object, in one line."""
+    fine = f" No objection by {', '.join(verdict.satisfied)}." if verdict.satisfied else ""
+    return f"{verdict.rests_on}{fine}"
+
+
+def evidence_text(evidence: Evidence) -> str:
+    """A check's evidence in one line: `name = value` with large numbers grouped."""
+    return " · ".join(f"{name} = {_evidence_value(value)}" for name, value in evidence.items())
+
+
+def _evidence_value(value: object) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return str(value)
+
+
+def trace_of(brief: Brief, result: Result) -> str:
+    """Where a run is stored, in words: its session, its folder in that."""
+    trace = brief.sessions.trace((result.digest, result.repeat))
+    ids: Iterator[str] = (
+        f"{one.label} ({one.session.id})"
+        for one in brief.sessions.members
+        if one.label == trace.label
+    )
+    return f"Session {next(ids, brief.session.id)}, {trace.place}"
+
 
 HOSTS_SHOWN: Final = 24
 """Rows of a fleet's table: a larger fleet shows the slowest and the fastest half of these."""
@@ -155,8 +301,8 @@ def account_table(account: ByteAccount) -> Table:
     )
 
 
-def _value(host: HostResult, key: str) -> float:
-    metric = host.metrics.get(key)
+def _value(source: Result | HostResult, key: str) -> float:
+    metric = source.metrics.get(key)
     return 0.0 if metric is None or metric.value is None else metric.value
 
 

@@ -1,20 +1,27 @@
-"""What stands under a report's title: when and where was measured, what is wrong, how many runs."""
+"""Where the numbers of a report come from: when, where and how was measured, and what is wrong."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import PurePath
 from shlex import join
 from typing import Final
 
+from iolab.analysis.differences import Area, Difference
 from iolab.core.events import SessionStatus
-from iolab.core.study import Study
+from iolab.core.metric import Result
+from iolab.core.run import Plan
+from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
 from iolab.report.best import VerdictCounts
-from iolab.report.brief import ALONE, Brief, Member
+from iolab.report.brief import ALONE, Brief, Member, Sessions
+from iolab.report.kinds import Kinds
+from iolab.report.merged import asked_apart
 from iolab.report.numbers import NOTHING, count, listing
-from iolab.report.table import Cell, Table, columns, row
+from iolab.report.phrases import run_name
+from iolab.report.table import Cell, Column, Table, columns, row
+from iolab.units import format_bytes, format_duration_s
 
 LABELS_SHOWN: Final = 8
 """Sessions named under the title; the table has them all."""
@@ -307,3 +314,184 @@ def _as_it_was(command: tuple[str, ...]) -> str:
     if not command:
         return NOTHING
     return join((PurePath(command[0]).name, *command[1:]))
+
+
+def method_table(kinds: Kinds, study: Study, plan: Plan) -> Table:
+    """How the study measures, one row a choice."""
+    method = study.method
+    order = (
+        f"randomised within each repeat, seed {method.seed}"
+        if method.order is RunOrder.RANDOMISED
+        else "as written"
+    )
+    files = dict.fromkeys(
+        f"{count(len(data_set.file_names()), 'file')} of "
+        f"{format_bytes(data_set.bytes_per_host // len(data_set.file_names()))} on each host"
+        for data_set in plan.data_sets
+    )
+    layout = ", ".join(files) or NOTHING
+    has_files = any(kinds.making(one).lays_out_files for one in study.workloads)
+    caches = "dropped before every run that reads" if method.drop_caches else "kept"
+    rows = (
+        row(
+            "Runs", f"{len(plan.runs)}: {len(plan.points)} points, repeats: {_asked_repeats(study)}"
+        ),
+        *_times(method),
+        *(
+            (row("Settle", f"{format_duration_s(method.settle_s)} of rest after each run"),)
+            if method.settle_s
+            else ()
+        ),
+        *_left_out(method),
+        row("Order", order),
+        row("Caches", caches),
+        *((row("Files", layout),) if has_files else ()),
+        row("Telemetry", f"every {study.telemetry.interval_ms / 1000:g} s"),
+    )
+    return Table("Method", columns(("What", "How")), rows)
+
+
+def _asked_repeats(study: Study) -> str:
+    """The method's repeats, and the workloads that have their own number of them."""
+    others = [
+        f"{one.title}: {one.repeats}"
+        for one in study.workloads
+        if one.repeats and one.repeats != study.method.repeats
+    ]
+    return f"{study.method.repeats}{f' ({listing(others, TITLES_SHOWN)})' if others else ''}"
+
+
+def _left_out(method: Method) -> Iterator[tuple[Cell, ...]]:
+    """The looks before a run that are not made as usual."""
+    if method.idle_watch_s != IDLE_WATCH_S:
+        watch = f"{format_duration_s(method.idle_watch_s)} of the target's devices before each run"
+        yield row("Idle watch", watch if method.idle_watch_s else "none")
+    if not method.generator_limit:
+        yield row("Generator limit", "not measured")
+
+
+def _times(method: Method) -> tuple[tuple[Cell, ...], ...]:
+    """How long a run is, and what of it does not count."""
+    rule, kind = method.rule, method.kind.value
+    if rule is None:
+        return (
+            row("Duration", f"{kind}: {format_duration_s(method.runtime_s)} measured"),
+            row("Warm-up", f"{format_duration_s(method.warmup_s)} run before and left out"),
+        )
+    least_s, most_s = method.load_s
+    length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}"
+    return (
+        row(
+            "Duration", f"{kind}: {length}, until the mean is known to ±{100 * rule.precision:g} %"
+        ),
+        row("Warm-up", f"the transient that is found, at least {rule.cut_least_s} s, left out"),
+    )
+
+
+TITLES_SHOWN: Final = 8
+"""Configurations named for a session; the others are counted."""
+
+SAME: Final = "same"
+"""What stands where a session does not differ from the first one."""
+
+
+def session_tables(sessions: Sessions) -> tuple[Table, ...]:
+    """What each session is, and in what they differ; none of a single session."""
+    if not sessions.several:
+        return ()
+    return (_sessions_table(sessions.members), _differences_table(sessions))
+
+
+def _sessions_table(members: Iterable[Member]) -> Table:
+    texts = ("Session", "Measured (UTC)", "Study", "Scale", "Configurations", "Runs", "Status")
+    rows = tuple(
+        row(
+            one.label,
+            f"{moment(one.session.created_real_ns):%Y-%m-%d %H:%M}",
+            one.study.id,
+            one.study.scale,
+            listing(list(one.titles), TITLES_SHOWN),
+            _made(one),
+            one.session.status.value,
+            one.session.iolab_version,
+            one.session.id,
+        )
+        for one in members
+    )
+    return Table("What each session is", columns((*texts, "iolab", "Id")), rows)
+
+
+def _made(member: Member) -> str:
+    made, planned = len(member.results), len(member.plan.runs)
+    return str(made) if member.plan.runs_more else f"{made} of {planned}"
+
+
+def _differences_table(sessions: Sessions) -> Table:
+    """One row for each thing, one column for each session; what forbids comparing is marked."""
+    rows: dict[tuple[Area, str], dict[str, list[Difference]]] = {}
+    for apart in sessions.apart:
+        for one in apart.differences:
+            rows.setdefault((one.area, one.what), {}).setdefault(apart.label, []).append(one)
+    labels = [one.label for one in sessions.members]
+    heads = (Column("What"), *(Column(label) for label in labels))
+    ordered = sorted(rows.items(), key=lambda item: not _forbids(item[1]))
+    cells = tuple(
+        row(
+            f"! {what}" if _forbids(found) else what,
+            _values(one.baseline for each in found.values() for one in each),
+            *(_values(one.candidate for one in found.get(label, ())) for label in labels[1:]),
+        )
+        for (_, what), found in ordered
+    )
+    nothing = (row("Nothing", *([SAME] * len(labels))),)
+    return Table("What differs between the sessions", heads, cells or nothing)
+
+
+def _forbids(found: Mapping[str, Iterable[Difference]]) -> bool:
+    return any(one.forbids for each in found.values() for one in each)
+
+
+def _values(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(texts)) or SAME
+
+
+def asked(brief: Brief) -> Study:
+    """The study whose workloads are told: where sessions ask otherwise by one id, each as asked."""
+    members = brief.sessions.members
+    if not members:
+        return brief.study
+    workloads = asked_apart([one.label for one in members], [one.study for one in members])
+    return replace(brief.study, workloads=workloads)
+
+
+def methods_table(brief: Brief) -> Table:
+    """How was measured: of several sessions a column for each, one where all did it alike."""
+    members = brief.sessions.members
+    if not members:
+        return method_table(brief.kinds, brief.study, brief.plan)
+    told = [_method(brief.kinds, one) for one in members]
+    names = list(dict.fromkeys(name for one in told for name in one))
+    rows = [[one.get(name, NOTHING) for one in told] for name in names]
+    alike = all(len(set(texts)) == 1 for texts in rows)
+    heads = ["How, in each session"] if alike else [one.label for one in members]
+    cells = tuple(row(name, *texts[: len(heads)]) for name, texts in zip(names, rows, strict=True))
+    return Table("Method", (Column("What"), *(Column(head) for head in heads)), cells)
+
+
+def _method(kinds: Kinds, member: Member) -> dict[str, str]:
+    cells = method_table(kinds, member.study, member.plan).rows
+    return {what.text: how.text for what, how in cells}
+
+
+def places_table(brief: Brief) -> Table | None:
+    """Where every run is stored, for forms that have no part for each run; None of one session."""
+    if not brief.sessions.several:
+        return None
+    rows = tuple(_place_row(brief, result) for result in brief.results)
+    heads = columns(("Run", "Configuration", "Session", "Stored in"))
+    return Table("Where every run is stored", heads, rows)
+
+
+def _place_row(brief: Brief, result: Result) -> tuple[Cell, ...]:
+    trace = brief.sessions.trace((result.digest, result.repeat))
+    return row(run_name(result), result.configuration, trace.label, trace.place)
