@@ -1,8 +1,9 @@
-"""Everything that an agent says is as `schema/wire.json` promises, and as the model expects."""
+"""What an agent is asked and says is as `schema/wire.json` has it, and as the model expects."""
 
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from iolab.core.host import HostFacts, TargetProbe
-from tests.agent.speaker import Agent, Said, SocketServer
+from tests.agent.speaker import PATIENCE_S, Agent, Said, SocketServer
 
 SCHEMA: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "schema" / "wire.json").read_text(encoding="utf-8")
@@ -19,6 +20,14 @@ SCHEMA: dict[str, Any] = json.loads(
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 OF_DEVICES = {"device", "purged", "filesystem"}
 """They need a block device to spare: tests/e2e holds them against the schema."""
+
+
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    """Of one definition beside the messages."""
+    return jsonschema.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": SCHEMA["$defs"]})
+
+
+REQUEST = validator("request")
 MESSAGES = {entry["$ref"].rsplit("/", 1)[1] for entry in SCHEMA["oneOf"]}
 
 
@@ -32,6 +41,15 @@ def connection(agent: Agent, folder: str) -> list[Said]:
         said.append(agent.next(connect))
         said.append(agent.ask("disconnect", connection=connect))
     return [*said, *agent.rest(connect), agent.ask("signal", run=run, signal="KILL")]
+
+
+class Asking(Agent):
+    """An agent whose every request is as the schema has it."""
+
+    def send(self, header: dict[str, Any], payload: bytes = b"") -> None:
+        if header["do"] != "snapshot-of-what":
+            REQUEST.validate(json.loads(json.dumps(header)))
+        super().send(header, payload)
 
 
 def some_of_every_message(agent: Agent, folder: Path) -> list[Said]:
@@ -72,11 +90,49 @@ def some_of_every_message(agent: Agent, folder: Path) -> list[Said]:
     return said
 
 
-def test_every_message_is_as_promised(agent: Agent, tmp_path: Path) -> None:
-    said = some_of_every_message(agent, tmp_path)
+def test_every_message_is_as_promised(program: Path, tmp_path: Path) -> None:
+    with Asking(program) as agent:
+        said = some_of_every_message(agent, tmp_path)
     for message in said:
         VALIDATOR.validate(message.header)
     assert {message.is_ for message in said} == MESSAGES - OF_DEVICES
+
+
+def test_the_schema_has_the_verbs_that_an_agent_knows(agent: Agent) -> None:
+    verbs = {one["properties"]["do"]["const"]: one for one in SCHEMA["$defs"]["request"]["oneOf"]}
+    assert sorted(verbs) == sorted(agent.hello["capabilities"])
+    for verb, one in verbs.items():
+        known = set(one["properties"]) - {"id", "do"}
+        # An agent that takes each of them by its name objects to the first value, if at all.
+        for name in known:
+            says = agent.ask(verb, **{name: {"no": "such value"}}).header.get("says", "")
+            assert f"unknown field `{name}`" not in says, (verb, name)
+        refused = agent.ask(verb, **{"no such argument": 1}) if verb != "bye" else None
+        assert refused is None or refused["code"] == "bad-request"
+
+
+@pytest.mark.parametrize(
+    "job", [{}, {"rate": {"iops": 1000.0}}, {"rate": {"iops": 1000.0}, "arrivals": "poisson"}]
+)
+def test_the_engine_takes_and_prints_what_the_schema_says(
+    program: Path, job: dict[str, Any]
+) -> None:
+    file = {"path": "/dev/null", "bytes": 1 << 20}
+    load = {"files": [file], "rw": "randwrite", "blocks": [{"bytes": 4096}], "depth": 4, **job}
+    spec = {"format": 1, "jobs": [load], "direct": False, "runtime_s": 0.3, "interval_ms": 100}
+    validator("engineSpec").validate(spec)
+    for asked, last in ((spec, "end"), ({**spec, "depht": 1}, "fault")):
+        done = subprocess.run(
+            [program, "engine"],
+            input=json.dumps(asked).encode(),
+            capture_output=True,
+            check=last == "end",
+            timeout=PATIENCE_S,
+        )
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        for line in lines:
+            validator("engineLine").validate(line)
+        assert last in lines[-1]
 
 
 @pytest.mark.parametrize("is_", sorted(MESSAGES))

@@ -14,8 +14,10 @@ from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.loads.fileio.engines.fio_job import layout_job
 from iolab.loads.fileio.engines.native import NativeEngine
+from tests.agent.test_schema import validator
 
 NATIVE = NativeEngine()
+ENGINE_SPEC = validator("engineSpec")
 FILES = DataSet("s1m", "default", numjobs=2, files_per_job=2, file_bytes=1 << 20)
 JOB = Job(NATIVE_ENGINE, Access.RANDRW, 4096, 8, 2, 1 << 20, 2, read_percent=70, ioengine="auto")
 
@@ -23,6 +25,7 @@ JOB = Job(NATIVE_ENGINE, Access.RANDRW, 4096, 8, 2, 1 << 20, 2, read_percent=70,
 def spec(command: Command) -> dict[str, Any]:
     assert command.stdin.decode() == command.job_file
     told: dict[str, Any] = json.loads(command.stdin)
+    ENGINE_SPEC.validate(told)
     return told
 
 
