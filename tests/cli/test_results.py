@@ -14,8 +14,10 @@ from iolab.cli.results import OBJECTIONS_MAX, answer_screen, details_screen, res
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_BANDWIDTH, Indicator
+from iolab.report.numbers import show
 from tests.cli.command_line import RESULTS, STUDY
 from tests.cli.screens import drawn
+from tests.report import shared
 
 CACHED = CheckResult("buffered-io", Level.INVALID, "The page cache answered.", {"share": 0.5})
 SHORT = CheckResult("run-length", Level.INDICATIVE, "The run lasted 2 s.", {"seconds": 2})
@@ -62,6 +64,20 @@ def test_a_sweep_has_a_line_a_point_in_the_order_of_the_axis() -> None:
     assert blocks == sorted(blocks[:5], key=lambda text: int(text[:-1])) + blocks[5:]
     assert sum(line.endswith("valid") for line in lines) == len(RESULTS)
     assert lines[0].split() == ["point", "IOPS", "bandwidth", "mean", "p99", "p99.9", "verdict"]
+
+
+def test_reads_and_writes_of_a_mix_have_lines_of_their_own_with_every_figure_in_detail() -> None:
+    source = shared.brief("sweep")
+    mixed = [run for run in source.results if run.workload == "rand-70-30-4k"]
+    lines = drawn(results_screen(source.study, mixed))
+    for way in ("read", "write"):
+        own = [line.split() for line in lines if line.strip().startswith(f"{way}s ")]
+        means = [show(run.metrics[f"{way}_lat_ns_mean"]) for run in mixed]
+        assert len(own) == len(mixed)
+        assert all(mean in " ".join(line) for mean, line in zip(means, own, strict=True))
+        largest = show(mixed[0].metrics[f"{way}_lat_ns_max"])
+        found = [line for line in drawn(details_screen(mixed[:1])) if line.startswith(way)]
+        assert f"max {largest}" in found[0]
 
 
 def test_a_number_without_support_is_a_dash() -> None:

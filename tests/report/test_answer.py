@@ -9,8 +9,9 @@ from iolab.core.metric import CheckResult, Level, Metric, Verdict
 from iolab.core.metric_spec import Better
 from iolab.core.study import Study
 from iolab.report.answer import ALIKE, SIDE_BY_SIDE, answer, how_sure, says
-from iolab.report.best import VerdictCounts, reason_of
+from iolab.report.best import VerdictCounts, headlines, reason_of
 from iolab.report.kinds import BestFigure
+from iolab.report.numbers import show
 from iolab.report.phrases import Objection
 from iolab.report.table import Cell
 from tests.report import shared
@@ -129,6 +130,21 @@ def test_nothing_sound_is_said_to_be_nothing() -> None:
     assert "all 6 runs are invalid" in text
     assert "IOPS" not in text
     assert how_sure((bad,)) == "1 figure: 1 not measurable (run-too-short)."
+
+
+def test_reads_and_writes_of_a_mix_have_their_own_latencies() -> None:
+    page = shared.page("sweep").answer
+    row = next(row for row in page.matrix.rows if "70/30" in row[0].text)
+    heads = [column.title for column in page.matrix.columns]
+    best = next(
+        one
+        for one in headlines(shared.brief("sweep").study, shared.brief("sweep").results)
+        if one.workload.id == "rand-70-30-4k"
+    ).best
+    assert best is not None
+    for name, key in (("Latency mean", "lat_ns_mean"), ("Latency p99.5", "lat_ns_p99_5")):
+        read, write = (show(best.metrics[f"{way}_{key}"]) for way in ("read", "write"))
+        assert row[heads.index(name)].text == f"{read} read / {write} write"
 
 
 def test_each_level_has_its_own_reasons() -> None:

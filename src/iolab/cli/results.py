@@ -15,7 +15,7 @@ from iolab.analysis.curves import findings
 from iolab.analysis.points import PointSummary, summarise
 from iolab.cli.kinds import reported
 from iolab.core.events import SessionStatus
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Level, Metric, Result, directions_in
 from iolab.core.run import RunStatus
 from iolab.core.samples import Direction
 from iolab.core.study import Study
@@ -203,9 +203,10 @@ def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
     Of one direction alone that is no news.
     """
     known = {key: metric for key, metric in metrics.items() if metric.value is not None}
+    alone = len(directions_in(metrics)) < MIXED
     lines: dict[str, list[str]] = {}
     for key, metric in sorted(known.items(), key=lambda one: "lat_ns" in one[0]):
-        if key.startswith(_WAYS) and known.get(key.partition("_")[2]) == metric:
+        if alone and key.startswith(_WAYS) and known.get(key.partition("_")[2]) == metric:
             continue
         mark = next((mark for mark in _MARKS if mark in key), key)
         subject, _, what = key.partition(mark)
@@ -224,6 +225,9 @@ _MARKS: Final = {
     "iops": "",
 }
 """What a metric's key says of a subject, and the words before its value beside the unit."""
+
+MIXED: Final = 2
+"""Directions of I/O from which on each has figures that are not those of all."""
 
 _WAYS: Final = tuple(f"{direction.name.lower()}_" for direction in Direction)
 

@@ -81,6 +81,13 @@ class Metric:
         return known and self.value is not None and self.interval is None
 
 
+def directions_in(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
+    """The directions of I/O of which a latency is known, as their keys begin: `read`, `write`."""
+    names = (direction.name.lower() for direction in Direction)
+    means = ((name, metrics.get(f"{name}_lat_ns_mean")) for name in names)
+    return tuple(name for name, mean in means if mean is not None and mean.value is not None)
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """What one check says: its code, how far it lets the result go, a sentence, the evidence.

@@ -54,7 +54,9 @@ ALIKE: Final = "≈ "
 """Before a figure that cannot be told from the best of its row."""
 
 _NOT_MEASURABLE: Final = "not measurable"
-_NO_FIGURE: Final = "not measured"
+_NO_VALUE: Final = "no run has a value"
+_BYTES: Final = "bytes/s"
+"""The latency of large blocks says how large they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +154,13 @@ def says(
         why = next((one for one in caveats if one.level is Level.INVALID and one.everywhere), None)
         every = "the only run is" if counted.runs == 1 else f"all {counted.runs} runs are"
         lost = every if counted.invalid == counted.runs else "no workload has a figure that is not"
-        return f"No figure can be quoted: {lost} invalid.{f' {why.says}' if why else ''}"
+        return f"Nothing is measurable: {lost} invalid.{f' {why.says}' if why else ''}"
     if _several(found):
         return _compared(rows, _titles(study))
     owner = known[0].cells[0].configuration
     name = "The target" if owner == DEFAULT_CONFIGURATION else _titles(study).get(owner, owner)
     unknown = len(rows) - len(known)
-    lost = f" {count(unknown, 'figure')} cannot be quoted." if unknown else ""
+    lost = f" {count(unknown, 'figure')} {_NOT_MEASURABLE}." if unknown else ""
     return f"{name} reaches {joined(list(_tops(known)))}.{lost}"
 
 
@@ -267,7 +269,7 @@ def _top(found: Sequence[BestFigure]) -> BestFigure:
 
 
 def _tops(rows: Sequence[_Row]) -> Iterator[str]:
-    """Of each unit the highest figure with its workload, of IOPS with their latency too.
+    """Of each unit the highest figure with its workload, of operations with their latency too.
 
     An indicative one stands only where no other is.
     """
@@ -275,7 +277,7 @@ def _tops(rows: Sequence[_Row]) -> Iterator[str]:
     for unit in dict.fromkeys(one.value.unit for one in best):
         mine = [one for one in best if one.value.unit == unit]
         top = _top([one for one in mine if one.level is Level.VALID] or mine)
-        told = [f"at {text} {name}" for name, text in top.latencies[:1]] if unit == "1/s" else []
+        told = [f"at {text} {name}" for name, text in top.latencies[:1]] if unit != _BYTES else []
         doubt = ", indicative" if top.level is Level.INDICATIVE else ""
         yield f"{show(top.value)} ({' '.join((top.title, *told))}{doubt})"
 
@@ -373,7 +375,7 @@ def _cell(row: _Row, owner: str, anchors: Mapping[DetailKey, str]) -> Cell:
     """A figure with its interval, its latency and where it was reached."""
     one = row.of(owner)
     if one is None or one.level is None:
-        return Cell(_NO_FIGURE)
+        return Cell(_NOT_MEASURABLE, under=_NO_VALUE)
     anchor = anchors.get(one.run) if one.run else None
     if not one.is_sound:
         return Cell(_NOT_MEASURABLE, anchor=anchor, under=one.reason[1])
@@ -415,7 +417,8 @@ def _list(rows: Sequence[_Row], anchors: Mapping[DetailKey, str]) -> Table:
         latencies = dict(one.latencies)
         nothing = [Cell(NOTHING)] * (2 + len(names))
         if one.level is None:
-            made.append((Cell(title), Cell(_NO_FIGURE), Cell(NOTHING), *nothing))
+            lost = Cell(_NOT_MEASURABLE, under=_NO_VALUE)
+            made.append((Cell(title), lost, Cell(NOTHING), *nothing))
             continue
         figure = Cell(show(one.value), strong=True)
         rest = [

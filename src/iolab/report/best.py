@@ -8,7 +8,7 @@ the invalid ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,7 +32,7 @@ def group_name(workload: Workload, others: Axis) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PointFigures:
-    """A point's repeats together: `figure`, `lat_mean` and `lat_tail` are its published values.
+    """A point's repeats together: `figure` and `metrics` are its published values.
 
     `results` are the runs behind them, `shown` is the median one of those.
     """
@@ -41,8 +41,7 @@ class PointFigures:
     shown: Result
     figure: Metric
     per_host: Metric
-    lat_mean: Metric
-    lat_tail: Metric
+    metrics: Mapping[str, Metric]
     level: Level
 
     @property
@@ -130,8 +129,7 @@ def point_figures(point: PointSummary, key: str) -> PointFigures | None:
         shown=shown,
         figure=figure,
         per_host=figure_per_host(key, figure, shown),
-        lat_mean=point.metrics.get("lat_ns_mean", NOT_KNOWN),
-        lat_tail=point.metrics.get("lat_ns_p99_5", NOT_KNOWN),
+        metrics=point.metrics,
         level=point.level,
     )
 
@@ -167,6 +165,11 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
     return BestFigure(
         *place, best.figure, latencies, best.axis, best.level, key, reason, missing, better
     )
+
+
+def by_operation(parts: Sequence[tuple[str, str]]) -> str:
+    """The latencies of several operations in one cell: `1.2 ms read / 3.4 ms write`."""
+    return " / ".join(f"{text} {word}" for word, text in parts)
 
 
 def reason_of(runs: Iterable[Result], level: Level) -> tuple[str, str]:

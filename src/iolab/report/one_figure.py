@@ -7,20 +7,20 @@ class, and says itself only what is different about it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from iolab.analysis.curves import findings
 from iolab.analysis.findings import bends
 from iolab.analysis.points import Axis, PointSummary
 from iolab.analysis.steady import measured_window
 from iolab.analysis.sums import DIRECTIONS, measure
-from iolab.core.metric import Result
+from iolab.core.metric import Result, directions_in
 from iolab.core.metric_spec import MEAN, declared_among, spec_of
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
-from iolab.report.best import Headline, best_figure, headlines_of
+from iolab.report.best import NOT_KNOWN, Headline, best_figure, by_operation, headlines_of
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import (
@@ -166,15 +166,27 @@ def _charts(
         yield ChartGroup(workload.title, tuple(figures), further=further)
 
 
+_SHOWN: Final = (("mean", "lat_ns_mean"), ("p99.5", "lat_ns_p99_5"))
+"""Latencies beside a figure; of a mix each operation has its own."""
+
+
 def _latencies(headline: Headline) -> tuple[tuple[str, str], ...]:
-    """What is known of the latency where it is not the figure itself."""
+    """What is known of the latency where it is not the figure itself; of a mix by operation."""
     best = headline.best
     if best is None:
         return ()
-    named = (("mean", best.lat_mean), ("p99.5", best.lat_tail))
-    own = headline.workload.metric
-    return tuple(
-        (name, show(one))
-        for name, one in named
-        if one.value is not None and not (name == "mean" and own == "lat_ns_mean")
-    )
+    ways = directions_in(best.metrics)
+    mixed = len(ways) > 1
+    found = []
+    for name, key in _SHOWN:
+        parts = [
+            (way, show(metric))
+            for way in ways
+            if (metric := best.metrics[f"{way}_{key}"]).value is not None
+        ]
+        whole = best.metrics.get(key, NOT_KNOWN)
+        if mixed and parts:
+            found.append((name, by_operation(parts)))
+        elif whole.value is not None and key != headline.workload.metric:
+            found.append((name, show(whole)))
+    return tuple(found)

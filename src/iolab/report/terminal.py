@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Level, Metric, Result, directions_in
 from iolab.core.metric_spec import declared_among
 from iolab.core.study import Study
 from iolab.report.numbers import axis_label, axis_number, clean, show, show_steadiness
@@ -259,7 +259,10 @@ def _with_status(told: Text, run: Result) -> Text:
 
 
 def points_screen(study: Study, points: Sequence[PointSummary], *, repeats: bool) -> Grouped:
-    """A row a point, under a line for workload and configuration where it has several."""
+    """A row a point, under a line for workload and configuration where it has several.
+
+    Of a mix of reads and writes a row for each of them follows.
+    """
     titles = {workload.id: workload.title for workload in study.workloads}
     keys = {one.id: one.figure for one in study.workloads}
     many = len(study.configurations) > 1
@@ -278,45 +281,36 @@ def points_screen(study: Study, points: Sequence[PointSummary], *, repeats: bool
     for (configuration, workload), group in grouped.items():
         name = f"{configuration}: {titles[workload]}" if many else titles[workload]
         plain_ones = not any(point.key.axis for point in group)
-        key = keys[workload]
-        rows = [
-            _point_row(
-                row,
-                name if plain_ones else f"  {axis_label(point.key.axis)}",
-                key,
-                [name for name, _ in own],
-                repeated=repeated,
-            )
-            for point in sorted(group, key=point_order)
-            for row in point_rows(point, repeats=repeats)
-        ]
+        rows = []
+        for point in sorted(group, key=point_order):
+            place = name if plain_ones else f"  {axis_label(point.key.axis)}"
+            for row in point_rows(point, repeats=repeats):
+                spread = [row.spread(keys[workload])] if repeated else []
+                first = plain(f"{place}{row.suffix}", row.style)
+                main = "" if row.style else keys[workload]
+                figures = _figures(row.metrics, "", spread, main)
+                extra = [show(row.metrics.get(metric)) for metric, _ in own]
+                rows.append([first, *figures, *extra, row.verdict])
+                ways = directions_in(row.metrics)
+                for way in ways if len(ways) > 1 and not row.of_run else ():
+                    figures = _figures(row.metrics, f"{way}_", [""] * repeated, "")
+                    rows.append([f"    {way}s", *figures, *[""] * len(own), ""])
         groups.append((None if plain_ones else title(name), rows))
     return Grouped([*headings, Heading("verdict", main=True)], groups)
 
 
-def _point_row(
-    row: PointRow, name: str, key: str, own: Sequence[str], *, repeated: bool
+def _figures(
+    metrics: Mapping[str, Metric], prefix: str, spread: Sequence[str], main: str
 ) -> list[Text | str]:
-    """The row's cells; the figure by `key`, which its workload is run for, stands out."""
-    metrics = row.metrics
+    """Rates and latencies of all I/O, or of one direction; the one by `main` stands out."""
 
-    def cell(metric: str, *, bare: bool = False) -> Text:
-        text = show(metrics.get(metric), bare_rate=bare)
-        return _figure(text, main=metric == key and not row.style)
+    def cell(key: str, *, bare: bool = False) -> Text:
+        text = show(metrics.get(prefix + key), bare_rate=bare)
+        return Text(text, style="bold" if key == main else "")
 
     return [
-        plain(f"{name}{row.suffix}", row.style),
         cell("iops", bare=True),
         cell("bw_bytes_per_s"),
-        *([row.spread(key)] if repeated else []),
-        cell("lat_ns_mean"),
-        cell("lat_ns_p99"),
-        cell("lat_ns_p99_9"),
-        *(cell(metric) for metric in own),
-        row.verdict,
+        *spread,
+        *(cell(f"lat_ns_{name}") for name in ("mean", "p99", "p99_9")),
     ]
-
-
-def _figure(text: str, *, main: bool) -> Text:
-    """A figure; the workload's own headline stands out."""
-    return Text(text, style="bold" if main else "")

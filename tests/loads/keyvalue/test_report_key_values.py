@@ -10,6 +10,7 @@ import pytest
 from iolab.analysis.points import summarise
 from iolab.core.metric import Level, Metric
 from iolab.core.samples import CounterTable
+from iolab.loads.keyvalue.charts import key_figures
 from iolab.loads.keyvalue.report import (
     bounds_table,
     brief_operations,
@@ -287,11 +288,21 @@ def test_a_failed_run_has_a_row_and_no_number(rocks: KeySource) -> None:
     assert len(groups) == 1
     page = make_page(build_brief(replace(rocks, results_given=(gone,))))
     assert page.workloads == ()
-    assert page.answer.matrix.rows[0][1].text == "not measured"
+    assert page.answer.matrix.rows[0][1].text == "not measurable"
 
 
 def test_a_short_run_is_told_by_the_percentile_that_it_has(paced: KeySource) -> None:
     assert ", read p90 " in brief_operations(paced.results()[0])
+
+
+def test_each_operation_of_a_mix_has_its_latency_beside_the_best_figure(paced: KeySource) -> None:
+    found = key_figures(
+        groups_in(paced.study, summarise(paced.results(), paced.study)), paced.study
+    )
+    mixed = next(one for one in found if "update" in str(one.latencies))
+    assert mixed.latencies[0][0] == "mean"
+    words = mixed.latencies[0][1].replace(" /", "").split()
+    assert words[2::3] == ["read", "update"]
 
 
 def test_a_study_on_keys_alone_lays_out_no_files(page: ReportPage) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from iolab.core.metric import Level, Result, Verdict
+from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.charts import best_points
 from iolab.loads.metadata.metrics import METADATA_UNITS, point_statistics
@@ -21,13 +21,16 @@ from iolab.loads.metadata.report import (
     brief_rates,
     host_rate_keys,
     operation_token,
+    rate_text,
     rates_figure,
     share_table,
     summary_table,
 )
 from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation
 from iolab.report.brief import Brief
+from iolab.report.charts.chart import TextMark
 from iolab.report.charts.choose import looks_of
+from iolab.report.charts.series import LatencyCurve
 from iolab.report.charts.svg import draw
 from iolab.report.html import make_page
 from iolab.report.results import csv_text
@@ -170,6 +173,35 @@ def test_rates_of_every_iteration_stand_in_the_chart(source: MetadataSource) -> 
     svg = draw(figure).svg
     assert "File stat" in svg
     assert operation_token(Operation.FILE_CREATE) != operation_token(Operation.FILE_STAT)
+
+
+def test_of_an_invalid_operation_no_mean_is_drawn(source: MetadataSource) -> None:
+    spoilt = [replace(run, verdict=Verdict(Level.INVALID, ())) for run in of_metadata(source)]
+    points = point_statistics(spoilt)
+    figure = rates_figure("Metadata", points, source.study, looks_of(source.study))
+    drawn = {
+        place[2]
+        for mark in figure.plots[0].marks
+        if isinstance(mark, TextMark)
+        for place in mark.places
+    }
+    for one in points[0].operations:
+        assert rate_text(one.mean) not in drawn
+        assert rate_text(one.mean) not in figure.finding
+
+
+def test_a_percentile_needs_enough_operations_in_every_iteration(source: MetadataSource) -> None:
+    first, *others = of_metadata(source)
+    far = [key for key in first.metrics if key.startswith("file_create_lat_ns_p99")]
+    few = {**first.metrics, **dict.fromkeys(far, Metric(None, "ns"))}
+    short = replace(first, metrics=few)
+    for runs, percent in (([first, *others], 99.5), ([short, *others], 50.0)):
+        create = point_statistics(runs)[0].operations[1]
+        assert create.operation is Operation.FILE_CREATE
+        assert create.tail == percent
+        assert (create.latencies["p99"].value is None) == (runs[0] is short)
+    curve = LatencyCurve("File create", 9, (2.0, 10.0, 100.0), (1.0, 2.0, 3.0))
+    assert curve.up_to(10.0).lat_ns == (1.0, 2.0)
 
 
 def test_points_of_an_axis_are_told_apart() -> None:

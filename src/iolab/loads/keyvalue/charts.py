@@ -20,6 +20,7 @@ from iolab.loads.keyvalue.report import (
     PointGroup,
     apart_table,
     bounds_table,
+    counted,
     drawn_tail,
     due_table,
     group_headlines,
@@ -31,7 +32,7 @@ from iolab.loads.keyvalue.report import (
     value_of,
 )
 from iolab.loads.keyvalue.workload import KeyOperation
-from iolab.report.best import PointFigures, best_figure
+from iolab.report.best import PointFigures, best_figure, by_operation
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import ConfigurationStyle
 from iolab.report.charts.lines import (
@@ -316,10 +317,18 @@ def key_figures(groups: Sequence[PointGroup], study: Study) -> tuple[BestFigure,
 
 
 def _latencies(best: PointFigures, group: PointGroup) -> Iterator[tuple[str, str]]:
-    metrics = next(p.metrics for p in group.points if p.digest == best.shown.digest)
-    main = main_operation([metrics])
-    tail = drawn_tail(group.workload.job, [metrics], main)
-    yield from known_latencies(metrics, main, ("mean", tail))
+    """Mean and tail of the operations that are counted, beside each other where there are more."""
+    main = main_operation([best.metrics])
+    tail = drawn_tail(group.workload.job, [best.metrics], main)
+    mixed = [one for one in counted([best.metrics]) if one in timed([best.metrics])]
+    if len(mixed) < 2:
+        yield from known_latencies(best.metrics, main, ("mean", tail))
+        return
+    for name in ("mean", tail):
+        found = (list(known_latencies(best.metrics, one, (name,))) for one in mixed)
+        parts = [(one.word, told[0][1]) for one, told in zip(mixed, found, strict=True) if told]
+        if parts:
+            yield WORDS[name], by_operation(parts)
 
 
 def key_charts(

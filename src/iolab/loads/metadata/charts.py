@@ -113,7 +113,8 @@ def operation_charts(
         name = point_name(point, brief.study)
         # The curves are of one iteration, the table's latencies of each operation's own median.
         title = f"Latency by percentile{f', {name}' if name else ''}, iteration {shown.repeat}"
-        curves = operations_distribution(workload.title, title, detail)
+        tails = {NAMES[one.operation]: one.tail for one in point.operations}
+        curves = operations_distribution(workload.title, title, detail, tails)
         further += [curves] if curves else []
     table = summary_table(points, brief.study, anchors)
     told = "; ".join(dict.fromkeys(iterations_told(point) for point in points))

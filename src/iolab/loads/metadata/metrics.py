@@ -321,7 +321,8 @@ class OperationStatistics:
     `metric` is the key of the rate: that over the common window where all iterations have it, else
     that over the whole phase. `std_dev` is None of a single iteration. `shown` is the iteration
     whose rate is the median (of two the lower), and `latencies` are its own by name: `mean`, `p50`
-    and so on. `level` is the worst verdict of the iterations.
+    and so on, without percentiles for which any iteration did too little. `level` is the worst
+    verdict of the iterations.
     """
 
     operation: Operation
@@ -335,6 +336,12 @@ class OperationStatistics:
     def over_window(self) -> bool:
         """Whether the rate is that over the common window."""
         return self.metric == rate_key(self.operation)
+
+    @property
+    def tail(self) -> float:
+        """The highest percentile that every iteration supports, 0.0 for none."""
+        known = (percent for name, percent in PERCENTILES if self.latencies[name].value is not None)
+        return max(known, default=0.0)
 
     @property
     def n(self) -> int:
@@ -424,15 +431,18 @@ def _operation(operation: Operation, done: Sequence[Result]) -> OperationStatist
     ordered = sorted(known, key=lambda pair: pair[0])
     shown = ordered[(len(ordered) - 1) // 2][1]
     prefix = f"{operation.key}_lat_ns_"
+    keys = [key for key in METADATA_UNITS if key.startswith(prefix)]
+    every = [key for key in keys if all(_value(run, key) is not None for _, run in known)]
     return OperationStatistics(
         operation=operation,
         metric=key,
         values=tuple(value for value, _ in known),
         shown=shown,
         latencies={
-            name.removeprefix(prefix): shown.metrics.get(name, Metric(None, unit))
-            for name, unit in METADATA_UNITS.items()
-            if name.startswith(prefix)
+            key.removeprefix(prefix): shown.metrics[key]
+            if key in every
+            else Metric(None, METADATA_UNITS[key])
+            for key in keys
         },
         level=max((result.verdict.level for _, result in known), key=lambda level: level.rank),
     )

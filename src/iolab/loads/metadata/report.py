@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from iolab.core.metric import Level, Metric, Result
@@ -35,6 +36,7 @@ from iolab.report.charts.chart import (
 )
 from iolab.report.charts.distribution import DrawnCurve, distribution_figure
 from iolab.report.charts.palette import FAINT, INK, MUTED, Token, series_token
+from iolab.report.charts.run_series import tail_of
 from iolab.report.charts.scale import PLOT_WIDTH, ChartAxis, log_scale
 from iolab.report.charts.series import DetailKey, RunDetail
 from iolab.report.numbers import NOTHING, axis_label, count, show, show_value
@@ -144,15 +146,15 @@ def summary_table(
     return Table("Operations over the iterations", heads, rows)
 
 
-def rates_of(one: OperationStatistics) -> tuple[float | None, ...]:
-    """Max, Min, Mean, Std Dev."""
-    return one.maximum, one.minimum, one.mean, one.std_dev
-
-
 def told_rates(one: OperationStatistics) -> tuple[str, ...]:
-    """The same in words; of what is invalid no mean and deviation, which nobody may quote."""
-    maximum, minimum, *middle = (rate_text(value) for value in rates_of(one))
-    return maximum, minimum, *(middle if one.level is not Level.INVALID else [NOTHING] * 2)
+    """Max, Min, Mean, Std Dev in words; what is invalid has neither mean nor deviation."""
+    spread = NOTHING if one.level is Level.INVALID else rate_text(one.std_dev)
+    return rate_text(one.maximum), rate_text(one.minimum), mean_text(one), spread
+
+
+def mean_text(one: OperationStatistics) -> str:
+    """The mean of an operation that is not invalid."""
+    return NOTHING if one.level is Level.INVALID else rate_text(one.mean)
 
 
 def rate_text(value: float | None) -> str:
@@ -356,10 +358,11 @@ def _markers(
 def _end(
     one: OperationStatistics, point: PointStatistics, points: Sequence[PointStatistics]
 ) -> str:
-    """The mean, before it what tells the points of a configuration apart."""
+    """The mean, before it what tells the points of a configuration apart; none where invalid."""
     several = len({other.axis for other in points}) > 1
     values = " ".join(str(value) for _, value in point.axis)
-    return label(f"{values}: {rate_text(one.mean)}" if several else rate_text(one.mean))
+    mean = mean_text(one)
+    return label(f"{values}: {mean}" if several else mean)
 
 
 def _values(one: OperationStatistics, point: PointStatistics) -> list[tuple[float, Level]]:
@@ -376,20 +379,27 @@ def _text(text: str, x: float, y: float, token: Token) -> Mark:
 
 
 def _finding(points: Sequence[PointStatistics], study: Study) -> str:
-    """The mean of every operation; of several points that of creates; with the worst verdict."""
+    """The mean of every operation; of several points that of creates; with the worst verdict.
+
+    Operations that are invalid have none.
+    """
     sentences = []
     for point in points:
         name = point_name(point, study)
-        told = ", ".join(
-            f"{NAMES[one.operation].lower()} {rate_text(one.mean)}"
+        own = [
+            one
             for one in point.operations
             if len(points) == 1 or one.operation is Operation.FILE_CREATE
-        )
+        ]
+        means = [
+            f"{NAMES[one.operation].lower()} {mean_text(one)}"
+            for one in own
+            if one.level is not Level.INVALID
+        ]
         worst = max((one.level for one in point.operations), key=lambda level: level.rank)
-        before = f"{name}: " if name else ""
-        sentences.append(
-            f"{before}arithmetic mean of operations a second: {told}; at worst {worst.value}."
-        )
+        told = f"arithmetic mean of operations a second: {', '.join(means)}; "
+        told = f"{told if means else 'no mean: '}at worst {worst.value}."
+        sentences.append(f"{name}: {told}" if name else told)
     return " ".join(sentence[0].upper() + sentence[1:] for sentence in sentences)
 
 
@@ -411,12 +421,21 @@ def _table(points: Sequence[PointStatistics], study: Study) -> Table:
     return Table("Rate of each operation", (*heads, *columns(("Verdict",))), rows)
 
 
-def operations_distribution(subject: str, title: str, detail: RunDetail) -> Figure | None:
-    """One run's latency by percentile, a curve for each operation; None without any."""
+def operations_distribution(
+    subject: str, title: str, detail: RunDetail, tails: Mapping[str, float] = MappingProxyType({})
+) -> Figure | None:
+    """One run's latency by percentile, a curve for each operation; None without any.
+
+    `tails` are the highest percentiles of operations that go no further, by their names.
+    """
     tokens = {name: operation_token(operation) for operation, name in NAMES.items()}
+    curves = [
+        curve if curve.name not in tails else curve.up_to(tail_of(tails[curve.name]))
+        for curve in detail.curves
+    ]
     drawn = [
         DrawnCurve(curve, curve.name.removeprefix("File "), tokens.get(curve.name, MUTED))
-        for curve in detail.curves
+        for curve in curves
         if curve.tail
     ]
     return distribution_figure(subject, title, drawn, "operations") if drawn else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -54,6 +54,11 @@ class LatencyCurve:
     total: int
     tail: tuple[float, ...]
     lat_ns: tuple[float, ...]
+
+    def up_to(self, tail: float) -> LatencyCurve:
+        """The curve to where no more than one I/O in `tail` exceeds it."""
+        kept = sum(one <= tail * (1 + 1e-9) for one in self.tail)
+        return replace(self, tail=self.tail[:kept], lat_ns=self.lat_ns[:kept])
 
 
 @dataclass(frozen=True, slots=True)
