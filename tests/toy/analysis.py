@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -36,7 +35,6 @@ class AppendAnalysis(LoadAnalysis[RunView]):
 
     directions = (Direction.WRITE,)
     checks = (*CHECKS, not_durable)
-    metrics = MappingProxyType({**LoadAnalysis.metrics, VARIATION.key: VARIATION})
 
     def fleet(self, view: RunView) -> dict[str, Metric]:
         """With the variation of the latency."""

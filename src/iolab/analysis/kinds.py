@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
-from iolab.analysis.check import Check, HostQuestion
+from iolab.analysis.check import Check, CheckAnswer, HostQuestion
 from iolab.analysis.checks.bytes import bytes_moved, target_in_memory
 from iolab.analysis.checks.client import (
     client_starved,
@@ -54,7 +54,7 @@ from iolab.analysis.sums import measure
 from iolab.analysis.view import HostAnswers, RunView
 from iolab.core.host import HostFacts
 from iolab.core.metric import HostResult, Metric, NodeResult, Result, Spread, Verdict
-from iolab.core.metric_spec import MetricSpec, operation_metrics
+from iolab.core.metric_spec import declared
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction
 from iolab.core.workload import AnyJob
@@ -104,7 +104,35 @@ CHECKS: Final[tuple[Check[RunView] | HostQuestion, ...]] = (
     device_busy,
     bystander_lost,
 )
-"""What can be asked of whatever reads and writes, in the order shown."""
+"""What can be asked of whatever reads and writes, in the order shown. A check that stands here is
+asked of every kind of load that does not leave it out."""
+
+Own: TypeAlias = Check[View] | HostQuestion
+
+
+def shared_checks(
+    *,
+    after: Mapping[Own[RunView], Sequence[Own[View]]],
+    answers: Mapping[Check[RunView], Callable[[View], CheckAnswer]] | None = None,
+    without: Iterable[Own[RunView]] = (),
+) -> tuple[Own[View], ...]:
+    """The shared checks as a kind of load has them, in the order shown.
+
+    `after` are its own checks by the shared one that they follow, `answers` how it answers shared
+    ones in ways of its own, `without` those that do not apply to it; ValueError for one of these
+    that is not shared.
+    """
+    own, left_out = answers or {}, set(without)
+    if foreign := {*after, *own, *left_out}.difference(CHECKS):
+        raise ValueError(f"these checks are not shared: {foreign}")
+    found: list[Own[View]] = []
+    for one in CHECKS:
+        if isinstance(one, Check) and one in own:
+            found.append(one.answered_by(own[one]))
+        elif one not in left_out:
+            found.append(one)
+        found += after.get(one, ())
+    return tuple(found)
 
 
 class LoadAnalysis(Generic[View]):
@@ -119,11 +147,14 @@ class LoadAnalysis(Generic[View]):
     directions: tuple[Direction, ...] = (Direction.READ, Direction.WRITE)
     """What its operations are counted as."""
 
-    metrics: Mapping[str, MetricSpec] = operation_metrics(
-        (*METRIC_UNITS, *TRIM_UNITS, *SERVICE_UNITS, *SERVICE_TRIM_UNITS)
+    operation_metrics: Sequence[str] = (
+        *METRIC_UNITS,
+        *TRIM_UNITS,
+        *SERVICE_UNITS,
+        *SERVICE_TRIM_UNITS,
     )
-    """Every metric that its results may have by its key, in the order shown; those that are no
-    rates and latencies of operations stand in `LoadKind.metrics` too."""
+    """The rates and latencies of operations that its results may have, in the order shown; all
+    other metrics stand in `LoadKind.metrics`."""
 
     def ways(self, record: RunRecord) -> tuple[Direction, ...]:  # noqa: ARG002 - of varied jobs
         """What the operations of a run are counted as."""
@@ -192,7 +223,8 @@ class Analyses:
     @property
     def metrics(self) -> tuple[str, ...]:
         """Every metric that results may have."""
-        return tuple(dict.fromkeys(key for kind in self.loads.values() for key in kind().metrics))
+        known = [key for kind in self.loads.values() for key in kind().operation_metrics]
+        return tuple(dict.fromkeys((*known, *declared())))
 
     def view(
         self, record: RunRecord, facts: Facts, telemetry: tuple[CounterSeries, ...]

@@ -94,6 +94,11 @@ def is_declared(key: str) -> bool:
     return key in _DECLARED
 
 
+def declared() -> tuple[str, ...]:
+    """Every metric that is no rate or latency of operations."""
+    return tuple(_DECLARED)
+
+
 def declared_among(found: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
     """Key and label of every such metric among those keys, in the order in which they appear."""
     keys = dict.fromkeys(key for part in found for key in part if is_declared(key))
@@ -125,11 +130,6 @@ def operation_metric(key: str) -> MetricSpec:
         operation,
         over_window=found["whole"] is None,
     )
-
-
-def operation_metrics(keys: Iterable[str]) -> dict[str, MetricSpec]:
-    """The metrics of operations with those systematic keys, by key."""
-    return {key: operation_metric(key) for key in keys}
 
 
 def rate_key(operation: str) -> str:

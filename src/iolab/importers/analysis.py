@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from iolab.analysis.check import Check, HostQuestion
 from iolab.analysis.checks import bytes as moved
-from iolab.analysis.checks import client, fleet, run, storage_bytes, time
-from iolab.analysis.checks.idle import device_busy
+from iolab.analysis.checks import fleet, run, time
 from iolab.analysis.evenness import spread_over
+from iolab.analysis.kinds import CHECKS as SHARED
 from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis
 from iolab.analysis.steady import Steady, steady_of
 from iolab.analysis.sums import measure
-from iolab.analysis.view import HostAnswers
+from iolab.analysis.view import HostAnswers, RunView
 from iolab.analysis.window import Window
 from iolab.core.metric import Metric, Spread
 from iolab.core.run import RunRecord
@@ -41,25 +41,7 @@ if TYPE_CHECKING:
 SERIES_SPAN_NS: Final = 2_000_000_000
 """Only intervals of seconds tell whether a run was steady: longer ones are means of many."""
 
-UNKNOWABLE: Final[tuple[Check[Any], ...]] = (
-    fleet.clock_drift,
-    fleet.clock_step,
-    moved.target_in_memory,
-    moved.cache_hits,
-    moved.bytes_moved,
-    moved.holes,
-    storage_bytes.storage_bytes,
-    run.unequal_state,
-    client.cpu_bound_client,
-    client.client_throttled,
-    client.client_starved,
-    client.cpu_stolen,
-    client.thermal_throttling,
-    device_busy,
-)
-"""What only who watched the run could answer."""
-
-CHECKS: Final[tuple[Check[ImportedView], ...]] = (
+ANSWERED: Final[tuple[Check[ImportedView], ...]] = (
     run.run_unfinished,
     checks.imported,
     run.engine_errors.answered_by(checks.tool_errors),
@@ -77,14 +59,41 @@ CHECKS: Final[tuple[Check[ImportedView], ...]] = (
     checks.percentiles_contradicted,
     moved.buffered_io.answered_by(checks.buffered),
     reads_from_memory.answered_by(checks.from_memory),
-    *(checks.unknown(one) for one in UNKNOWABLE),
 )
+"""What files tell."""
+
+NOT_ASKED: Final[tuple[Check[RunView], ...]] = (
+    run.versions_differ,
+    time.hosts_left_out,
+    time.missing_seconds,
+    time.cycle,
+    time.imprecise,
+    fleet.bystander_lost,
+)
+"""Shared checks of what only a session of ours does."""
+
+UNKNOWABLE: Final[tuple[Check[RunView], ...]] = (
+    *(
+        one
+        for one in SHARED
+        if isinstance(one, Check)
+        and one not in NOT_ASKED
+        and one.code not in {answered.code for answered in ANSWERED}
+    ),
+    moved.cache_hits,
+    moved.holes,
+    run.unequal_state,
+)
+"""What only who watched the run could answer."""
 
 
 class ImportedAnalysis(LoadAnalysis[ImportedView]):
     """The figures that files tell, and what can be held against each other in them."""
 
-    checks: Sequence[Check[ImportedView] | HostQuestion] = CHECKS
+    checks: Sequence[Check[ImportedView] | HostQuestion] = (
+        *ANSWERED,
+        *(checks.unknown(one) for one in UNKNOWABLE),
+    )
 
     def view(
         self,

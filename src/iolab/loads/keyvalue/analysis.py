@@ -4,48 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from iolab.analysis.check import Check, HostQuestion
-from iolab.analysis.checks.bytes import target_in_memory
+from iolab.analysis.check import HostQuestion
+from iolab.analysis.checks.bytes import bytes_moved, target_in_memory
 from iolab.analysis.checks.client import (
-    client_starved,
-    client_throttled,
     cpu_bound_client,
-    cpu_stolen,
-    thermal_throttling,
 )
 from iolab.analysis.checks.fleet import (
-    bystander_lost,
-    clock_drift,
-    clock_step,
-    start_skew,
     uneven_fleet,
 )
 from iolab.analysis.checks.idle import device_busy
 from iolab.analysis.checks.run import (
     engine_errors,
-    run_unfinished,
     totals_disagree,
-    versions_differ,
 )
+from iolab.analysis.checks.storage_bytes import storage_bytes
 from iolab.analysis.checks.time import (
-    cycle,
-    hosts_left_out,
-    imprecise,
-    missing_seconds,
-    no_common_window,
     percentile_support,
-    run_too_short,
-    transient,
 )
 from iolab.analysis.evenness import spans_of, spread_over
-from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis
+from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis, shared_checks
 from iolab.analysis.steady import steady_of
 from iolab.analysis.sums import measure
 from iolab.analysis.view import HostAnswers
 from iolab.core.metric import Metric, Spread
-from iolab.core.metric_spec import operation_metrics
 from iolab.core.run import RunRecord
 from iolab.core.stopping import LSM
 from iolab.loads.keyvalue.checks import (
@@ -87,56 +70,37 @@ from iolab.loads.keyvalue.store_checks import (
 if TYPE_CHECKING:
     from iolab.hosts.rates import CounterSeries
 
-CHECKS: Final[tuple[Check[KeyValueView] | HostQuestion, ...]] = (
-    run_unfinished,
-    hosts_left_out,
-    versions_differ,
-    engine_errors.answered_by(key_value_errors),
-    server_lost,
-    key_operations_failed,
-    keys_absent,
-    totals_disagree.answered_by(key_value_sums),
-    key_operations_counted,
-    debug_build,
-    seed_shared,
-    no_common_window,
-    start_skew,
-    clock_drift,
-    clock_step,
-    run_too_short,
-    missing_seconds,
-    transient,
-    cycle,
-    imprecise,
-    percentile_support.answered_by(key_percentiles),
-    wide_bins,
-    HostQuestion.PROCESSORS_REAL,
-    target_in_memory.answered_by(key_value_target),
-    start_state,
-    warm_caches,
-    store_shape,
-    compaction_debt,
-    reads_from_memory,
-    writer_rate,
-    key_value_omission,
-    uneven_fleet.answered_by(key_value_uneven),
-    cpu_bound_client.answered_by(key_value_cpu),
-    client_throttled,
-    client_starved,
-    cpu_stolen,
-    HostQuestion.PROCESSORS_FREE,
-    thermal_throttling,
-    device_busy.answered_by(key_value_idle),
-    bystander_lost,
-)
-"""Where a code is also one of other loads, it asks the same of operations on keys."""
-
 
 class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
     """Sums by host and operation, whatever the engine."""
 
-    checks = CHECKS
-    metrics = operation_metrics(KEY_VALUE_UNITS)
+    checks = shared_checks(
+        after={
+            engine_errors: (server_lost, key_operations_failed, keys_absent),
+            totals_disagree: (key_operations_counted, debug_build, seed_shared),
+            percentile_support: (wide_bins,),
+            target_in_memory: (
+                start_state,
+                warm_caches,
+                store_shape,
+                compaction_debt,
+                reads_from_memory,
+                writer_rate,
+                key_value_omission,
+                uneven_fleet.answered_by(key_value_uneven),
+            ),
+        },
+        answers={
+            engine_errors: key_value_errors,
+            totals_disagree: key_value_sums,
+            percentile_support: key_percentiles,
+            target_in_memory: key_value_target,
+            cpu_bound_client: key_value_cpu,
+            device_busy: key_value_idle,
+        },
+        without=(HostQuestion.LIMITS, bytes_moved, storage_bytes, HostQuestion.BYTES),
+    )
+    operation_metrics = tuple(KEY_VALUE_UNITS)
 
     def view(
         self,

@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from iolab.analysis.check import Check, HostQuestion
-from iolab.analysis.checks.bytes import target_in_memory
+from iolab.analysis.check import HostQuestion
+from iolab.analysis.checks.bytes import bytes_moved, target_in_memory
 from iolab.analysis.checks.client import (
-    client_starved,
-    client_throttled,
     cpu_bound_client,
-    cpu_stolen,
-    thermal_throttling,
 )
-from iolab.analysis.checks.fleet import bystander_lost, clock_step
+from iolab.analysis.checks.fleet import clock_drift, clock_step, start_skew
 from iolab.analysis.checks.idle import device_busy, metadata_idle
 from iolab.analysis.checks.run import (
     engine_errors,
-    run_unfinished,
     totals_disagree,
-    versions_differ,
 )
-from iolab.analysis.checks.time import hosts_left_out, percentile_support
+from iolab.analysis.checks.storage_bytes import storage_bytes
+from iolab.analysis.checks.time import (
+    cycle,
+    imprecise,
+    missing_seconds,
+    no_common_window,
+    percentile_support,
+    run_too_short,
+    transient,
+)
 from iolab.analysis.evenness import spread_over
-from iolab.analysis.kinds import Facts, LoadAnalysis
+from iolab.analysis.kinds import Facts, LoadAnalysis, shared_checks
 from iolab.analysis.sums import measure
 from iolab.analysis.view import HostAnswers
 from iolab.analysis.window import Window
 from iolab.core.metric import Metric, Spread
-from iolab.core.metric_spec import operation_metrics
 from iolab.core.run import RunRecord
 from iolab.core.samples import Floats
 from iolab.loads.metadata.checks import (
@@ -62,41 +64,40 @@ from iolab.loads.metadata.metrics import (
 if TYPE_CHECKING:
     from iolab.hosts.rates import CounterSeries
 
-CHECKS: Final[tuple[Check[MetadataView] | HostQuestion, ...]] = (
-    run_unfinished,
-    hosts_left_out,
-    versions_differ,
-    engine_errors.answered_by(metadata_engine),
-    metadata_failed,
-    phase_incomplete,
-    totals_disagree.answered_by(metadata_sums),
-    metadata_counted,
-    reported_rates,
-    ranks_apart,
-    clock_step,
-    phase_too_short,
-    percentile_support.answered_by(metadata_percentiles),
-    HostQuestion.PROCESSORS_REAL,
-    target_in_memory,
-    client_answers,
-    ranks_preempted,
-    cpu_bound_client.answered_by(metadata_cpu),
-    client_throttled,
-    client_starved,
-    cpu_stolen,
-    HostQuestion.PROCESSORS_FREE,
-    thermal_throttling,
-    device_busy.answered_by(metadata_idle),
-    bystander_lost,
-)
-"""Where a code is also one of I/O, it asks the same of operations."""
-
 
 class MetadataAnalysis(LoadAnalysis[MetadataView]):
     """Sums by phase and host."""
 
-    checks = CHECKS
-    metrics = operation_metrics(METADATA_UNITS)
+    checks = shared_checks(
+        after={
+            engine_errors: (metadata_failed, phase_incomplete),
+            totals_disagree: (metadata_counted, reported_rates, ranks_apart),
+            clock_step: (phase_too_short,),
+            target_in_memory: (client_answers, ranks_preempted),
+        },
+        answers={
+            engine_errors: metadata_engine,
+            totals_disagree: metadata_sums,
+            percentile_support: metadata_percentiles,
+            cpu_bound_client: metadata_cpu,
+            device_busy: metadata_idle,
+        },
+        without=(
+            no_common_window,
+            start_skew,
+            clock_drift,
+            run_too_short,
+            missing_seconds,
+            transient,
+            cycle,
+            imprecise,
+            HostQuestion.LIMITS,
+            bytes_moved,
+            storage_bytes,
+            HostQuestion.BYTES,
+        ),
+    )
+    operation_metrics = tuple(METADATA_UNITS)
 
     def view(
         self,
