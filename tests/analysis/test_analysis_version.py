@@ -1,0 +1,78 @@
+"""A version of the analysis stands for one list of checks, their limits, and one set of metrics."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Final
+
+from iolab.analysis.kinds import ANALYSIS_VERSION, judge
+from iolab.cli.kinds import LOADS, analyses
+from iolab.core.metric_spec import MetricSpec, spec_of
+
+RECORDED: Final = (12, "da1b7ea3162474bd")
+"""The version, and the digest of what it judges by."""
+
+ROOMS: Final = ("iolab.analysis.", "iolab.stats.")
+NOT_JUDGED: Final = ("ANALYSIS_VERSION", "_SHOWN")
+"""The ends of names of numbers that move no result."""
+
+
+def limits(module: ModuleType) -> dict[str, Any]:
+    """The numbers that a module names, alone or several together."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if name.lstrip("_").isupper() and not name.endswith(NOT_JUDGED) and is_number(value)
+    }
+
+
+def is_number(value: object) -> bool:
+    """Whether a constant is a number, or some of them."""
+    if isinstance(value, tuple):
+        return all(is_number(one) for one in value)
+    return type(value) in (int, float)
+
+
+def spec(key: str) -> tuple[str, ...]:
+    """What of a metric changes a number or which of two is better; not what it is called."""
+    found: MetricSpec = spec_of(key)
+    return found.unit, found.better, found.combine, found.operation, found.statistic
+
+
+def modules_below(names: Iterable[str]) -> set[str]:
+    """Those modules, and all of analysis and statistics whose functions and classes they use."""
+    found: set[str] = set()
+    ahead = set(names)
+    while ahead:
+        name = ahead.pop()
+        found.add(name)
+        used = {
+            getattr(one, "__module__", None) or "" for one in vars(import_module(name)).values()
+        }
+        ahead |= {one for one in used if one.startswith(ROOMS)} - found
+    return found
+
+
+def judged_by() -> dict[str, Any]:
+    """The checks of each kind of load, the limits of all modules that judge, and the metrics."""
+    checks = {kind.name: analyses().checks(kind.jobs[0]) for kind in LOADS}
+    judges = {one.judge.__module__ for each in checks.values() for one in each}
+    rates = {key for kind in LOADS for key in kind.analysis().operation_metrics}
+    declared = {one.key for kind in LOADS for one in kind.metrics}
+    return {
+        "checks": {name: [one.code for one in each] for name, each in checks.items()},
+        "limits": {
+            name: limits(import_module(name)) for name in modules_below({judge.__module__, *judges})
+        },
+        "metrics": {key: spec(key) for key in rates | declared},
+    }
+
+
+def test_what_results_are_judged_by_changes_with_the_version_alone() -> None:
+    text = json.dumps(judged_by(), sort_keys=True)
+    seen = (ANALYSIS_VERSION, hashlib.sha256(text.encode()).hexdigest()[:16])
+    assert seen == RECORDED, "raise ANALYSIS_VERSION and record the digest"
