@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from iolab.core.run import DeviceDelta
-from iolab.hosts.device_counters import cpu_busy, deltas, idle_proof, look_of
+from iolab.hosts.device_counters import core_times, cpu_busy, deltas, idle_proof, look_of
 from iolab.hosts.host import Message
 from tests.fakes.machine import DiskUse, sample
 
@@ -95,10 +95,10 @@ def test_a_sample_that_is_none_is_a_value_error(header: dict[str, Any]) -> None:
 def test_cpu_busy_is_a_share_of_all_cores() -> None:
     before = sample(DiskUse(), 1, 0, 0)["cpu"]
     after = sample(DiskUse(), 2, 10 * SECOND_NS, 0)["cpu"]
-    assert cpu_busy(before, after) == pytest.approx(0.1)
-    assert cpu_busy(after, after) is None
-    assert cpu_busy(None, after) is None
-    assert cpu_busy([["x"]], after) is None
+    assert cpu_busy(core_times(before), core_times(after)) == pytest.approx(0.1)
+    assert cpu_busy(core_times(after), core_times(after)) is None
+    assert cpu_busy(core_times(None), core_times(after)) is None
+    assert cpu_busy(core_times([["x"]]), core_times(after)) is None
 
 
 def test_discards_are_counted_where_the_kernel_does() -> None:

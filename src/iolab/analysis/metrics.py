@@ -148,13 +148,13 @@ def latencies_of(
 
     The mean is exact; a percentile that too few operations support has no value.
     """
+    counted = histogram.total
+    values = histogram.percentiles_ns([percent for _, percent in percentiles])
     return {
         "mean": lat_sum_ns / total if total else None,
         **{
-            name: histogram.percentile_ns(percent)
-            if is_supported(histogram.total, percent)
-            else None
-            for name, percent in percentiles
+            name: value if is_supported(counted, percent) else None
+            for (name, percent), value in zip(percentiles, values, strict=True)
         },
         "max": _largest_ns(histogram),
     }

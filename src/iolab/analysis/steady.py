@@ -17,7 +17,7 @@ import numpy as np
 
 from iolab.analysis.window import EDGE_SLACK_NS, Window, controller_ns, submitted_until_ns
 from iolab.core.run import HostRun, RunRecord
-from iolab.core.samples import Floats, Ints, counted_once
+from iolab.core.samples import Floats, Ints, counted_once, rows_by_host
 from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, RuleSettings, SeriesStatus, Steadiness
 from iolab.stats.batches import EFFECTIVE_MIN
 from iolab.stats.stopping import Live, Status, StoppingDecision, decide, judge
@@ -48,7 +48,8 @@ class FleetSeconds:
 
 def fleet_seconds(record: RunRecord, weights: Weights = EVERY_ROW) -> FleetSeconds | None:
     """The series of a record; None where its hosts shared no whole second."""
-    hosts = [_lines(record, index, weights) for index in range(len(record.hosts))]
+    each_host = rows_by_host(record.intervals.host, len(record.hosts))
+    hosts = [_lines(record, index, rows, weights) for index, rows in enumerate(each_host)]
     if not hosts or not all(hosts):
         return None
     start_ns = max(min(int(times[0]) for times, _ in lines) for lines in hosts)
@@ -69,14 +70,14 @@ def _end_ns(host: HostRun, lines: list[_Points]) -> int:
     return min(last_ns, submitted_until_ns(host, last_ns) + EDGE_SLACK_NS)
 
 
-def _lines(record: RunRecord, host: int, weights: Weights) -> list[_Points]:
-    """What a host did over time; empty for nothing.
+def _lines(record: RunRecord, host: int, rows: Ints, weights: Weights) -> list[_Points]:
+    """What a host did over time, by its rows; empty for nothing.
 
     I/Os of both directions come in one interval. Operations with weights may have intervals of
     their own, so that each has a line, with what makes a whole operation of it.
     """
     table = record.intervals
-    mine = np.flatnonzero((table.host == host) & counted_once(table.direction))
+    mine = rows[counted_once(table.direction[rows])]
     if mine.size == 0:
         return []
     if not weights:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,10 +12,11 @@ from iolab.analysis.service_time import Service
 from iolab.analysis.steady import Steady
 from iolab.analysis.sums import LoadSums
 from iolab.analysis.window import Window, controller_ns
+from iolab.core.histogram import BIN_COUNT
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.metric import NodeResult
 from iolab.core.run import HostRun, RunRecord
-from iolab.core.samples import Direction, Floats, Ints
+from iolab.core.samples import Direction, Floats, Ints, ServiceTime, rows_by_host
 from iolab.core.workload import Access, Job
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class RunView:
         init=False, repr=False, compare=False
     )
     _ahead: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    _rows: Sequence[Ints] = field(init=False, repr=False, compare=False)
+    _bins: list[Ints] = field(init=False, repr=False, compare=False, default_factory=list)
 
     def __post_init__(self) -> None:
         # Looked up for each host by several checks: a search would cost hosts x hosts.
@@ -71,6 +74,8 @@ class RunView:
         ahead = {host.host: host.clock_offset_ns for host in self.record.hosts}
         ahead |= {host.host: host.clock_offset_ns for host in self.record.bystanders}
         object.__setattr__(self, "_ahead", ahead)
+        rows = rows_by_host(self.record.intervals.host, len(self.record.hosts))
+        object.__setattr__(self, "_rows", rows)
 
     @property
     def limited_hosts(self) -> frozenset[str]:
@@ -123,8 +128,25 @@ class RunView:
 
     def claimed_bytes(self, host: int, direction: Direction) -> int:
         """What the engine says it moved in the whole run, warm-up included."""
-        table = self.record.intervals
-        return int(table.bytes[(table.host == host) & (table.direction == direction)].sum())
+        return int(self.record.intervals.bytes[self.rows_of(host, direction)].sum())
+
+    def claimed_ios(self, host: int, direction: Direction) -> int:
+        """How many I/Os the engine says it did in the whole run, warm-up included."""
+        return int(self.record.intervals.ios[self.rows_of(host, direction)].sum())
+
+    def rows_of(self, host: int, direction: Direction | None = None) -> Ints:
+        """The rows of the intervals that tell of a host, of that direction or all; in order."""
+        rows = self._rows[host]
+        if direction is None:
+            return rows
+        return np.asarray(rows[self.record.intervals.direction[rows] == direction])
+
+    @property
+    def whole_bins(self) -> Ints:
+        """Counts (H, 6, BIN_COUNT) of the whole run: by `Direction`, then by `ServiceTime`."""
+        if not self._bins:
+            self._bins.append(_whole_bins(self.record))
+        return self._bins[0]
 
     def measured(self, host: int) -> Window | None:
         """The part of the run that counts for this host, on the controller's clock."""
@@ -180,6 +202,19 @@ class RunView:
         starts = ends - series.span_ns
         shared = np.minimum(ends, window.end_ns) - np.maximum(starts, window.start_ns)
         return np.asarray(np.maximum(shared, 0), dtype=np.int64)
+
+
+def _whole_bins(record: RunRecord) -> Ints:
+    ways = (*Direction, *ServiceTime)
+    places = np.full(max(*ways, int(record.bins.direction.max(initial=0))) + 1, len(ways))
+    places[list(ways)] = np.arange(len(ways))
+    # One place more, for what is of neither, is left out again.
+    counts = np.zeros((len(record.hosts), len(ways) + 1, BIN_COUNT), dtype=np.int64)
+    for part in record.bins.chunks():
+        cells = part.host * (len(ways) + 1) + places[part.direction]
+        # Flat, which numpy adds up many times as fast.
+        np.add.at(counts.reshape(-1), cells * BIN_COUNT + part.bin, part.count)
+    return counts[:, :-1]
 
 
 NS_PER_S = 1_000_000_000

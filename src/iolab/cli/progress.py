@@ -36,6 +36,10 @@ RESULTS_KEPT: Final = 5
 """The last results on the screen; all of them stand in the summary at the end."""
 
 
+MOMENT_S: Final = 0.1
+"""Of a host's load or telemetry the time need not be known more closely: a thousand tell of both
+every second, and a new state for each would cost more than to read it."""
+
 P99: Final = 99.0
 """The percentile that a follower of a run sees."""
 
@@ -52,27 +56,34 @@ class SecondOfLoad:
 
 
 class Seconds:
-    """The last seconds of a run, by second and host; each is summed up once, when it is whole."""
+    """The last seconds of a run, by second and host; each is summed up once, when it is whole.
+
+    Its intervals are let go of then: those of a thousand hosts would be most of what a run holds.
+    """
 
     def __init__(self) -> None:
         self._told: dict[int, dict[str, IntervalSeen]] = {}
         self._summed: dict[int, SecondOfLoad] = {}
 
     def add(self, event: IntervalSeen) -> None:
-        """Take one host's interval; a second one of the same host and second replaces it."""
+        """Take one host's interval; a second one of the same host and second replaces it.
+
+        What comes when its second was summed up is too late.
+        """
         second = round(event.elapsed_s)
+        if second in self._summed:
+            return
         self._told.setdefault(second, {})[event.host] = event
-        self._summed.pop(second, None)
         if len(self._told) > SECONDS_KEPT:
             del self._told[min(self._told)]
 
     def told_by(self, hosts: int) -> tuple[SecondOfLoad, ...]:
         """The load of each second that so many hosts have told of, oldest first."""
-        whole = sorted(second for second, told in self._told.items() if len(told) >= hosts)
-        for second in whole:
-            if second not in self._summed:
-                self._summed[second] = _load(second, self._told[second])
-        return tuple(self._summed[second] for second in whole)
+        for second in [second for second, told in self._told.items() if len(told) >= hosts]:
+            self._summed[second] = _load(second, self._told.pop(second))
+        for second in sorted(self._summed)[:-SECONDS_KEPT]:
+            del self._summed[second]
+        return tuple(self._summed[second] for second in sorted(self._summed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +149,9 @@ class SessionProgress:
 
     def after(self, event: Event, now_s: float) -> SessionProgress:
         """The state when `event` came at that moment."""
+        if isinstance(event, IntervalSeen | TelemetrySeen):
+            self._take(event)
+            return self if now_s - self.now_s < MOMENT_S else self.at(now_s)
         moved = replace(self, now_s=now_s)
         match event:
             case SessionStarted():
@@ -169,12 +183,6 @@ class SessionProgress:
                 )
             case RuleLooked():
                 return replace(moved, says=event.says)
-            case IntervalSeen():
-                self.seconds.add(event)
-                return moved
-            case TelemetrySeen():
-                self.cpu_busy[event.host] = event.cpu_busy
-                return moved
             case RunFinished():
                 there = self.present - set(event.record.without)
                 ended = replace(moved, run=None, phase=None, ended=self.ended + 1, present=there)
@@ -187,6 +195,12 @@ class SessionProgress:
                 )
             case _:
                 return moved
+
+    def _take(self, event: IntervalSeen | TelemetrySeen) -> None:
+        if isinstance(event, IntervalSeen):
+            self.seconds.add(event)
+        else:
+            self.cpu_busy[event.host] = event.cpu_busy
 
     def with_result(self, result: Result) -> SessionProgress:
         """The state when a run was judged."""

@@ -8,6 +8,7 @@ midpoints equal fio's `plat_val_to_idx` and `plat_idx_to_val` (stat.c, FIO_IO_U_
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -91,14 +92,21 @@ class Histogram:
         This is fio's own rank rule (`calc_clat_percentiles`); the value is kept within the known
         extremes. None for an empty histogram.
         """
-        total = self.total
-        if total == 0:
-            return None
+        return self.percentiles_ns((percent,))[0]
+
+    def percentiles_ns(self, percents: Sequence[float]) -> list[float | None]:
+        """The same of several, for which the bins are added up once."""
         cumulative = np.cumsum(self.counts)
+        total = int(cumulative[-1])
+        if total == 0:
+            return [None] * len(percents)
         # In whole numbers: 30% of 660 is 198, and 198.00000000000000001 would be another bin.
-        numerator, denominator = float(percent).as_integer_ratio()
-        rank = max(-(-numerator * total // (denominator * 100)), 1)
-        index = int(np.argmax(cumulative >= rank))
+        ratios = (float(percent).as_integer_ratio() for percent in percents)
+        ranks = [max(-(-part * total // (whole * 100)), 1) for part, whole in ratios]
+        return [self._within(at) for at in np.searchsorted(cumulative, ranks).tolist()]
+
+    def _within(self, index: int) -> float:
+        """The midpoint of a bin, kept within the known extremes."""
         value = float(MIDDLE_NS[index])
         if self.max_ns is not None:
             value = min(value, float(self.max_ns))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -173,6 +174,13 @@ class CounterTable:
 
     def __len__(self) -> int:
         return int(self.host.size)
+
+
+def rows_by_host(hosts: Whole, count: int) -> list[Ints]:
+    """The rows of each of `count` hosts, in the order of the table."""
+    order = np.argsort(hosts, kind="stable")
+    edges = np.searchsorted(hosts[order], np.arange(count + 1)).tolist()
+    return [order[first:last] for first, last in pairwise(edges)]
 
 
 def narrow(values: Whole) -> Whole:

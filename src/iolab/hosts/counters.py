@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from iolab.core.samples import CodedNames, CounterTable, Ints, Names, Whole, narrow
+from iolab.core.samples import CodedNames, CounterTable, Ints, Whole
 from iolab.hosts.telemetry import GUESTS, OF_SERVERS
 
 Flags = npt.NDArray[np.bool_]
@@ -95,18 +95,16 @@ def blocks(counters: CounterTable, wanted: Container[str] | None = None) -> Iter
 
     `wanted` are the scopes to look at, all by default.
     """
-    coded = [_coded(names) for names in (counters.scope, counters.name, counters.metric)]
-    words = _Words(*(distinct for distinct, _ in coded))
-    scopes, names, metrics = (codes for _, codes in coded)
+    words, codes, kind_of = _kinds(counters)
     shapes = _Shapes(words, wanted)
     for host, of_host in _by_host(counters.host):
         told: list[Block] = []
-        parts = _parts(words, scopes, names, of_host)
+        parts = _parts(words, kind_of, codes, of_host)
         for part in parts:
             rows = _Rows(
                 counters.seq[part].astype(np.int64),
                 counters.real_ns[part],
-                words.kinds(scopes[part], names[part], metrics[part]),
+                kind_of[codes[part]],
                 counters.value[part],
             )
             found = _regular(host, rows, shapes)
@@ -268,7 +266,7 @@ def _by_host(hosts: Whole) -> Iterator[tuple[int, Ints | slice]]:
 
 
 def _parts(
-    words: _Words, scopes: Whole, names: Whole, of_host: Ints | slice
+    words: _Words, kind_of: Ints, codes: Whole, of_host: Ints | slice
 ) -> Sequence[Ints | slice]:
     """A host's rows, those of a server on it and of each of its guests apart.
 
@@ -278,11 +276,12 @@ def _parts(
     guests = [code for code, word in enumerate(words.scopes) if word == GUESTS]
     if not servers and not guests:
         return (of_host,)
-    rows = np.arange(*of_host.indices(scopes.size)) if isinstance(of_host, slice) else of_host
-    of_server, of_guest = np.isin(scopes[rows], servers), np.isin(scopes[rows], guests)
+    rows = np.arange(*of_host.indices(codes.size)) if isinstance(of_host, slice) else of_host
+    scopes, names, _ = words.parts(kind_of[codes[rows]])
+    of_server, of_guest = np.isin(scopes, servers), np.isin(scopes, guests)
     found = [rows[~of_server & ~of_guest], rows[of_server]]
-    mine = rows[of_guest]
-    found += [mine[names[mine] == name] for name in np.unique(names[mine])]
+    mine, of_whom = rows[of_guest], names[of_guest]
+    found += [mine[of_whom == name] for name in np.unique(of_whom)]
     return [part for part in found if part.size]
 
 
@@ -298,17 +297,22 @@ def _samples(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]:
     return sample, seq[first], real_ns[first]
 
 
-def _coded(column: Names | CodedNames) -> tuple[list[str], Whole]:
-    """The distinct words in order, and each row's place among them."""
-    if isinstance(column, CodedNames):
-        words: list[str] = column.words.tolist()
-        used = np.zeros(len(words), dtype=np.bool_)
-        used[column.codes] = True
-        distinct = sorted({word for word, seen in zip(words, used, strict=True) if seen})
-        place = {word: index for index, word in enumerate(distinct)}
-        places = narrow(np.array([place.get(word, -1) for word in words], dtype=np.int64))
-        return distinct, places[column.codes]
-    rows = column.tolist()
-    distinct = sorted(set(rows))
+def _kinds(counters: CounterTable) -> tuple[_Words, Whole, Ints]:
+    """The distinct words, a code for each row, and the kind that each code stands for."""
+    columns = (counters.scope, counters.name, counters.metric)
+    coded = [column for column in columns if isinstance(column, CodedNames)]
+    if len(coded) == len(columns) and len({id(column.codes) for column in coded}) == 1:
+        # The words of a code are looked up once, not once for each row.
+        codes, texts = coded[0].codes, [column.words.tolist() for column in coded]
+    else:
+        codes, texts = np.arange(len(counters)), [column.tolist() for column in columns]
+    placed = [_places(text) for text in texts]
+    words = _Words(*(distinct for distinct, _ in placed))
+    return words, codes, words.kinds(*(places for _, places in placed))
+
+
+def _places(column: Sequence[str]) -> tuple[list[str], Ints]:
+    """The distinct words in order, and the place of each among them."""
+    distinct = sorted(set(column))
     place = {word: index for index, word in enumerate(distinct)}
-    return distinct, np.fromiter((place[word] for word in rows), np.int64, len(rows))
+    return distinct, np.fromiter((place[word] for word in column), np.int64, len(column))

@@ -117,12 +117,27 @@ def idle_proof(
     )
 
 
-def cpu_busy(before: object, after: object) -> float | None:
-    """Share of all cores' time that was neither idle nor waiting, from two samples' `cpu` rows."""
+CoreTimes = tuple[int, int]
+"""The time of all cores since the boot, and that of it in which they were idle or waited, in ns."""
+
+
+def core_times(rows: object) -> CoreTimes | None:
+    """Of a sample's `cpu` rows; None when they make no sense."""
+    if not isinstance(rows, list):
+        return None
     try:
-        (total, idle), (total_then, idle_then) = _cpu_ns(after), _cpu_ns(before)
+        # core, node, user, nice, system, idle, iowait, irq, softirq, steal
+        total = sum([sum(row[2:10]) for row in rows])
+        return total, sum([row[5] + row[6] for row in rows])
     except (TypeError, LookupError):
         return None
+
+
+def cpu_busy(before: CoreTimes | None, after: CoreTimes | None) -> float | None:
+    """Share of all cores' time between two samples that was neither idle nor waiting."""
+    if before is None or after is None:
+        return None
+    (total, idle), (total_then, idle_then) = after, before
     span = total - total_then
     idle_ns = min(max(idle - idle_then, 0), span)
     return 1 - idle_ns / span if span > 0 else None
@@ -131,14 +146,6 @@ def cpu_busy(before: object, after: object) -> float | None:
 def _less(now: int | None, then: int | None) -> int | None:
     """What was counted in between; None where it is not counted."""
     return None if now is None or then is None else now - then
-
-
-def _cpu_ns(rows: object) -> tuple[int, int]:
-    if not isinstance(rows, list):
-        raise TypeError("no list of cores")
-    # core, node, user, nice, system, idle, iowait, irq, softirq, steal
-    total = sum(sum(row[2:10]) for row in rows)
-    return total, sum(row[5] + row[6] for row in rows)
 
 
 def _disk(row: object) -> tuple[str, DiskCounts]:

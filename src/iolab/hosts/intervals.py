@@ -165,12 +165,18 @@ class IntervalLog(Sequence[Interval]):
     @property
     def bins(self) -> Whole:
         """The bins of all parts, one after the other."""
-        return self._bins.values()
+        return self._bins.values().copy()
 
     @property
     def counts(self) -> Whole:
         """The counts of all parts, one after the other."""
-        return self._counts.values()
+        return self._counts.values().copy()
+
+    def take_bins(self) -> tuple[Whole, Whole]:
+        """The bins and counts of all parts, which are no longer here then."""
+        taken = self._bins.values(), self._counts.values()
+        self._bins, self._counts = _Column(), _Column()
+        return taken
 
     def __len__(self) -> int:
         return len(self._heads) // _HEAD
@@ -217,8 +223,8 @@ class _Column:
         self._held += values.astype(kind).data
 
     def values(self) -> Whole:
-        """All of them."""
-        return np.frombuffer(bytes(self._held), dtype=_WIDTHS[self._width])
+        """All of them, as a view: while it is looked at nothing can be added."""
+        return np.frombuffer(self._held, dtype=_WIDTHS[self._width])
 
     def _widen(self) -> None:
         wider = self.values().astype(_WIDTHS[self._width + 1])
@@ -259,16 +265,18 @@ class IntervalCollector:
         )
 
     def bins(self) -> BinTable:
-        """One row a (host, interval, direction, bin) that counted anything, in that order."""
+        """One row a (host, interval, direction, bin) that counted anything, in that order.
+
+        The logs keep none of them: they are most of what a run holds, and are not held twice.
+        """
         logs = self._ordered()
         if not logs:
             return no_bins()
         sizes = np.concatenate([log.parts[:, 3] for _, log in logs])
         # Narrowed before they are repeated: this is the longest table of a run.
         host, seq, direction = (np.repeat(narrow(column), sizes) for column in _keys(logs))
-        bins = np.concatenate([log.bins for _, log in logs])
-        counts = np.concatenate([log.counts for _, log in logs])
-        return BinTable(host, seq, direction, bins, counts)
+        bins, counts = zip(*(log.take_bins() for _, log in logs), strict=True)
+        return BinTable(host, seq, direction, np.concatenate(bins), np.concatenate(counts))
 
     def _ordered(self) -> list[tuple[int, IntervalLog]]:
         return sorted(self._logs, key=lambda one: one[0])

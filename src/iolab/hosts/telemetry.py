@@ -89,10 +89,10 @@ class CounterCollector:
         self._samples.append((host, seq, real_ns, codes, values))
 
     def table(self) -> CounterTable:
-        """All counters taken so far, ordered by host and then by arrival."""
+        """All counters taken so far, ordered by host and then by arrival; they are let go of."""
         if not self._samples:
             return no_counters()
-        ordered = sorted(self._samples, key=lambda sample: sample[0])
+        ordered, self._samples = sorted(self._samples, key=lambda sample: sample[0]), []
         sizes = np.array([codes.size for *_, codes, _ in ordered], dtype=np.int64)
         heads = np.array([sample[:3] for sample in ordered], dtype=np.int64).T
         host, seq = (np.repeat(narrow(column), sizes) for column in heads[:2])

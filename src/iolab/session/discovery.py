@@ -14,7 +14,7 @@ from iolab.errors import Fault, HostError, IolabError
 from iolab.hosts.answers import Leftovers, read_facts, read_probe
 from iolab.hosts.barrier import Outcomes, together
 from iolab.hosts.clock import Clock, ClockOffset, measure_offset
-from iolab.hosts.device_counters import SNAPSHOT_LIMIT_S, cpu_busy, idle_proof, look_of
+from iolab.hosts.device_counters import SNAPSHOT_LIMIT_S, core_times, cpu_busy, idle_proof, look_of
 from iolab.hosts.engine import Tool
 from iolab.hosts.host import Hello, Host
 from iolab.hosts.telemetry import DISK
@@ -297,7 +297,7 @@ async def watch_quiet(host: Host, facts: HostFacts) -> Quiet:
     return Quiet(
         idle_proof(then, now, devices),
         device_busy(before.header, after.header, devices, span_ns),
-        cpu_busy(before.header.get("cpu"), after.header.get("cpu")),
+        cpu_busy(core_times(before.header.get("cpu")), core_times(after.header.get("cpu"))),
         *(_waiting(before.header, after.header, name, span_ns) for name in ("cpu", "io")),
     )
 

@@ -18,7 +18,14 @@ from iolab.core.run import Bystander, PlannedRun
 from iolab.errors import HostError
 from iolab.hosts.barrier import together
 from iolab.hosts.clock import ClockOffset, StepMeter, measure_offset
-from iolab.hosts.device_counters import SNAPSHOT_LIMIT_S, DeviceSnapshot, cpu_busy, deltas, snapshot
+from iolab.hosts.device_counters import (
+    SNAPSHOT_LIMIT_S,
+    DeviceSnapshot,
+    core_times,
+    cpu_busy,
+    deltas,
+    snapshot,
+)
 from iolab.hosts.host import Host, HostLost, Stream
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
@@ -76,11 +83,15 @@ class HostWatch:
         """Collect from the last sample before `go_real_ns` (the host's clock) until cancelled."""
         if self._stream is None or self._held is None:
             raise ValueError("a watch begins before it is followed")
+        times = core_times(self._held.get("cpu"))
         while True:
             sample = await self._next(self._stream, self._interval_ms / 1000 + SILENCE_LIMIT_S)
+            before, times = times, core_times(sample.get("cpu"))
             if sample["real_ns"] >= go_real_ns:
                 self._add(self._held)
-                self._show(self._held, sample)
+                busy = cpu_busy(before, times)
+                if busy is not None:
+                    self._session.tell(TelemetrySeen(self._host.name, busy))
             self._held = sample
 
     async def end(self) -> None:
@@ -123,11 +134,6 @@ class HostWatch:
 
     def _nonsense(self, why: str) -> HostLost:
         return self._host.give_up(f"sent telemetry that makes no sense: {why.rstrip('.')}")
-
-    def _show(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-        busy = cpu_busy(before.get("cpu"), after.get("cpu"))
-        if busy is not None:
-            self._session.tell(TelemetrySeen(self._host.name, busy))
 
 
 @dataclass(slots=True)

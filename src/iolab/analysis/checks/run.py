@@ -135,8 +135,7 @@ def totals_disagree(view: RunView) -> CheckAnswer:
     once = table.direction < ServiceTime.READ
     np.add.at(counted, table.host[once], table.ios[once])
     for part in view.record.bins.chunks():
-        own = part.direction < ServiceTime.READ
-        np.add.at(binned, part.host[own], part.count[own])
+        np.add.at(binned, part.host, part.count * (part.direction < ServiceTime.READ))
     return worst(
         _sums(view, index, int(counted[index]), int(binned[index]))
         for index in range(len(view.hosts))

@@ -122,13 +122,14 @@ def missing_seconds(view: RunView) -> CheckAnswer:
 
 def _covered(view: RunView, index: int) -> CheckAnswer:
     table, host = view.record.intervals, view.hosts[index]
-    rows = view.load.cut.intervals & (table.host == index)
-    if not np.any(rows):
+    own = view.rows_of(index)
+    rows = own[view.load.cut.intervals[own]]
+    if not rows.size:
         return unchecked(f"no interval was measured on {host.host}")
     ends = table.end_real_ns[rows]
     between_s = float(ends.max() - (ends - table.span_ns[rows]).min()) / 1e9
     window = view.measured(index)
-    edges_s = 2 * float(np.median(table.span_ns[table.host == index])) / 1e9
+    edges_s = 2 * float(np.median(table.span_ns[own])) / 1e9
     whole_s = max(between_s, (window.seconds if window else 0.0) - edges_s)
     share = float(view.load.seconds[index]) / whole_s if whole_s > 0 else 0.0
     evidence: Numbers = {"host": host.host, "covered_share": share, "seconds": whole_s}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
-from functools import cache, partial
+from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -26,9 +25,8 @@ from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import RunView
 from iolab.core.generator import GeneratorTotals
 from iolab.core.run import HostRun
-from iolab.core.samples import Ints
 from iolab.core.workload import Job
-from iolab.loads.fileio.sampled import device_contradicts, whole_bins
+from iolab.loads.fileio.sampled import device_contradicts
 from iolab.units import format_count, format_ns
 
 IN_FLIGHT_MOST: Final = 0.9
@@ -241,15 +239,11 @@ def _room_for(generator: GeneratorTotals, host: str, where: str) -> CheckAnswer:
 def littles_law(view: RunView) -> CheckAnswer:
     """Whether throughput times latency gives the I/Os that should have been in flight."""
     limited = view.limited_hosts
-    # Counted once, and only where a host had too few in flight.
-    bins = cache(partial(whole_bins, view))
     hosts = range(len(view.hosts))
-    return worst((_law_of(view, index, limited, bins) for index in hosts), most="off")
+    return worst((_law_of(view, index, limited) for index in hosts), most="off")
 
 
-def _law_of(
-    view: RunView, index: int, limited: Container[str], bins: Callable[[], Ints]
-) -> CheckAnswer:
+def _law_of(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
     host = view.hosts[index]
     job = view.record.run.point.io_on(host.host)
     found = concurrency(view.load, index, job.depth_total, view.service)
@@ -271,7 +265,7 @@ def _law_of(
         return not_applicable(f"{said}: what kept the guest from more is said beside.", **evidence)
     off = found.rho - 1
     too_few = off < -good_limit(job.iodepth) - found.edge
-    if too_few and device_contradicts(view, index, bins()[index]):
+    if too_few and device_contradicts(view, index, view.whole_bins[index]):
         # The queue may have been full: what is wrong are the times.
         verdict = invalid if off < RHO_BAD_LOW - 1 else indicative
         return verdict(

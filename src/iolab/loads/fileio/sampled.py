@@ -26,7 +26,7 @@ from iolab.core.block_trace import WayTrace
 from iolab.core.histogram import BIN_COUNT, LOWER_NS, UPPER_NS, Histogram
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, HostRun
-from iolab.core.samples import Direction, Ints, ServiceTime, counted_once, ways_of
+from iolab.core.samples import Direction, Ints, ways_of
 from iolab.core.workload import WHOLE, Access, Job, shares_of
 from iolab.units import format_bytes, format_count, format_ns, parse_size
 
@@ -139,7 +139,7 @@ def _claims(view: RunView) -> Iterator[CheckAnswer]:
     for index, host in enumerate(view.hosts):
         job = view.record.run.point.io_on(host.host)
         for way in ways_of(job.access):
-            ios, moved = _claimed_ios(view, index, way), view.claimed_bytes(index, way)
+            ios, moved = view.claimed_ios(index, way), view.claimed_bytes(index, way)
             if ios:
                 totals = totals_by_way(host)[way]
                 short = totals.short_ios if totals else 0
@@ -147,12 +147,6 @@ def _claims(view: RunView) -> Iterator[CheckAnswer]:
                     # Reports of an engine that did not end well are taken while it counts.
                     short += job.depth_total + abs(totals.ios - ios if totals else 0)
                 yield _claim(job, way, ios, moved, short, host.host, view.on(host))
-
-
-def _claimed_ios(view: RunView, index: int, way: Direction) -> int:
-    table = view.record.intervals
-    rows = (table.host == index) & (table.direction == way) & counted_once(table.direction)
-    return int(table.ios[rows].sum())
 
 
 def _claim(
@@ -211,7 +205,7 @@ def _device_counts(view: RunView) -> Iterator[CheckAnswer]:
     for group in moved_by_device(view) or ():
         members = [i for i, host in enumerate(view.hosts) if host.host in group.hosts]
         for way in (Direction.READ, Direction.WRITE):
-            claimed = sum(_claimed_ios(view, index, way) for index in members)
+            claimed = sum(view.claimed_ios(index, way) for index in members)
             if claimed:
                 yield from _counted(view, group, members, way, claimed)
 
@@ -618,7 +612,7 @@ RANK_SHARE: Final = 0.05
 def latency_contradicted(view: RunView) -> CheckAnswer:
     """Whether no I/O was faster than the device, and the engine's sums fit its histogram."""
     nothing = not_applicable("No latency was measured.")
-    bins = whole_bins(view)
+    bins = view.whole_bins
     answers = [nothing]
     for index in range(len(view.hosts)):
         answers += _against_itself(view, index, bins[index])
@@ -627,21 +621,9 @@ def latency_contradicted(view: RunView) -> CheckAnswer:
 
 
 def device_contradicts(view: RunView, index: int, bins: Ints) -> bool:
-    """Whether a host's latencies are told shorter than its device took, of its `whole_bins`."""
+    """Whether a host's latencies are told shorter than its device took, of its bins."""
     answers = _against_device(view, index, bins)
     return any(said.level in (Level.INDICATIVE, Level.INVALID) for said in answers)
-
-
-def whole_bins(view: RunView) -> Ints:
-    """Counts (H, 6, BIN_COUNT) of the whole run, as samples are: Direction, then ServiceTime."""
-    counts = np.zeros((len(view.hosts), 2 * len(Direction), BIN_COUNT), dtype=np.int64)
-    service = int(ServiceTime.READ)
-    for part in view.record.bins.chunks():
-        for first, place in ((0, 0), (service, len(Direction))):
-            rows = (part.direction >= first) & (part.direction < first + len(Direction))
-            way = part.direction[rows] - first + place
-            np.add.at(counts, (part.host[rows], way, part.bin[rows]), part.count[rows])
-    return counts
 
 
 def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnswer]:
@@ -653,8 +635,7 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
         totals = totals_by_way(host)[way]
         if not total:
             continue
-        rows = (table.host == index) & (table.direction == way)
-        told = float(table.lat_sum_ns[rows].sum())
+        told = float(table.lat_sum_ns[view.rows_of(index, way)].sum())
         least, most = float(counts @ LOWER_NS), float(counts @ UPPER_NS)
         evidence: Numbers = {
             "host": host.host,
@@ -685,9 +666,10 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
                 f"{format_ns(int(UPPER_NS[top]))}.",
                 **{**evidence, "lat_ns_max": highest, "histogram_ns_max": int(UPPER_NS[top])},
             )
-        histogram = Histogram(counts)
-        for rank, value in totals.percentiles:
-            ours = histogram.percentile_ns(rank) or 0.0
+        ranks = [rank for rank, _ in totals.percentiles]
+        percentiles = Histogram(counts).percentiles_ns(ranks)
+        for (rank, value), known in zip(totals.percentiles, percentiles, strict=True):
+            ours = known or 0.0
             if abs(value - ours) > RANK_SHARE * max(ours, 1.0) + 1:
                 yield invalid(
                     f"The engine's {rank:g}th percentile {of} is {format_ns(value)}, of its "
