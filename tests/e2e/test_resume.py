@@ -75,4 +75,4 @@ def test_damage_is_measured_again_and_a_changed_host_is_refused(
         assert levels["mixed-sittings"] == "indicative"
     assert (kept / "manifest.json").read_bytes() == before
     assert damaged.with_name("run-1.attempt-1").is_dir()
-    assert "Measured in 2 sittings" in iolab("show", session).stdout
+    assert "2 starts" in iolab("show", session).stdout

@@ -109,7 +109,7 @@ def _sittings(reader: SessionReader, results: Sequence[Result]) -> Iterator[Rend
         for sitting, number in sorted(counts.items())
         if sitting <= len(begun)
     ]
-    yield plain(f"Measured in {len(counts)} sittings: {', '.join(parts)}.")
+    yield plain(f"Measured over {len(counts)} starts of the session: {', '.join(parts)}.")
 
 
 def _runs(results: Sequence[Result], plan: Plan) -> str:
