@@ -79,11 +79,7 @@ def _check(sittings: Sequence[int], facts: Sequence[Mapping[str, HostFacts]]) ->
     text = ", ".join(str(sitting) for sitting in sittings)
     evidence: dict[str, int | str] = {"sittings": text, "changes": len(found)}
     if not found:
-        says = (
-            f"Measured over several starts ({text}) of the session, on unchanged hosts."
-        )
+        says = f"Measured over several starts ({text}) of the session, on unchanged hosts."
         return CheckResult(CODE, Level.VALID, says, evidence)
-    says = (
-        f"Measured over several starts ({text}), and hosts had changed: {found[0]}"
-    )
+    says = f"Measured over several starts ({text}), and hosts had changed: {found[0]}"
     return CheckResult(CODE, Level.INDICATIVE, says, evidence)
