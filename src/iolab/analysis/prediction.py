@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import stdev
 from typing import Final
 
 from iolab.analysis.bottleneck import ResourceUse, RunResources
-from iolab.analysis.points import Axis, PointSummary
+from iolab.analysis.points import Axis, PointSummary, positive_values
 from iolab.core.host import Role
 from iolab.core.metric import Level
 from iolab.core.metric_spec import spec_of
@@ -186,11 +187,17 @@ def _counts(use: ResourceUse) -> bool:
 
 def _known(point: PointSummary, axis: str, metric: str) -> Known:
     found = point.metrics[metric]
-    rate = _rate(point, metric)
+    values = positive_values(point.results, metric)
     width = 0.0
     if found.low is not None and found.high is not None and found.low > 0:
         width = math.log(found.high / found.low) / 2
-    return Known(_load(point, axis), rate, width)
+    return Known(
+        load=_load(point, axis),
+        rate=_rate(point, metric),
+        scatter=stdev(map(math.log, values)) if len(values) > 1 else 0.0,
+        runs=max(len(values), 1),
+        half_width=width,
+    )
 
 
 def _rate(point: PointSummary, metric: str) -> float:

@@ -1,9 +1,10 @@
 """What a curve of rate over load says of a load that was not measured: a law, and an interval.
 
-The law is the Universal Scalability Law where it describes the curve, else proportional growth up
-to the rate at which the curve saturates. No law fitted below a bend can know of it. So the interval
-spans what several laws say that the points allow, each with the points' own uncertainty, and beyond
-the measured loads also a curve that stops growing there.
+The rate is that of the Universal Scalability Law where this describes the curve, else the middle of
+all that the points allow. The interval weighs some ten thousand curves of three kinds (the law,
+growth that bends into saturation, a law with a step down) by how well each goes through the points.
+The scatter is that of all repeats together, and grows where no curve goes through the points. No
+curve fitted below a bend can know of it, so beyond the largest load the interval widens as well.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from iolab.core.samples import Floats
-from iolab.stats.curve import Z95, Usl, fit_usl, load_cost
+from iolab.stats.curve import Z95, fit_usl
 from iolab.stats.special import student_quantile
 
 POINTS_LEAST: Final = 4
@@ -29,16 +31,22 @@ REACH: Final = 2.0
 COVERED: Final = 0.90
 """The share of loads that intervals of predictions hold; bench/predict.py counts them."""
 
-WIDTH_LEAST: Final = 0.003
-"""Half-width, as a share, that a measured rate has at the least: repeats agree by chance too."""
+SCATTER_LEAST: Final = 0.005
+"""Standard deviation of runs, as a share, at the least: a few repeats agree by chance too."""
 
-_Z: Final = student_quantile((1 + COVERED) / 2, math.inf)
+DF_MOST: Final = 10
+"""Degrees of freedom that repeats count for at most, so that points that no curve goes through
+widen the interval however often they were repeated."""
 
-_KNEES: Final = 200
-"""Loads that are tried for the bend, from half the smallest to eight times the largest."""
+UNSEEN: Final = 0.06
+"""Standard deviation of the logarithm of the rate at e times the largest load, for what no points
+foretell; of the values tried the one with nearest to 90 % of simulated points within."""
 
-_SHARPNESS: Final = (1.5, 3.0, 8.0)
-"""How sharply growth bends into saturation: as with a shared queue, and as with a hard limit."""
+_NODES: Final = 40
+"""Quantiles of Student's law by which each curve enters the mixture."""
+
+_WEIGHT_LEAST: Final = 1e-5
+"""Curves with less of the whole weight change no quantile."""
 
 
 class Law(StrEnum):
@@ -50,11 +58,16 @@ class Law(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A measured load: its rate, and half of its 95 % interval as a share of it."""
+    """A measured load: its rate, and the standard deviation of so many runs' logarithms.
+
+    `half_width` is half of the rate's 95 % interval as a share of it, 0 where none is known.
+    """
 
     load: float
     rate: float
-    half_width: float
+    scatter: float
+    runs: int
+    half_width: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,88 +85,93 @@ class Prediction:
 def predict(known: Sequence[Known], load: float, limit: float | None = None) -> Prediction:
     """The rate at a load. `limit` is the largest rate that a measured bottleneck leaves.
 
-    Raises ValueError for fewer than four measured loads.
+    The interval is that of a mean of as many runs as a measured load has. Raises ValueError for
+    fewer than four measured loads, or where none was measured twice.
     """
     points = sorted(known, key=lambda one: one.load)
     if len(points) < POINTS_LEAST:
         raise ValueError(f"{len(points)} loads were measured; at least {POINTS_LEAST} are needed")
-    loads = np.array([one.load for one in points])
-    rates = np.log([one.rate for one in points])
-    widths = np.maximum([one.half_width for one in points], WIDTH_LEAST)
-    law = fit_usl(loads.tolist(), np.exp(rates).tolist(), widths.tolist())
-    bend, left = _bend(loads, rates, load)
-    value = math.log(law.rate(load)) if law.describes else bend
-    ends = list(_ends(loads, rates, widths, load, law if law.describes else None))
-    ends += [(bend - left, bend + left)]
-    low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    # A rate that is redrawn has its own chance beside that of the law.
-    own = _Z * float(np.max(widths)) / Z95
-    ends_of = [math.exp(value), math.exp(min(low, value) - own), math.exp(max(high, value) + own)]
-    rate, low, high = (one if limit is None else min(one, limit) for one in ends_of)
+    freedom = sum(one.runs - 1 for one in points)
+    if freedom < 1:
+        raise ValueError("no load was measured twice")
+    pooled = sum((one.runs - 1) * one.scatter**2 for one in points) / freedom
+    scatter = max(math.sqrt(pooled), SCATTER_LEAST)
+    loads = tuple(one.load for one in points)
+    widths = [Z95 * scatter / math.sqrt(one.runs) for one in points]
+    law = fit_usl(loads, [one.rate for one in points], widths)
+    middle, low, high = _mixture(points, scatter, min(freedom, DF_MOST), load)
+    value = math.log(law.rate(load)) if law.describes else middle
+    ends = [math.exp(one) for one in (value, min(low, value), max(high, value))]
+    rate, low, high = (one if limit is None else min(one, limit) for one in ends)
     kind = Law.USL if law.describes else Law.SATURATION
     return Prediction(load, rate, low, high, kind, limit)
 
 
-def _ends(
-    loads: Floats, rates: Floats, widths: Floats, load: float, law: Usl | None
-) -> Iterator[tuple[float, float]]:
-    """What each way to go on says, of the logarithm of the rate."""
-    if law is not None:
-        middle, error = math.log(law.rate(load)), _Z * _usl_error(loads, widths, load, law)
-        yield middle - error, middle + error
-    if load <= loads[-1]:
-        middle = float(np.interp(math.log(load), np.log(loads), rates))
-        yield middle, middle + _bulge(loads, rates, load)
-        return
-    last, before = float(rates[-1]), float(rates[-2])
-    reach = math.log(load / loads[-1])
-    step = math.log(loads[-1] / loads[-2])
-    slope = min((last - before) / step, 1.0)
-    chance = _Z * math.hypot(widths[-1], widths[-2]) / Z95 / step
-    # It stops growing here, or falls as it fell last; or it goes on as it did last.
-    yield last + min(slope, 0.0) * reach, last + min(slope + chance, 1.0) * reach
+def _mixture(
+    points: Sequence[Known], scatter: float, freedom: int, load: float
+) -> tuple[float, float, float]:
+    """Median and ends of the logarithm of the rate, by the weight of every curve.
+
+    Top and scatter of each curve have their conjugate laws (normal, inverse gamma), the scatter
+    from `freedom` repeats; the rate is then Student's around each curve.
+    """
+    loads = tuple(one.load for one in points)
+    shapes, priors = _curves(loads, load)
+    rates = np.log([one.rate for one in points])
+    weights = np.array([one.runs for one in points]) / scatter**2
+    residuals = rates - shapes[:, :-1]
+    tops = residuals @ weights / weights.sum()
+    squares = (residuals - tops[:, None]) ** 2 @ weights
+    df = freedom + len(points) - 1
+    chances = np.log(priors) - df / 2 * np.log(freedom + squares)
+    chances = np.exp(chances - chances.max())
+    kept = chances > _WEIGHT_LEAST * chances.sum()
+    own = (freedom + squares[kept]) / df * (1 / weights.mean() + 1 / weights.sum())
+    unseen = UNSEEN * max(math.log(load / loads[-1]), 0.0)
+    nodes = [student_quantile((node + 0.5) / _NODES, df) for node in range(_NODES)]
+    values = (tops + shapes[:, -1])[kept, None] + np.sqrt(own + unseen**2)[:, None] * nodes
+    order = np.argsort(values, axis=None)
+    shares = np.cumsum(np.repeat(chances[kept], _NODES)[order])
+    asked = np.array([0.5, (1 - COVERED) / 2, (1 + COVERED) / 2]) * shares[-1]
+    middle, low, high = np.interp(asked, shares, values.ravel()[order]).tolist()
+    return middle, low, high
 
 
-def _bulge(loads: Floats, rates: Floats, load: float) -> float:
-    """How far a bent curve may lie above its chord: as far as growth in proportion would lead."""
-    after = int(np.searchsorted(loads, load))
-    before = after - 1
-    up = float(rates[before]) + math.log(load / loads[before])
-    chord = float(np.interp(math.log(load), np.log(loads), rates))
-    return max(min(up, max(float(rates[after]), float(rates[before]))) - chord, 0.0)
+@lru_cache(maxsize=4)
+def _curves(loads: tuple[float, ...], load: float) -> tuple[Floats, Floats]:
+    """Logarithms of rates at those loads and the last one, a row a curve, and each one's weight."""
+    kinds = list(_kinds(np.array([*loads, load]), loads[0], loads[-1]))
+    shares = [np.full(len(shapes), weight / len(shapes)) for weight, shapes in kinds]
+    return np.concatenate([shapes for _, shapes in kinds]), np.concatenate(shares)
 
 
-def _usl_error(loads: Floats, widths: Floats, load: float, law: Usl) -> float:
-    """The standard error of the law's logarithm at a load, by that of its parameters."""
-    weights = (Z95 / widths)[:, None]
-    gradients = _gradients(loads, law)
-    covariance = np.linalg.pinv((weights * gradients).T @ (weights * gradients))
-    at = _gradients(np.array([load]), law)[0]
-    return math.sqrt(max(float(at @ covariance @ at), 0.0))
+def _kinds(n: Floats, first: float, last: float) -> Iterator[tuple[float, Floats]]:
+    """Each kind of curve with its weight in the whole before anything was measured.
+
+    Bends may lie from half the smallest load to eight times the largest; steps to four times.
+    """
+    sigma, kappa = _grid(
+        np.append(0.0, np.geomspace(1e-3, 0.5, 80)), np.append(0.0, np.geomspace(1e-5, 0.03, 60))
+    )
+    yield 0.40, np.log(n) - np.log1p(sigma * (n - 1) + kappa * n * (n - 1))
+    bend, sharp, power, fall = _grid(
+        np.geomspace(first / 2, last * 8, 160),
+        np.append(np.geomspace(1, 12, 10), 40.0),
+        np.linspace(0.88, 1, 5),
+        np.array([0, 0.03, 0.1, 0.25]),
+    )
+    share = np.log(n / bend)
+    rise = power * (np.log(n) - np.logaddexp(0, sharp * share) / sharp)
+    yield 0.45, rise - fall * np.maximum(n / bend - 1, 0)
+    step, drop, sigma = _grid(
+        np.geomspace(first, last * 4, 24),
+        np.array([0.08, 0.15, 0.22, 0.3]),
+        np.linspace(0, 0.15, 12),
+    )
+    fallen = np.where(n > step, np.log1p(-drop), 0.0)
+    yield 0.15, np.log(n) - np.log1p(sigma * (n - 1)) + fallen
 
 
-def _gradients(loads: Floats, law: Usl) -> Floats:
-    cost = 1 + np.array([load_cost(load, law.sigma, law.kappa) for load in loads.tolist()])
-    n = loads
-    return np.column_stack([np.ones_like(n), -(n - 1) / cost, -n * (n - 1) / cost])
-
-
-def _bend(loads: Floats, rates: Floats, load: float) -> tuple[float, float]:
-    """The logarithm of the rate by growth that bends into saturation, and its largest residual."""
-    knees = np.geomspace(loads[0] / 2, loads[-1] * 8, _KNEES)
-    best = (math.inf, 0.0, 0.0)
-    for sharp in _SHARPNESS:
-        shapes = _rise(loads[None, :] / knees[:, None], sharp)
-        tops = (rates[None, :] - shapes).mean(axis=1)
-        residuals = np.abs(rates[None, :] - shapes - tops[:, None])
-        place = int(np.argmin((residuals**2).sum(axis=1)))
-        squares = float((residuals[place] ** 2).sum())
-        if squares < best[0]:
-            at = float(tops[place] + _rise(np.array(load / knees[place]), sharp))
-            best = (squares, at, float(residuals[place].max()))
-    return best[1], best[2]
-
-
-def _rise(share: Floats, sharp: float) -> Floats:
-    """The logarithm of the share of the top that is reached at a share of the bend's load."""
-    return np.asarray(-np.log1p(share**-sharp) / sharp)
+def _grid(*axes: Floats) -> list[Floats]:
+    """Every combination of these values, as columns."""
+    return [one.reshape(-1, 1) for one in np.meshgrid(*axes, indexing="ij")]
