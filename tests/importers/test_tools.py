@@ -21,6 +21,8 @@ MDTEST = "mdtest/one-4.0.0.txt"
 IOR = "import/io500/ior-easy-write.txt"
 IO500 = ("import/io500/result_summary.txt", IOR, "import/io500/mdtest-easy-write.txt")
 ELBENCHO = "import/elbencho/bw-direct-2.1-0.csv"
+ELBENCHO_VERSIONS = ("3.0-27", "3.1-9")
+ELBENCHO_JSON = "import/elbencho/block-3.1-9.json"
 VDBENCH = "import/vdbench/flatfile.html"
 DISKSPD = "diskspd/sequential-read-2.0.21a.txt"
 
@@ -44,6 +46,9 @@ PRINTED = [
     ((ELBENCHO,), "elbencho-write", "bw_bytes_per_s", 4831 * MIB),
     ((ELBENCHO,), "elbencho-write", "lat_ns_mean", 6621e3),
     ((ELBENCHO,), "elbencho-write", "lat_ns_max", 93525e3),
+    ((ELBENCHO_JSON,), "elbencho-read", "iops", 47270),
+    ((ELBENCHO_JSON,), "elbencho-read", "bw_bytes_per_s", 193619930),
+    ((ELBENCHO_JSON,), "elbencho-read", "lat_ns_mean", 168e3),
     ((VDBENCH,), "sequential-read-max-4k", "iops", 19890.4444),
     ((VDBENCH,), "sequential-read-max-4k", "bw_bytes_per_s", 77.6970 * MIB),
     ((VDBENCH,), "sequential-read-max-4k", "lat_ns_mean", 0.3997e6),
@@ -84,6 +89,41 @@ def test_every_version_of_mdtest_is_read_or_named(name: str, tmp_path: Path) -> 
         assert {run.name for _, run in found.runs} >= {"file-create", "file-stat", "file-remove"}
     else:
         assert Path(name).name in found.faults[0].happened
+
+
+@pytest.mark.parametrize("version", ELBENCHO_VERSIONS)
+@pytest.mark.parametrize("name", ["block", "files", "mixed"])
+def test_elbencho_s_json_and_csv_tell_the_same_and_one_is_read(
+    name: str, version: str, tmp_path: Path
+) -> None:
+    folders = [tmp_path / end for end in ("json", "csv", "both")]
+    for folder in folders:
+        folder.mkdir()
+    files = [f"import/elbencho/{name}-{version}.{end}" for end in ("json", "csv")]
+    first = results(folders[0], files[0])
+    second = results(folders[1], files[1])
+    assert first.keys() == second.keys()
+    for order in (files, files[::-1]):
+        assert results(folders[2], *order).keys() == first.keys()
+    for label, told in first.items():
+        for key, metric in told.metrics.items():
+            other = value(second[label], key)
+            if metric.value is not None and other is not None:
+                whole_mib = 2 * MIB if "bw" in key else 1e3 if key == "lat_ns_mean" else 0
+                assert other == pytest.approx(metric.value, abs=whole_mib)
+        assert not {"reported-rates", "totals-disagree", "percentiles-contradicted"} & set(
+            objections(told) | objections(second[label])
+        )
+
+
+@pytest.mark.parametrize("version", ELBENCHO_VERSIONS)
+def test_elbencho_s_percentiles_are_those_that_it_printed(version: str, tmp_path: Path) -> None:
+    printed = recorded(f"import/elbencho/block-{version}.out").decode()
+    ranks = re.findall(r"IO lat % us +: \[ 1%<=\S+ 50%<=(\S+) 75%<=\S+ 99%<=(\S+) \]", printed)
+    found = results(tmp_path, f"import/elbencho/block-{version}.json").values()
+    assert [(value(one, "lat_ns_p50"), value(one, "lat_ns_p99")) for one in found] == [
+        (1e3 * float(half), 1e3 * float(most)) for half, most in ranks
+    ]
 
 
 def test_diskspd_s_spans_are_counts_over_time(tmp_path: Path) -> None:
@@ -186,6 +226,21 @@ FAULTS = {
         changed(r"(1048576,)1(,0,,1,1,0,WRITE)", r"\g<1>0\2"),
         "buffered-io",
     ),
+    "a latency of elbencho that no read had": (
+        (ELBENCHO_JSON,),
+        changed(r'("phase_type":"READ".*?"count":")\d+', r"\g<1>9999"),
+        "totals-disagree",
+    ),
+    "a maximum of elbencho below its percentiles": (
+        (ELBENCHO_JSON,),
+        changed(r'("phase_type":"READ".*?"max_us":")\d+', r"\g<1>170"),
+        "percentiles-contradicted",
+    ),
+    "IOPS of elbencho's JSON that its bytes do not give": (
+        (ELBENCHO_JSON,),
+        changed(r'("phase_type":"READ".*?"last_done".*?"iops":")\d+', r"\g<1>94540"),
+        "reported-rates",
+    ),
     "bytes of vdbench that its rate does not give": (
         (VDBENCH,),
         changed(r"(avg_2-10 +[\d.]+ +[\d.]+ +)[\d.]+", r"\g<1>99.0000"),
@@ -232,7 +287,8 @@ def test_a_folder_of_many_tools_is_one_import(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [MDTEST, IOR, IO500[0], YCSB[0], DB_BENCH[0], ELBENCHO, VDBENCH, DISKSPD]
+    "name",
+    [MDTEST, IOR, IO500[0], YCSB[0], DB_BENCH[0], ELBENCHO, ELBENCHO_JSON, VDBENCH, DISKSPD],
 )
 def test_files_that_are_cut_anywhere_end_in_runs_or_faults(name: str, tmp_path: Path) -> None:
     content = recorded(name)

@@ -31,7 +31,7 @@ def import_(
         typer.Argument(
             metavar="FILE...",
             help="What another tool wrote, or a folder of it: fio JSON or json+, mdtest, IOR, "
-            "IO500, elbencho CSV, db_bench, YCSB, vdbench, diskspd XML.",
+            "IO500, elbencho CSV or JSON, db_bench, YCSB, vdbench, diskspd XML.",
             show_default=False,
         ),
     ],

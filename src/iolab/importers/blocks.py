@@ -1,9 +1,7 @@
-"""Results of elbencho, vdbench and diskspd."""
+"""Results of vdbench and diskspd."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -30,145 +28,9 @@ PERCENT: Final = 100
 
 BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
 
-TIMED_LEAST_S: Final = 0.1
-"""elbencho tells whole milliseconds: a shorter phase's rate cannot be computed from them."""
-
 
 def _headline(block: float | None) -> str:
     return "bandwidth" if block is not None and block >= BANDWIDTH_BLOCK_BYTES else "iops"
-
-
-_ENTRIES: Final = {
-    "MKDIRS": "dir_create",
-    "RMDIRS": "dir_remove",
-    "STAT": "file_stat",
-    "RMFILES": "file_remove",
-}
-"""elbencho's phases that are counted in files and directories."""
-
-
-class ElbenchoImporter:
-    """Every row of a CSV file of results is a run, by its "last done" columns."""
-
-    tool: Final = "elbencho"
-
-    def recognises(self, file: ForeignFile) -> bool:
-        """By its header."""
-        return file.head.startswith(b"ISO date,") and b"time ms [last]" in file.head
-
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
-        """Phases in which anything was read, written, made or removed."""
-        stem = re.escape(file.path.stem)
-        for one in folder.beside(file, re.compile(rf"{stem}\.(?:out|live\.csv)")):
-            folder.use(one)
-        rows = csv.DictReader(io.StringIO(file.text))
-        try:
-            found = [
-                run
-                for place, row in enumerate(rows, start=2)
-                if (run := _elbencho(file, place, row)) is not None
-            ]
-        except csv.Error as error:
-            raise ForeignFault(f"it is no CSV file: {error}.") from None
-        if not found:
-            raise ForeignFault("no phase reads, writes, makes or removes anything.")
-        return found
-
-
-def _elbencho(file: ForeignFile, place: int, row: Mapping[str, str | None]) -> FoundRun | None:
-    def cell(name: str) -> float | None:
-        return parsed(row.get(name) or "")
-
-    operation, block = clean(row.get("operation") or ""), cell("block size")
-    seconds = (cell("time ms [last]") or 0.0) / 1000 or None
-    if operation in _ENTRIES:
-        figures: tuple[Figures, ...] = (
-            _row_figures(_ENTRIES[operation], row, "entries/s", "", "entries", "Ent lat us", None),
-        )
-    elif cell("IOPS [last]") is not None:
-        mixed = cell("rwmix read IOPS [last]") is not None
-        read = _row_figures(
-            "read",
-            row,
-            "rwmix read IOPS",
-            "rwmix read MiB/s",
-            "rwmix read MiB",
-            "rwmix read IO lat us",
-            block,
-        )
-        way = "read" if operation == "READ" else "write"
-        whole = _row_figures(way, row, "IOPS", "MiB/s", "MiB", "IO lat us", block)
-        figures = (read, whole) if mixed else (whole,)
-    else:
-        return None
-    hosts, threads = cell("hosts") or 1, cell("threads") or 1
-    depth = cell("IO depth") or 1
-    kept = ("paths", "hosts", "threads", "files", "file size", "block size", "IO depth", "random")
-    details = ImportedRun(
-        tool="elbencho",
-        version=clean(row.get("version") or ""),
-        files=(file.name,),
-        buffered=None if row.get("direct IO") in (None, "") else row["direct IO"] != "1",
-        notes=("figures are of the time until the last thread was done",),
-    )
-    label = clean(row.get("label") or "") or "elbencho"
-    return FoundRun(
-        name=f"{label} {operation.lower()}",
-        details=details,
-        clients=(
-            ImportedClient(
-                "all threads", ImportedHost(f"{file.name}:{place}", figures), runtime_s=seconds
-            ),
-        ),
-        settings=tuple((name, clean(row.get(name) or "")) for name in kept if row.get(name)),
-        axis=tuple(
-            (name.replace(" ", "_"), clean(row.get(name) or ""))
-            for name in ("hosts", "threads", "block size", "IO depth")
-        ),
-        in_flight=None if operation in _ENTRIES else round(hosts * threads * depth),
-        headline="ops_per_s" if operation in _ENTRIES else _headline(block),
-    )
-
-
-def _row_figures(
-    operation: str,
-    row: Mapping[str, str | None],
-    rate: str,
-    bandwidth: str,
-    amount: str,
-    latency: str,
-    block: float | None,
-) -> Figures:
-    def last(name: str) -> float | None:
-        return parsed(row.get(f"{name} [last]") or "")
-
-    def lat(name: str) -> float | None:
-        found = parsed(row.get(f"{latency} [{name}]") or "")
-        return None if found is None else found * NS_PER_US
-
-    moved = last(amount)
-    size = None if moved is None or block is None else round(moved * MIB)
-    count = moved if block is None else None if size is None else size / block
-    speed = last(bandwidth) if bandwidth else None
-    seconds = (last("time ms") or 0.0) / 1000 or None
-    if seconds is not None and seconds < TIMED_LEAST_S:
-        count = size = None
-    return Figures(
-        operation=operation,
-        count=None if count is None else round(count),
-        bytes=size,
-        seconds=seconds,
-        rate_per_s=last(rate),
-        bw_bytes_per_s=None if speed is None else speed * MIB,
-        lat_min_ns=lat("min"),
-        lat_mean_ns=lat("avg"),
-        lat_max_ns=lat("max"),
-        printed=tuple(
-            (clean(name), clean(value))
-            for name, value in row.items()
-            if value and name and name.startswith((rate, bandwidth or rate, latency, "time ms"))
-        ),
-    )
 
 
 _MAX_RATE: Final = 999_988.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.importers.blocks import DiskspdImporter, ElbenchoImporter, VdbenchImporter
+from iolab.importers.blocks import DiskspdImporter, VdbenchImporter
+from iolab.importers.elbencho import ElbenchoImporter
 from iolab.importers.files import Importer
 from iolab.importers.fio import FioImporter
 from iolab.importers.keyvalue import DbBenchImporter, YcsbImporter

@@ -1,0 +1,417 @@
+"""Results of elbencho: its CSV file, and its JSON file with a document a phase."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from iolab.analysis.metrics import is_supported
+from iolab.importers.files import Folder, ForeignFault, ForeignFile, clean, parsed, table_of
+from iolab.importers.model import Figures, FoundRun, ImportedClient, ImportedHost, ImportedRun
+
+MIB: Final = 1 << 20
+NS_PER_US: Final = 1000
+NS_PER_S: Final = 1_000_000_000
+
+BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
+
+TIMED_LEAST_S: Final = 0.1
+"""elbencho tells whole milliseconds: a shorter phase's rate cannot be computed from them."""
+
+WHOLE_LEAST_MIB: Final = 100
+"""The CSV file tells whole MiB: fewer cannot be held against a rate."""
+
+BINS_PER_DOUBLING: Final = 4
+RESOLUTION: Final = 2 ** (1 / BINS_PER_DOUBLING) - 1
+"""Its latencies stand in bins whose ends are so far apart, as a share."""
+
+_TOLD: Final = (1.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99)
+"""Percentiles that are read from its bins: those it prints, and those of a result."""
+
+_ENTRIES: Final = {
+    "MKDIRS": "dir_create",
+    "RMDIRS": "dir_remove",
+    "STAT": "file_stat",
+    "RMFILES": "file_remove",
+}
+"""elbencho's phases that are counted in files and directories."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """What both files tell of a phase, by the names of the CSV file's columns.
+
+    `options` are what the phase was asked for, `claimed` operations whose latencies were counted.
+    """
+
+    operation: str
+    label: str
+    version: str
+    options: Mapping[str, str]
+    figures: tuple[Figures, ...]
+    seconds: float | None
+    claimed: tuple[Figures, ...] = ()
+    at_ns: int | None = None
+
+
+class ElbenchoImporter:
+    """Every phase is a run, by its figures until the last thread was done."""
+
+    tool: Final = "elbencho"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By its header, or by the first words of its first document."""
+        return _is_json(file) or (
+            file.head.startswith(b"ISO date,") and b"time ms [last]" in file.head
+        )
+
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
+        """Phases in which anything was read, written, made or removed.
+
+        Of a CSV and a JSON file with one name and as many phases the JSON file is read: it has
+        more, and its phases are no repeats of the others.
+        """
+        stem = re.escape(file.path.stem)
+        for one in folder.beside(file, re.compile(rf"{stem}\.(?:out|live\.csv)")):
+            folder.use(one)
+        phases = list(_phases(file))
+        for one in folder.beside(file, re.compile(rf"{stem}\.(?:json|csv)")):
+            if one.path == file.path or not self.recognises(one):
+                continue
+            if len(others := list(_phases(one))) == len(phases):
+                folder.use(one)
+                file, phases = (one, others) if _is_json(one) else (file, phases)
+        if not phases:
+            raise ForeignFault("no phase reads, writes, makes or removes anything.")
+        return [_run(file, place, phase) for place, phase in phases]
+
+
+def _is_json(file: ForeignFile) -> bool:
+    return re.match(rb'\s*\{\s*"phase_type"\s*:', file.head) is not None
+
+
+def _phases(file: ForeignFile) -> Iterator[tuple[int, _Phase]]:
+    """Each with the number of its line."""
+    if _is_json(file):
+        for place, line in enumerate(file.lines, start=1):
+            if line.strip() and (found := _document(line)) is not None:
+                yield place, found
+        return
+    rows = csv.DictReader(io.StringIO(file.text))
+    try:
+        for place, row in enumerate(rows, start=2):
+            if (found := _row(row)) is not None:
+                yield place, found
+    except csv.Error as error:
+        raise ForeignFault(f"it is no CSV file: {error}.") from None
+
+
+def _run(file: ForeignFile, place: int, phase: _Phase) -> FoundRun:
+    def asked(name: str) -> float | None:
+        return parsed(phase.options.get(name) or "")
+
+    block = asked("block size")
+    counts = [asked(name) or 1 for name in ("hosts", "threads", "IO depth")]
+    known = all(phase.options.get(name) for name in ("threads", "IO depth"))
+    entries = phase.operation in _ENTRIES
+    kept = ("paths", "hosts", "threads", "files", "file size", "block size", "IO depth", "random")
+    direct = phase.options.get("direct IO")
+    notes = ["figures are of the time until the last thread was done"]
+    if any(one.percentiles for one in phase.figures):
+        notes.append("percentiles are upper ends of bins that are 19 % wide")
+    details = ImportedRun(
+        tool="elbencho",
+        version=clean(phase.version),
+        files=(file.name,),
+        claimed=phase.claimed,
+        buffered=None if direct in (None, "") else direct not in {"1", "true"},
+        notes=tuple(notes),
+    )
+    host = ImportedHost(
+        f"{file.name}:{place}", phase.figures, resolution=RESOLUTION, step_ns=NS_PER_US
+    )
+    headline = "bandwidth" if block is not None and block >= BANDWIDTH_BLOCK_BYTES else "iops"
+    return FoundRun(
+        name=f"{clean(phase.label) or 'elbencho'} {clean(phase.operation).lower()}",
+        details=details,
+        clients=(ImportedClient("all threads", host, runtime_s=phase.seconds),),
+        settings=tuple(
+            (name, clean(phase.options[name])) for name in kept if phase.options.get(name)
+        ),
+        axis=tuple(
+            (name.replace(" ", "_"), clean(phase.options.get(name) or ""))
+            for name in ("hosts", "threads", "block size", "IO depth")
+        ),
+        in_flight=None if entries or not known else round(counts[0] * counts[1] * counts[2]),
+        at_ns=phase.at_ns,
+        headline="ops_per_s" if entries else headline,
+    )
+
+
+def _timed(figures: Figures) -> Figures:
+    """The figures, without counts where the time is too short to hold them against the rate.
+
+    Percentiles then go with them that so many operations do not support.
+    """
+    if figures.seconds is None or figures.seconds >= TIMED_LEAST_S:
+        return figures
+    told = tuple(
+        (percent, ns)
+        for percent, ns in figures.percentiles
+        if is_supported(figures.count or 0, percent)
+    )
+    return replace(figures, count=None, bytes=None, percentiles=told)
+
+
+def _row(row: Mapping[str, str | None]) -> _Phase | None:
+    """A row of the CSV file; None where it tells of nothing that is measured."""
+
+    def cell(name: str) -> float | None:
+        return parsed(row.get(name) or "")
+
+    operation, block = row.get("operation") or "", cell("block size")
+    figures: tuple[Figures, ...]
+    if operation in _ENTRIES:
+        figures = (
+            _row_figures(_ENTRIES[operation], row, "entries/s", "", "entries", "Ent lat us", None),
+        )
+    elif cell("IOPS [last]") is not None:
+        way = "read" if operation.startswith("READ") else "write"
+        figures = (_row_figures(way, row, "IOPS", "MiB/s", "MiB", "IO lat us", block),)
+        if cell("rwmix read IOPS [last]") is not None:
+            of = "rwmix read "
+            read = _row_figures(
+                "read", row, f"{of}IOPS", f"{of}MiB/s", f"{of}MiB", f"{of}IO lat us", block
+            )
+            figures = (read, *figures)
+    else:
+        return None
+    return _Phase(
+        operation=operation,
+        label=row.get("label") or "",
+        version=row.get("version") or "",
+        options={name: value for name, value in row.items() if name and value},
+        figures=figures,
+        seconds=(cell("time ms [last]") or 0.0) / 1000 or None,
+    )
+
+
+def _row_figures(
+    operation: str,
+    row: Mapping[str, str | None],
+    rate: str,
+    bandwidth: str,
+    amount: str,
+    latency: str,
+    block: float | None,
+) -> Figures:
+    def last(name: str) -> float | None:
+        return parsed(row.get(f"{name} [last]") or "")
+
+    def lat(name: str) -> float | None:
+        found = parsed(row.get(f"{latency} [{name}]") or "")
+        return None if found is None else found * NS_PER_US
+
+    moved, speed = last(amount), last(bandwidth) if bandwidth else None
+    if block is not None and min(moved or 0, speed or 0) < WHOLE_LEAST_MIB:
+        moved = None
+    size = None if moved is None or block is None else round(moved * MIB)
+    count = moved if block is None else None if size is None else size / block
+    return _timed(
+        Figures(
+            operation=operation,
+            count=None if count is None else round(count),
+            bytes=size,
+            seconds=(last("time ms") or 0.0) / 1000 or None,
+            rate_per_s=last(rate),
+            bw_bytes_per_s=None if speed is None else speed * MIB,
+            lat_min_ns=lat("min"),
+            lat_mean_ns=lat("avg"),
+            lat_max_ns=lat("max"),
+            printed=tuple(
+                (clean(name), clean(value))
+                for name, value in row.items()
+                if value and name and name.startswith((rate, bandwidth or rate, latency, "time ms"))
+            ),
+        ),
+    )
+
+
+def _document(line: str) -> _Phase | None:
+    """A phase of the JSON file; None where it tells of nothing that is measured."""
+    try:
+        document = table_of(json.loads(line))
+    except (ValueError, RecursionError):
+        raise ForeignFault("one of its lines is no JSON document.") from None
+    operation = str(document.get("phase_type") or "")
+    config, last = table_of(document.get("config")), table_of(document.get("last_done"))
+    options = _options(config, str(config.get("command") or document.get("command") or ""))
+    latency = table_of(last.get("latency"))
+    ms = _number(last, "elapsed_time_ms")
+    seconds = None if not ms else ms / 1000
+    entries = operation in _ENTRIES
+    name = _ENTRIES.get(operation, "read" if operation.startswith("READ") else "write")
+    lat = table_of(latency.get("entries" if entries else "IO"))
+    block = _moved_at_once(options)
+    rate = "entries/s" if entries else "iops"
+    # What is read by other threads than those that write stands inside of what these did.
+    parts = [(name, last, lat, table_of(lat.get("histogram")))]
+    if read := table_of(last.get("rwmix_read")):
+        bins = table_of(table_of(lat.get("histogram")).get("rwmix_read"))
+        parts.insert(0, ("read", read, table_of(lat.get("rwmix_read")), bins))
+    if _number(last, rate) is None:
+        return None
+    found = [_figures(*part, rate, block, seconds) for part in parts]
+    try:
+        began = datetime.fromisoformat(str(document.get("iso_start_date")))
+        at_ns = round((began.timestamp() + (seconds or 0.0)) * NS_PER_S)
+    except (ValueError, OverflowError):
+        at_ns = None
+    return _Phase(
+        operation=operation,
+        label=str(document.get("label") or ""),
+        version=str(config.get("version") or document.get("version") or ""),
+        options=options,
+        figures=tuple(figures for figures, _ in found),
+        seconds=seconds,
+        claimed=tuple(claimed for _, claimed in found if claimed is not None),
+        at_ns=at_ns,
+    )
+
+
+def _figures(
+    operation: str,
+    told: Mapping[str, Any],
+    latency: Mapping[str, Any],
+    histogram: Mapping[str, Any],
+    rate: str,
+    block: float | None,
+    seconds: float | None,
+) -> tuple[Figures, Figures | None]:
+    """One operation; and how many of its latencies were counted, where there are bins."""
+    moved = _number(told, "bytes")
+    count = _number(told, "entries") if rate == "entries/s" else None
+    if count is None and moved is not None and block:
+        count = moved / block
+    bins = _bins(histogram)
+    counted = sum(number for _, number in bins)
+    own = _timed(
+        Figures(
+            operation=operation,
+            count=None if count is None else round(count),
+            bytes=None if moved is None else round(moved),
+            seconds=seconds,
+            rate_per_s=_number(told, rate),
+            bw_bytes_per_s=_number(told, "bytes/s"),
+            lat_min_ns=_lat(latency, "min_us"),
+            lat_mean_ns=_lat(latency, "avg_us"),
+            lat_max_ns=_lat(latency, "max_us"),
+            percentiles=tuple(_percentiles(bins, counted)),
+            printed=tuple(
+                (clean(str(name)), clean(str(value)))
+                for name, value in (*told.items(), *latency.items())
+                if not isinstance(value, dict)
+            ),
+        ),
+    )
+    return own, Figures(operation, count=counted) if bins and own.count is not None else None
+
+
+def _number(table: Mapping[str, Any], name: str) -> float | None:
+    """A number, which elbencho writes as a text."""
+    return parsed(str(table.get(name, "")))
+
+
+def _lat(table: Mapping[str, Any], name: str) -> float | None:
+    found = _number(table, name)
+    return None if found is None else found * NS_PER_US
+
+
+def _bins(histogram: Mapping[str, Any]) -> list[tuple[float, int]]:
+    """Each with its upper end in us, as told, and its count; none where they are not sound."""
+    found: list[tuple[float, int]] = []
+    rows = histogram.get("buckets")
+    for row in rows if isinstance(rows, list) else ():
+        ends = re.fullmatch(r"([\d.]+)-([\d.]+)us", str(table_of(row).get("range")))
+        count = _number(table_of(row), "count")
+        high = parsed(ends[2]) if ends else None
+        if high is None or count is None or count < 0 or (found and high <= found[-1][0]):
+            raise ForeignFault("its latency bins are not those of elbencho.")
+        found.append((high, round(count)))
+    return found
+
+
+def _percentiles(bins: Sequence[tuple[float, int]], total: int) -> Iterator[tuple[float, float]]:
+    """As elbencho has them: the upper end of the bin in which each share is reached."""
+    for percent in _TOLD if total else ():
+        below = 0
+        for high, count in bins:
+            below += count
+            if below / total >= percent / 100:
+                yield percent, high * NS_PER_US
+                break
+
+
+_OPTIONS: Final = {
+    "hosts": "hosts",
+    "threads": "threads",
+    "paths": "paths",
+    "files": "files",
+    "file_size": "file size",
+    "block_size": "block size",
+    "direct_io": "direct IO",
+    "random_offsets": "random",
+    "io_depth": "IO depth",
+}
+"""What the configuration of a document is called in the CSV file."""
+
+_FLAGS: Final = {
+    "threads": (("-t", "--threads"), "1"),
+    "IO depth": (("--iodepth",), "1"),
+    "block size": (("-b", "--block"), "1m"),
+    "file size": (("-s", "--size"), ""),
+}
+"""Options of the command with their defaults, where a document has no configuration."""
+
+_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def _options(config: Mapping[str, Any], command: str) -> dict[str, str]:
+    """The configuration; before 3.1 it is only in the command, if no file has part of it."""
+    if config:
+        return {
+            name: str(config[own]) for own, name in _OPTIONS.items() if config.get(own) is not None
+        }
+    words = re.findall(r'"([^"]*)"', command)
+    if not words or {"-c", "--configfile", "--hosts", "--hostsfile"} & set(words):
+        return {}
+    found = {"direct IO": str(int("--direct" in words)), "random": str(int("--rand" in words))}
+    for name, (flags, default) in _FLAGS.items():
+        value = next((_bytes(one) for one in _values(words, flags)), None)
+        found[name] = _bytes(default) or "" if value is None else value
+    return found
+
+
+def _values(words: Sequence[str], flags: Sequence[str]) -> Iterator[str]:
+    for place, word in enumerate(words):
+        if word in flags:
+            yield from words[place + 1 : place + 2]
+        elif word.startswith(tuple(f"{flag}=" for flag in flags if flag.startswith("--"))):
+            yield word.partition("=")[2]
+
+
+def _bytes(text: str) -> str | None:
+    found = re.fullmatch(r"(\d{1,15})([kmgt]?)(?:i?b)?", text.lower())
+    return None if found is None else str(int(found[1]) * _UNITS[found[2]])
+
+
+def _moved_at_once(options: Mapping[str, str]) -> float | None:
+    """The bytes of an operation: a file that is smaller than a block is moved as it is."""
+    sizes = [parsed(options.get(name) or "") for name in ("block size", "file size")]
+    return min((one for one in sizes if one), default=None)
