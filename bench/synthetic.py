@@ -33,7 +33,7 @@ from iolab.core.run import (
     RunStatus,
 )
 from iolab.core.samples import BinTable, CounterTable, Direction, IntervalTable, Ints
-from iolab.core.workload import Job
+from iolab.loads.fileio.workload import Job, file_job
 
 __all__ = [
     "Shape",
@@ -54,9 +54,9 @@ def make_record(run: PlannedRun, shape: Shape) -> RunRecord:
     """All evidence of a run that is done; the same run and shape give the same record."""
     rng = np.random.default_rng(int(digest_of(f"{run.point.digest} {run.repeat}"), 16))
     start_ns = START_NS + run.order * (shape.seconds + 5) * SECOND_NS
-    loads = [_load(run.point.io, shape, rng) for _ in shape.host_names]
+    loads = [_load(file_job(run.point.job), shape, rng) for _ in shape.host_names]
     hosts = tuple(
-        _host_run(name, run.point.io, load, start_ns)
+        _host_run(name, file_job(run.point.job), load, start_ns)
         for name, load in zip(shape.host_names, loads, strict=True)
     )
     return RunRecord(
@@ -69,7 +69,7 @@ def make_record(run: PlannedRun, shape: Shape) -> RunRecord:
         runtime_s=float(shape.seconds),
         telemetry_interval_ms=1000,
         hosts=hosts,
-        intervals=_intervals(loads, run.point.io, start_ns),
+        intervals=_intervals(loads, file_job(run.point.job), start_ns),
         bins=_bins(loads),
         counters=make_counters(shape, start_ns, rng),
         outputs=tuple(
@@ -83,7 +83,7 @@ def make_result(record: RunRecord) -> Result:
     """A result with every metric and a dozen checks, taken from the record's totals."""
     merged = histogram.Histogram(histogram.of_sparse(record.bins.bin, record.bins.count))
     rate = float(record.intervals.ios.sum()) / record.runtime_s
-    block = record.run.point.io.block_bytes
+    block = file_job(record.run.point.job).block_bytes
     metrics = {
         "iops": Metric(rate, "1/s"),
         "read_iops": Metric(_rate(record, Direction.READ), "1/s"),

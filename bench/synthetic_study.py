@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.core.configuration import Capacity, Configuration
+from iolab.core.data_set import DataSet
 from iolab.core.host import (
     CpuFacts,
     DiskFacts,
@@ -22,9 +23,10 @@ from iolab.core.host import (
     TargetFacts,
     ToolFacts,
 )
-from iolab.core.run import DataSet, Plan, PlanCost, PlannedRun, Point
+from iolab.core.run import Plan, PlanCost, PlannedRun, Point
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
-from iolab.core.workload import BY_IOPS, FIO_ENGINE, Access, Axis, Job, Workload
+from iolab.core.workload import BY_IOPS, Axis, Workload
+from iolab.loads.fileio.workload import FIO_ENGINE, Access, Job
 
 GIB: Final = 1 << 30
 DEPTHS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

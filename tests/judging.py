@@ -11,8 +11,8 @@ from iolab.cli.kinds import analyses
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result, Verdict
 from iolab.core.run import RunRecord
-from iolab.core.workload import Job
 from iolab.importers.model import ImportedJob
+from iolab.loads.fileio.workload import Job
 from iolab.loads.keyvalue.workload import KeyValueJob
 from iolab.loads.metadata.workload import MetadataJob
 

@@ -30,9 +30,9 @@ from iolab.core.run import (
 from iolab.core.samples import CounterTable
 from iolab.core.stopping import RuleSettings
 from iolab.core.target_state import Purge, TargetState
-from iolab.core.workload import Job
 from iolab.guests.guest import Accelerator, DiskKind, GuestUse, fleet_in
 from iolab.hosts.rates import CounterSeries
+from iolab.loads.fileio.workload import Job
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
     KeyOperation,

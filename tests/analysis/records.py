@@ -40,9 +40,9 @@ from iolab.core.samples import (
     no_counters,
     no_intervals,
 )
-from iolab.core.workload import FIO_ENGINE, Access, Job
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import CounterSeries
+from iolab.loads.fileio.workload import FIO_ENGINE, Access, Job
 
 GO_NS: Final = 1_700_000_000_000_000_000
 SECOND: Final = 1_000_000_000

@@ -13,8 +13,8 @@ from iolab.core.configuration import Redundancy
 from iolab.core.host import HostFacts, Role
 from iolab.core.metric import Level
 from iolab.core.run import Bystander, DeviceDelta, RunRecord
-from iolab.core.workload import Job
 from iolab.hosts.telemetry import CounterCollector
+from iolab.loads.fileio.workload import Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import GO_NS, JOB, MIXED, SECOND, WRITES, facts_of, healthy
 

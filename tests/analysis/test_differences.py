@@ -15,9 +15,9 @@ from iolab.core.host import UNTOLD_MACHINE, HostFacts, MachineFacts
 from iolab.core.run import Plan
 from iolab.core.stopping import PRESETS, LoadPattern
 from iolab.core.study import Method
-from iolab.core.workload import NATIVE_ENGINE
 from iolab.guests.guest import GuestSettings
 from iolab.importers.model import ImportedJob
+from iolab.loads.fileio.workload import NATIVE_ENGINE, file_job
 from iolab.store.reader import SessionReader
 from tests.cli.compared import Target, make_target
 
@@ -143,7 +143,7 @@ def test_another_machine_differs_but_not_from_one_that_is_untold(side: Compariso
 def asked(side: ComparisonSide, **parts: object) -> ComparisonSide:
     """The side with that in every job."""
     points = {
-        place: replace(point, job=replace(point.io, **parts))  # type: ignore[arg-type]
+        place: replace(point, job=replace(file_job(point.job), **parts))  # type: ignore[arg-type]
         for place, point in side.points.items()
     }
     return replace(side, points=points)

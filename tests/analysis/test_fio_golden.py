@@ -13,10 +13,10 @@ from iolab.analysis.metrics import fleet_metrics
 from iolab.analysis.sums import LoadSums, measure
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
-from iolab.core.samples import Direction, ways_of
-from iolab.core.workload import Access
+from iolab.core.samples import Direction
 from iolab.hosts.intervals import IntervalCollector
 from iolab.loads.fileio.engines.fio import FioEngine
+from iolab.loads.fileio.workload import Access
 from tests.analysis.records import JOB, facts_of, host_run, record_of
 from tests.judging import judge
 from tests.recorded import recorded
@@ -71,7 +71,7 @@ def read_run(name: str, access: Access) -> tuple[RunRecord, dict[str, Any]]:
 def test_without_a_warm_up_every_number_is_fios(name: str, access: Access) -> None:
     record, said = read_run(name, access)
     load = measure(record)
-    metrics = fleet_metrics(load, ways_of(access))
+    metrics = fleet_metrics(load, access.directions)
     seconds = max(said["read"]["runtime"], said["write"]["runtime"]) / 1000
     assert load.seconds[0] == pytest.approx(seconds, abs=0.002)
     for way in (Direction.READ, Direction.WRITE):

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
 
+from iolab.analysis.points import summarise
 from iolab.analysis.resume_marks import split_by_hosts
 from iolab.analysis.resumed import CODE, mark_resumed
 from iolab.core.metric import Level, Result
-from iolab.report.best import headlines
+from iolab.report.best import headlines_of
 
 SHAPE = Shape(points=4, seconds=2, hosts=2, cores=2, disks=1, nics=1)
 STUDY = make_study(SHAPE)
@@ -63,5 +64,8 @@ def test_results_without_a_host_stand_in_a_configuration_of_their_own() -> None:
     assert study.configurations[1].title == f"{whole.title} without c3"
     assert "c3" not in study.configurations[1].hosts
     assert [result.configuration for result in results].count(whole.id) == 1
-    by_title = {one.configuration.title: one.point_count for one in headlines(study, results)}
+    by_title = {
+        one.configuration.title: one.point_count
+        for one in headlines_of(study, summarise(results, study))
+    }
     assert by_title == {whole.title: 1, f"{whole.title} without c3": len(RESULTS) - 1}

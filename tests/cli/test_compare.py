@@ -18,6 +18,7 @@ from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.errors import UsageError
+from iolab.loads.fileio.workload import file_job
 from tests.cli.compared import NOISE, Target, make_target
 from tests.cli.in_process import call
 
@@ -223,7 +224,11 @@ def deeper(plan: Plan) -> Plan:
             run,
             point=replace(
                 run.point,
-                job=replace(run.point.io, iodepth=7, file_bytes=2 * run.point.io.file_bytes),
+                job=replace(
+                    file_job(run.point.job),
+                    iodepth=7,
+                    file_bytes=2 * file_job(run.point.job).file_bytes,
+                ),
             ),
         )
         for run in plan.runs

@@ -16,7 +16,6 @@ from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts, Role
 from iolab.core.run import Bystander, DeviceDelta, RunRecord
 from iolab.core.samples import Direction
-from iolab.core.workload import Access, Job
 from iolab.guests.analysis import GuestAnalysis
 from iolab.guests.guest import (
     Accelerator,
@@ -28,6 +27,7 @@ from iolab.guests.guest import (
 )
 from iolab.hosts.rates import derive
 from iolab.hosts.telemetry import CPU, DISK, GUEST, NIC, CounterCollector
+from iolab.loads.fileio.workload import Access, Job
 from tests.analysis.records import (
     BLOCK,
     DEVICE,

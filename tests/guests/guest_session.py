@@ -26,12 +26,13 @@ from iolab.core.metric import (
     Written,
 )
 from iolab.core.run import Bystander, DeviceDelta, Plan, PlanCost, PlannedRun, Point, RunRecord
-from iolab.core.samples import CounterTable, Direction, ways_of
+from iolab.core.samples import CounterTable, Direction
 from iolab.core.study import Study
-from iolab.core.workload import BY_IOPS, Access, Axis, Job, Workload
+from iolab.core.workload import BY_IOPS, Axis, Workload
 from iolab.guests.guest import Accelerator, GuestFleet, GuestRun, GuestSettings, GuestUse, fleet_in
 from iolab.guests.study import guests_of
 from iolab.hosts.telemetry import CPU, NIC
+from iolab.loads.fileio.workload import Access, Job, file_job
 from iolab.store.documents import Manifest
 from iolab.study.targets import participants
 from tests.report.machines import GIB, facts_of
@@ -161,7 +162,7 @@ def _point(workload: Workload, values: tuple[int | str, ...]) -> Point:
     axis = tuple(zip((one.name for one in workload.sweep), values, strict=True))
     told = dict(axis)
     depth, per_node = int(told.get("iodepth", 1)), int(told.get("vms_per_node", 0))
-    made = replace(workload.io, iodepth=depth)
+    made = replace(file_job(workload.job), iodepth=depth)
     digest = hashlib.sha256(f"{workload.id}/{axis}".encode()).hexdigest()[:16]
     return Point(digest, "default", workload.id, axis, made, "s256m", per_node=per_node)
 
@@ -248,8 +249,8 @@ def _sample(source: GuestSource, index: int, seq: int) -> list[tuple[str, str, s
 
 def _plain_result(source: GuestSource, record: RunRecord) -> Result:
     load = measure(record)
-    run, access = record.run, record.run.point.io.access
-    metrics = fleet_metrics(load, ways_of(access))
+    run, access = record.run, file_job(record.run.point.job).access
+    metrics = fleet_metrics(load, access.directions)
     nodes = []
     for number, node in enumerate(source.nodes):
         guests = tuple(one.guest for one in lived.on(node)) if (lived := fleet_in(record)) else ()
@@ -281,7 +282,7 @@ def _plain_result(source: GuestSource, record: RunRecord) -> Result:
         window_s=load.cut.common.seconds if load.cut.common else 0.0,
         metrics=metrics,
         hosts=tuple(
-            HostResult(host.host, host_metrics(load, index, ways_of(access)))
+            HostResult(host.host, host_metrics(load, index, access.directions))
             for index, host in enumerate(record.hosts)
         ),
         verdict=source.verdicts.get((run.point.digest, run.repeat), VALID),

@@ -13,7 +13,8 @@ from iolab.cli.kinds import reported
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import HostResult, Level, Metric, Result
 from iolab.core.run import PlannedRun, RunStatus
-from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, Access, Indicator
+from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, Indicator
+from iolab.loads.fileio.workload import Access
 from iolab.published.against import configurations_of, maxima_of
 from iolab.published.audit.document import PublishedSet, read_published
 from iolab.report.brief import Brief, SectionMaker

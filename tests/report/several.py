@@ -8,6 +8,7 @@ from dataclasses import replace
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.study import Method
+from iolab.loads.fileio.workload import file_job
 from iolab.report.brief import Brief, SessionSource
 from iolab.report.merged import sessions_of, unite
 from iolab.report.table import Table
@@ -57,11 +58,11 @@ def with_method(source: Source, **settings: object) -> Source:
 def with_jobs(source: Source, **parts: object) -> Source:
     """The session with that in every job, as asked for and as planned."""
     workloads = tuple(
-        replace(one, job=replace(one.io, **parts))  # type: ignore[arg-type]
+        replace(one, job=replace(file_job(one.job), **parts))  # type: ignore[arg-type]
         for one in source.study.workloads
     )
     jobs = {
-        point.digest: replace(point.io, **parts)  # type: ignore[arg-type]
+        point.digest: replace(file_job(point.job), **parts)  # type: ignore[arg-type]
         for point in source.plan.points
     }
     runs = tuple(

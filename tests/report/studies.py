@@ -7,7 +7,8 @@ from dataclasses import replace
 from iolab.analysis.points import summarise
 from iolab.core.configuration import Capacity, Configuration
 from iolab.core.metric import Level, Result
-from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, BY_LATENCY, Access, Workload
+from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, BY_LATENCY, Workload
+from iolab.loads.fileio.workload import Access
 from iolab.report.brief import Brief
 from tests.report.synthetic import Source, job, objecting, source_of, study_of, workload
 

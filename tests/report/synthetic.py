@@ -15,12 +15,12 @@ import numpy as np
 from iolab.analysis.metrics import fleet_metrics, host_metrics
 from iolab.analysis.sums import measure
 from iolab.core.configuration import Configuration
+from iolab.core.data_set import DataSet
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import bin_of_ns
 from iolab.core.host import HostFacts, HostKind, HostSpec
 from iolab.core.metric import CheckResult, HostResult, Level, Result, Verdict
 from iolab.core.run import (
-    DataSet,
     DeviceDelta,
     HostRun,
     Plan,
@@ -30,10 +30,11 @@ from iolab.core.run import (
     RunRecord,
     RunStatus,
 )
-from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable, ways_of
+from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.target_state import EMPTY, Ledger
-from iolab.core.workload import FIO_ENGINE, Access, Axis, Indicator, Job, Workload
+from iolab.core.workload import Axis, Indicator, Workload
+from iolab.loads.fileio.workload import FIO_ENGINE, Access, Job, file_job
 from iolab.store.documents import Analysis, HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
 from tests.report.counters import counters
@@ -104,7 +105,7 @@ class Source:
         record = record_of(self, run)
         load = measure(record)
         failure = self.failed.get(key)
-        metrics = fleet_metrics(load, ways_of(run.point.io.access))
+        metrics = fleet_metrics(load, file_job(run.point.job).access.directions)
         if failure:
             metrics = {name: replace(metric, value=None) for name, metric in metrics.items()}
         return Result(
@@ -118,7 +119,9 @@ class Source:
             window_s=0.0 if load.cut.common is None else load.cut.common.seconds,
             metrics=metrics,
             hosts=tuple(
-                HostResult(name, host_metrics(load, index, ways_of(run.point.io.access)))
+                HostResult(
+                    name, host_metrics(load, index, file_job(run.point.job).access.directions)
+                )
                 for index, name in enumerate(record.host_names)
             ),
             verdict=self.verdicts.get(key, VALID),
@@ -217,7 +220,11 @@ def source_of(study: Study, seconds: int = 60) -> Source:
             values = one.sweep[0].values if one.sweep else (None,)
             for value in values:
                 axis = () if value is None else (("iodepth", value),)
-                base = one.io if value is None else replace(one.io, iodepth=int(value))
+                base = (
+                    file_job(one.job)
+                    if value is None
+                    else replace(file_job(one.job), iodepth=int(value))
+                )
                 text = f"{configuration.id}/{one.id}/{axis}"
                 digest = hashlib.sha256(text.encode()).hexdigest()[:16]
                 point = Point(digest, configuration.id, one.id, axis, base, "s256m")
@@ -252,14 +259,14 @@ def source_of(study: Study, seconds: int = 60) -> Source:
 
 def rate_of(point: Point) -> tuple[float, float]:
     """(IOPS of one host, median latency in ns) that the model target gives at this point."""
-    large = point.io.block_bytes >= 128 * 1024
+    large = file_job(point.job).block_bytes >= 128 * 1024
     limit = 3_000.0 if large else 190_000.0
     if point.configuration == "performance":
         limit *= 1.9
-    if not point.io.access.reads:
+    if not file_job(point.job).access.reads:
         limit *= 0.42
     base_s = 650e-6 if large else 78e-6
-    flight = point.io.depth_total
+    flight = file_job(point.job).depth_total
     iops = 1 / (1 / limit + base_s / flight)
     return iops, flight / iops * 1e9
 
@@ -302,7 +309,7 @@ def _measured(
 def load_of(run: PlannedRun, hosts: int, seconds: int) -> tuple[IntervalTable, BinTable]:
     """What the hosts complete in each second, ramping up, and its latencies."""
     random = np.random.default_rng(int(run.point.digest[:8], 16) + run.repeat)
-    access = run.point.io.access
+    access = file_job(run.point.job).access
     shares = {0: 0.7, 1: 0.3} if access.mixed else {0 if access.reads else 1: 1.0}
     iops, median_ns = rate_of(run.point)
     ramp = 1 - 0.25 * np.exp(-np.arange(seconds) / 2.5)
@@ -320,7 +327,7 @@ def load_of(run: PlannedRun, hosts: int, seconds: int) -> tuple[IntervalTable, B
                 scaled = np.maximum(counts * int(wanted) // lat.size, 1)
                 ios = int(scaled.sum())
                 end = GO_NS + (second + 1) * 1_000_000_000 + host * 3_000_000
-                moved = ios * run.point.io.block_bytes
+                moved = ios * file_job(run.point.job).block_bytes
                 rows.append((host, second, end, 1_000_000_000, way, ios, moved))
                 sums.append(float(ios * lat.mean()))
                 bins += [
@@ -351,12 +358,13 @@ def _latencies(random: np.random.Generator, median_ns: float) -> Floats:
 
 
 def _host_run(name: str, run: PlannedRun) -> HostRun:
-    text = f"[global]\nrw={run.point.io.access.value}\nbs={run.point.io.block_bytes}\n"
+    job = file_job(run.point.job)
+    text = f"[global]\nrw={job.access.value}\nbs={job.block_bytes}\n"
     return HostRun(
         host=name,
         error=None,
         argv=("fio", "--output-format=json+", "--status-interval=1", "job.fio"),
-        job_file=text + f"iodepth={run.point.io.iodepth}\n[job]\n",
+        job_file=text + f"iodepth={job.iodepth}\n[job]\n",
         engine_version="fio-3.33",
         start_real_ns=GO_NS,
         end_real_ns=None,

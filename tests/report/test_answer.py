@@ -9,7 +9,7 @@ from iolab.core.metric import CheckResult, Level, Metric, Verdict
 from iolab.core.metric_spec import Better
 from iolab.core.study import Study
 from iolab.report.answer import ALIKE, SIDE_BY_SIDE, answer, how_sure, says
-from iolab.report.best import VerdictCounts, headlines, reason_of
+from iolab.report.best import VerdictCounts, headlines_of, reason_of
 from iolab.report.kinds import BestFigure
 from iolab.report.numbers import show
 from iolab.report.phrases import Objection
@@ -138,7 +138,7 @@ def test_reads_and_writes_of_a_mix_have_their_own_latencies() -> None:
     heads = [column.title for column in page.matrix.columns]
     best = next(
         one
-        for one in headlines(shared.brief("sweep").study, shared.brief("sweep").results)
+        for one in headlines_of(shared.brief("sweep").study, shared.brief("sweep").points)
         if one.workload.id == "rand-70-30-4k"
     ).best
     assert best is not None

@@ -13,7 +13,7 @@ import pytest
 
 from iolab.analysis.points import summarise
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
-from iolab.report.best import headlines
+from iolab.report.best import headlines_of
 from iolab.report.results import csv_text, points_csv, result_columns
 from tests.report.made import session_document, session_markdown
 from tests.report.studies import kpi, sweep
@@ -90,7 +90,7 @@ def test_every_form_tells_the_same_published_value(source: Source) -> None:
     assert float(row["iops"]) == metric.value
     assert [float(row["iops_low"]), float(row["iops_high"])] == [metric.low, metric.high]
     assert (row["runs"], row["iops_n"]) == ("3", "3")
-    best = headlines(source.study, results)[0].best
+    best = headlines_of(source.study, summarise(results, source.study))[0].best
     assert best is not None
     assert best.figure == metric
     lines = session_markdown(source.study, results).splitlines()

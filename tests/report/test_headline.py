@@ -8,8 +8,9 @@ from iolab.analysis.points import summarise
 from iolab.cli.kinds import reported
 from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
-from iolab.core.workload import BY_IOPS, BY_LATENCY, Access
-from iolab.report.best import headlines, median_repeat, tally
+from iolab.core.workload import BY_IOPS, BY_LATENCY
+from iolab.loads.fileio.workload import Access
+from iolab.report.best import headlines_of, median_repeat, tally
 from iolab.report.brief import MAX_DISTRIBUTIONS, MAX_TIMELINES, select
 from iolab.report.phrases import names_among_several, objections, run_name, whose_run
 from tests.report.studies import one_configuration, sweep
@@ -47,19 +48,21 @@ def result(depth: int, iops: float | None, level: Level = Level.VALID, repeat: i
 
 
 def test_the_best_depth_is_named_with_total_and_mean_per_host() -> None:
-    best = headlines(STUDY, [result(1, 100.0), result(8, 700.0)])[0].best
+    best = headlines_of(STUDY, summarise([result(1, 100.0), result(8, 700.0)], STUDY))[0].best
     assert best is not None
     assert (best.figure.value, best.per_host.value, best.axis) == (700.0, 350.0, "iodepth 8")
 
 
 def test_an_invalid_run_is_not_the_best_while_there_is_another() -> None:
-    best = headlines(STUDY, [result(1, 100.0), result(8, 700.0, Level.INVALID)])[0].best
+    best = headlines_of(
+        STUDY, summarise([result(1, 100.0), result(8, 700.0, Level.INVALID)], STUDY)
+    )[0].best
     assert best is not None
     assert (best.figure.value, best.level) == (100.0, Level.VALID)
 
 
 def test_an_invalid_run_alone_is_shown_as_invalid() -> None:
-    best = headlines(STUDY, [result(8, 700.0, Level.INVALID)])[0].best
+    best = headlines_of(STUDY, summarise([result(8, 700.0, Level.INVALID)], STUDY))[0].best
     assert best is not None
     assert best.level is Level.INVALID
 
@@ -70,7 +73,7 @@ def test_repeats_are_told_by_what_is_published_of_them_and_the_worst_verdict() -
         result(8, 900.0, Level.INDICATIVE, repeat=2),
         result(8, 700.0, repeat=3),
     ]
-    best = headlines(STUDY, repeats)[0].best
+    best = headlines_of(STUDY, summarise(repeats, STUDY))[0].best
     (published,) = summarise(repeats, STUDY)
     assert best is not None
     assert best.figure == published.metrics["iops"]
@@ -81,7 +84,9 @@ def test_repeats_are_told_by_what_is_published_of_them_and_the_worst_verdict() -
 
 
 def test_an_invalid_repeat_is_left_out_of_the_figure() -> None:
-    best = headlines(STUDY, [result(8, 600.0), result(8, 900.0, Level.INVALID, repeat=2)])[0].best
+    best = headlines_of(
+        STUDY, summarise([result(8, 600.0), result(8, 900.0, Level.INVALID, repeat=2)], STUDY)
+    )[0].best
     assert best is not None
     assert (best.figure.value, best.figure.n, best.level) == (600.0, 1, Level.VALID)
 
@@ -94,13 +99,13 @@ def test_of_two_middle_repeats_the_one_that_flatters_less_is_shown(key: str, sho
 
 def test_lower_latency_is_better() -> None:
     study = replace(STUDY, workloads=(replace(STUDY.workloads[0], indicator=BY_LATENCY),))
-    best = headlines(study, [result(1, 100.0), result(8, 700.0)])[0].best
+    best = headlines_of(study, summarise([result(1, 100.0), result(8, 700.0)], study))[0].best
     assert best is not None
     assert best.figure.value == 100.0
 
 
 def test_a_workload_without_a_value_has_no_best() -> None:
-    found = headlines(STUDY, [result(1, None)])
+    found = headlines_of(STUDY, summarise([result(1, None)], STUDY))
     assert (found[0].best, found[0].unmeasured) == (None, 1)
 
 
@@ -122,7 +127,7 @@ def test_objections_are_grouped_and_the_worst_comes_first() -> None:
 def test_headline_runs_then_bad_runs_get_charts_within_the_limits() -> None:
     results = [result(depth, float(depth)) for depth in range(1, 200)]
     results[50] = result(51, 51.0, Level.INVALID)
-    chosen = select(reported(), results, headlines(STUDY, results))
+    chosen = select(reported(), results, headlines_of(STUDY, summarise(results, STUDY)))
     assert chosen.timelines[:2] == ((f"{199:016x}", 1), (f"{51:016x}", 1))
     assert (len(chosen.timelines), len(chosen.distributions)) == (MAX_TIMELINES, MAX_DISTRIBUTIONS)
 

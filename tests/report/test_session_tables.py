@@ -9,8 +9,8 @@ import pytest
 
 from iolab.core.events import SessionStatus
 from iolab.core.samples import BinTable
-from iolab.core.workload import NATIVE_ENGINE
 from iolab.errors import StoreError
+from iolab.loads.fileio.workload import NATIVE_ENGINE
 from iolab.report.brief import Brief, SessionSource
 from iolab.report.html import ReportPage, make_page
 from iolab.report.markdown import render_appendix, render_markdown

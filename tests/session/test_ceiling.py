@@ -10,10 +10,10 @@ import pytest
 from iolab.core.events import Event, Phase, PhaseStarted, SessionEnded, SessionStatus
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord, RunStatus
-from iolab.core.workload import FIO_ENGINE
 from iolab.errors import HostError
 from iolab.loads.fileio.engines.fio import NULL_FOLDER
 from iolab.loads.fileio.generator_limit import LOAD_S
+from iolab.loads.fileio.workload import FIO_ENGINE
 from tests.fakes.fio import FakeLoad
 from tests.fakes.host import FakeHost
 from tests.fakes.script import FakeScript

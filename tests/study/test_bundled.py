@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from iolab.core.study import MethodKind, Study
-from iolab.core.workload import Access, Job, Workload
+from iolab.core.workload import Workload
 from iolab.guests.guest import GuestSettings, settings_in
 from iolab.guests.study import node_path
+from iolab.loads.fileio.workload import Access, Job, file_job
 from iolab.loads.keyvalue.cost import key_value_space, store_bytes
 from iolab.loads.keyvalue.study_part import memory_notes
 from iolab.loads.keyvalue.workload import (
@@ -84,11 +85,11 @@ def test_ssd_cluster_has_the_published_workloads_and_depths() -> None:
     assert list(ours) == [workload["id"] for workload in source["workload"]]
     for workload in source["workload"]:
         mine = ours[workload["id"]]
-        depths = "random_iodepths" if mine.io.access.random else "sequential_iodepths"
-        assert mine.io.access.value == workload["rw"]
-        assert mine.io.block_bytes == parse_size(workload["bs"])
-        assert mine.io.read_percent == workload.get("rwmixread")
-        assert mine.io.numjobs == source["method"]["jobs_per_client"]
+        depths = "random_iodepths" if file_job(mine.job).access.random else "sequential_iodepths"
+        assert file_job(mine.job).access.value == workload["rw"]
+        assert file_job(mine.job).block_bytes == parse_size(workload["bs"])
+        assert file_job(mine.job).read_percent == workload.get("rwmixread")
+        assert file_job(mine.job).numjobs == source["method"]["jobs_per_client"]
         (axis,) = mine.sweep
         assert (axis.name, list(axis.values)) == ("iodepth", source["method"][depths])
 
@@ -233,7 +234,7 @@ def test_vm_fleet_has_the_published_machines_mixes_and_times() -> None:
         f"write-{percent}" for percent in source["write_percent"]
     ]
     for workload, percent in zip(study.workloads, source["write_percent"], strict=True):
-        job = workload.io
+        job = file_job(workload.job)
         assert job.access.random
         assert job.access.reads == (percent < 100)
         assert job.access.writes == (percent > 0)

@@ -6,6 +6,7 @@ import pytest
 
 from iolab.core.configuration import Redundancy
 from iolab.core.study import Study
+from iolab.loads.fileio.workload import file_job
 from iolab.study.inventory import Inventory
 from iolab.study.load import LoadOptions
 from iolab.study.schedule import expand
@@ -65,8 +66,12 @@ def test_a_hosts_own_jobs_take_the_place_of_every_workloads() -> None:
     study = fleet(SMALL)
     plan = make_plan(study)
     point = plan.points[1]
-    assert point.io.depth_total == 8
-    assert [point.io_on(name).depth_total for name in ("c1", "c3", "else")] == [24, 64, 8]
+    assert file_job(point.job).depth_total == 8
+    assert [file_job(point.job_on(name)).depth_total for name in ("c1", "c3", "else")] == [
+        24,
+        64,
+        8,
+    ]
     laid_out = {t.host: data_sets_at(plan, t)[0].bytes_per_host for t in targets_of(study)}
     assert laid_out == {"c1": 3 << 20, "c2": 3 << 20, "c3": 8 << 20}
     assert plan.budget.layout_bytes_per_host == 8 << 20
@@ -102,7 +107,7 @@ def test_what_only_writes_is_the_same_under_rotation() -> None:
 def test_where_files_are_handed_on_all_clients_have_files_for_the_widest() -> None:
     plan = make_plan(fleet(SMALL + "[target]\nrotate = 1\n"))
     assert {data_set.on("c1").numjobs for data_set in plan.data_sets} == {8}
-    assert plan.points[0].io_on("c1").numjobs == 3
+    assert file_job(plan.points[0].job_on("c1")).numjobs == 3
 
 
 @pytest.mark.parametrize(

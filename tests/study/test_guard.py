@@ -16,7 +16,7 @@ from iolab.core.host import (
     ToolFacts,
 )
 from iolab.errors import EngineError, ExitCode, HostError, IolabError
-from iolab.loads.fileio.study_part import fio_version
+from iolab.loads.fileio.study import fio_version
 from iolab.study.targets import targets_of
 from tests.plans import check_ready, make_plan
 from tests.study.studies import SMALL, load

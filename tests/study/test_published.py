@@ -15,6 +15,7 @@ from iolab.core.engine import EngineOption
 from iolab.errors import UsageError
 from iolab.guests.study import VmTable
 from iolab.loads.fileio.options import FIO_OPTIONS
+from iolab.loads.fileio.table import FileTable
 from iolab.loads.keyvalue.study import (
     DB_BENCH_OPTIONS,
     YCSB_OPTIONS,
@@ -45,7 +46,7 @@ HEADINGS: dict[str, type[StudyTable]] = {
     "### `capacity`": file.CapacityTable,
     "### `cost`": file.CostTable,
     "## `[[host]]`": file.HostTable,
-    "## `[[workload]]`": file.WorkloadTable,
+    "## `[[workload]]`": FileTable,
     "### Metadata workloads": MetadataTable,
     "### db_bench workloads": DbBenchTable,
     "### YCSB workloads": YcsbTable,

@@ -6,10 +6,10 @@ import json
 from dataclasses import replace
 
 from iolab.cli.planning import job_text
-from iolab.core.run import DataSet
-from iolab.core.workload import Job
+from iolab.core.data_set import DataSet
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
+from iolab.loads.fileio.workload import Job, file_job
 from tests.plans import make_plan
 from tests.study.studies import load, told, workload
 
@@ -20,7 +20,7 @@ def shared() -> tuple[Job, DataSet]:
     """The widest job of a plan, and the files that it shares with its like."""
     plan = make_plan(load(workload("shared_file = true\nnumjobs = [1, 3]", rw="write")))
     (data_set,) = plan.data_sets
-    return plan.points[-1].io, data_set
+    return file_job(plan.points[-1].job), data_set
 
 
 def lines(text: str) -> list[str]:
@@ -67,11 +67,9 @@ def test_fewer_jobs_have_the_same_parts() -> None:
 
 def test_it_is_laid_out_as_one_file_by_one_job() -> None:
     _, data_set = shared()
-    fio = lines(FioEngine().layout(data_set, "/t", direct=True, ioengine="libaio", seed=1).job_file)
+    fio = lines(FioEngine().layout(data_set, "/t", None, seed=1).job_file)
     assert {"numjobs=1", "filename=s1mshared.0.0", f"size={3 * MIB}"} <= {*fio}
-    spec = json.loads(
-        NativeEngine().layout(data_set, "/t", direct=True, ioengine="auto", seed=1).job_file
-    )
+    spec = json.loads(NativeEngine().layout(data_set, "/t", None, seed=1).job_file)
     (only,) = spec["jobs"]
     assert only["files"] == [{"path": "s1mshared.0.0", "bytes": 3 * MIB, "create": True}]
     assert (only["io_bytes"], only["offset_bytes"]) == (3 * MIB, 0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
@@ -13,8 +13,8 @@ from iolab.core.workload import BY_IOPS, AnyJob, Indicator
 from iolab.loads.kind import LoadKind
 from iolab.study import values
 from iolab.study.kinds import LoadStudy
-from iolab.study.target_tables import IO_INDICATORS, LoadTable, Sizes
-from iolab.units import parse_size
+from iolab.study.load_tables import IO_INDICATORS, LoadTable
+from iolab.study.target_tables import Sizes
 
 if TYPE_CHECKING:
     from iolab.session.kinds import LoadSession
@@ -37,18 +37,17 @@ class AppendJob(AnyJob):
     """One client's load: blocks of that size, one after the other."""
 
     stored_as: ClassVar[str] = "append"
+    keys: ClassVar[Mapping[str, str]] = MappingProxyType({"block": "block_bytes"})
 
     engine: EngineName
     block_bytes: int
 
-    def at(self, axis: Iterable[tuple[str, int | str]]) -> AppendJob:
-        """The job with the axis values in place of its first ones."""
-        block = dict(axis).get("block", self.block_bytes)
-        return replace(self, block_bytes=parse_size(block))
-
 
 class AppendTable(LoadTable):
     """`[[workload]]` with `engine = "append"`; `block` may be a list."""
+
+    job_type: ClassVar[type[AnyJob]] = AppendJob
+    axes: ClassVar[tuple[str, ...]] = ("block",)
 
     engine: Annotated[EngineName, values.word((APPEND_ENGINE,), "engines")]
     block: Annotated[list[Size], Sizes]
@@ -56,16 +55,11 @@ class AppendTable(LoadTable):
         BY_IOPS
     )
 
-    def job(self) -> AppendJob:
-        """See `LoadTable`."""
-        return AppendJob(self.engine, parse_size(self.block[0]))
-
 
 class AppendStudy(LoadStudy):
     """Its part of studies and plans."""
 
     tables = MappingProxyType({AppendTable: (APPEND_ENGINE,)})
-    axes = ("block",)
     examples = MappingProxyType({"block": '"4k"'})
 
 

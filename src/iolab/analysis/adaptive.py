@@ -382,7 +382,7 @@ def trail_of(search: Search, log: Log) -> Trail | None:
 
 def jobs_of(study: Study, point: Point) -> int:
     """All jobs of a point's hosts together."""
-    return sum(point.io_on(host).numjobs for host in makers_of(study, point))
+    return sum(point.job_on(host).jobs for host in makers_of(study, point))
 
 
 def _is_rate_of(run: Result, base: Point) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from iolab.analysis.kinds import Analyses
 from iolab.analysis.points import REPLICATED, PointSummary
-from iolab.analysis.service_time import concurrency, is_closed_loop
+from iolab.analysis.service_time import concurrency
 from iolab.analysis.storage_bytes import LOOPBACK, leaves_of
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NOTHING, RunView, served
@@ -352,7 +352,7 @@ def watch(view: RunView) -> RunResources:
     targets = [target for host in view.hosts if (target := view.target(host)) is not None]
     return RunResources(
         uses=tuple(_busiest(uses)),
-        flight=_flight(view) if view.record.run.point.job.io is not None else None,
+        flight=_flight(view) if view.job.depth_total else None,
         memory_backed=any(one.memory_backed or one.in_memory for one in targets),
         storage_seen=any(one.resource is Resource.DEVICE for one in uses),
         stolen=_stolen(view),
@@ -415,8 +415,8 @@ def _processor_uses(
 
 def _job_share(view: RunView, host: HostRun) -> float | None:
     """What each job used of a core, as its engine counts it over the whole run."""
-    job = view.record.run.point.job
-    if host.totals is None or job.io is None:
+    job = view.job
+    if host.totals is None or not job.depth_total:
         return None
     if any(f"{name}={value}".startswith(POLLING) for name, value in job.options):
         return None
@@ -429,7 +429,7 @@ def _own(view: RunView, host: HostRun, each: float | None) -> float | None:
     facts = view.facts_of(host)
     if each is None or facts is None or facts.cpu.threads < 1:
         return None
-    jobs = view.record.run.point.io_on(host.host).numjobs
+    jobs = view.record.run.point.job_on(host.host).jobs
     return min(each * jobs / facts.cpu.threads, 1.0)
 
 
@@ -443,26 +443,26 @@ def _stolen(view: RunView) -> float:
 def _flight(view: RunView) -> Flight | None:
     """Little's law over all hosts; None where no I/O was measured."""
     point, load = view.record.run.point, view.load
-    jobs = [point.io_on(host.host) for host in view.hosts]
+    jobs = [point.job_on(host.host) for host in view.hosts]
     service = view.service
     found = [concurrency(load, index, job.depth_total, service) for index, job in enumerate(jobs)]
     known = [one for one in found if one is not None]
     ios = int(load.ios.sum())
     if not known or ios == 0:
         return None
-    asked_rates = [job.asked_iops * job.numjobs for job in jobs if job.asked_iops is not None]
+    asked_rates = [job.asked_iops * job.jobs for job in jobs if job.asked_iops is not None]
     seconds = np.maximum(load.seconds, 1e-9)
     return Flight(
         loop=Loop.RATE
         if asked_rates
         else Loop.CLOSED
-        if all(is_closed_loop(job) for job in jobs)
+        if all(job.is_closed_loop for job in jobs)
         else Loop.PACED,
         in_flight=sum(one.in_flight for one in known),
         asked=sum(job.depth_total for job in jobs),
         one_each=all(job.depth_total == 1 for job in jobs),
         latency_ns=float((load if service is None else service).lat_sum_ns.sum()) / ios,
-        device_ns=_device_ns(view) if point.io.direct else None,
+        device_ns=_device_ns(view) if point.job.direct else None,
         rate=float((load.ios.sum(axis=1) / seconds).sum()),
         target_rate=float(sum(asked_rates)) if asked_rates else None,
     )

@@ -88,7 +88,7 @@ def findings(study: Study, results: Sequence[Result]) -> Findings:
     log = Log(study, (result for result in results if not result.without))
     log.look()
     seen = {result.digest for result in log.results}
-    points = [point for point in expand(study) if point.job.io is not None]
+    points = [point for point in expand(study) if point.data_set]
     searches = [s for s in searches_of(study, points) if _is_begun(s, seen)]
     lines = [s for s in curves_of(study, points) if _is_begun(s, seen)]
     curves = (_curve(study, search, log) for search in lines)
@@ -199,12 +199,9 @@ class Scaling:
 
 
 def scalings(study: Study, points: Sequence[PointSummary]) -> tuple[Scaling, ...]:
-    """Every curve over hosts of load of I/O, in the study's order of workloads."""
+    """Every curve over hosts that make load, in the study's order of workloads."""
     return tuple(
-        found
-        for workload in study.workloads
-        if workload.job.io is not None
-        for found in _of_workload(study, workload, points)
+        found for workload in study.workloads for found in _of_workload(study, workload, points)
     )
 
 

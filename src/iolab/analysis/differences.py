@@ -365,8 +365,8 @@ def _of_points(
 
 def _free(one: AnyJob, other: AnyJob) -> tuple[str, ...]:
     """The settings of two jobs that may differ: of one load made by two engines these, too."""
-    both_io = one.io is not None and other.io is not None
-    return (*_PLACES, *_ENGINES) if both_io and one.engine != other.engine else _PLACES
+    laid_out = bool(one.directions and other.directions)
+    return (*_PLACES, *_ENGINES) if laid_out and one.engine != other.engine else _PLACES
 
 
 def _clients(side: ComparisonSide) -> str:

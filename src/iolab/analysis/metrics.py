@@ -226,8 +226,7 @@ def _rate_keys(record: RunRecord, load: LoadSums, ways: Ways) -> list[str]:
     """The rates that are the rule's own, but for a constant factor."""
     prefixes = [prefix for prefix, used in _scopes(ways) if len(used) == len(ways)]
     keys = [f"{prefix}iops" for prefix in prefixes]
-    job = record.run.point.job.io
-    expected = int(load.ios.sum()) * (job.block_bytes if job else 0)
+    expected = int(load.ios.sum()) * record.run.point.job.io_bytes
     if abs(int(load.bytes.sum()) - expected) <= _SAME_SIZE * expected:
         keys += [f"{prefix}bw_bytes_per_s" for prefix in prefixes]
     return keys

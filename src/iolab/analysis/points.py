@@ -320,7 +320,7 @@ class Alarm:
 
 def sentinel_of(study: Study) -> Point | None:
     """The point that a study measures again and again; None for the fixed method."""
-    able = [item for item in study.workloads if item.job.io is not None]
+    able = [item for item in study.workloads if item.job.follows_rule]
     wanted = [item for item in able if item.id == study.method.sentinel] or able
     if not study.method.sequential or not wanted:
         return None

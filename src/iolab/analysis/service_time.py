@@ -18,7 +18,6 @@ from iolab.core.histogram import BIN_COUNT, Histogram
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction, Floats, Ints, ServiceTime
-from iolab.core.workload import Job
 
 NANOSECONDS: Final = "ns"
 
@@ -122,15 +121,6 @@ TOLERABLE: Final = 2.0
 
 TOLERABLE_DEEP: Final = 2.5
 """The same for deep ones: 5 %."""
-
-PACING_OPTIONS: Final = ("thinktime", "rate")
-"""Prefixes of engine options that open the loop: the queue is then meant to run empty."""
-
-
-def is_closed_loop(job: Job) -> bool:
-    """Whether the job is meant to keep `iodepth` I/Os in flight all the time."""
-    paced = any(name.startswith(PACING_OPTIONS) for name, _ in job.options)
-    return job.asked_iops is None and not paced
 
 
 @dataclass(frozen=True, slots=True)

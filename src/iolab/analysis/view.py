@@ -17,7 +17,7 @@ from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.metric import NodeResult
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Direction, Floats, Ints, ServiceTime, rows_by_host
-from iolab.core.workload import Access, Job
+from iolab.core.workload import AnyJob
 
 if TYPE_CHECKING:
     from iolab.hosts.rates import CounterSeries
@@ -90,18 +90,12 @@ class RunView:
     @property
     def one_in_flight(self) -> bool:
         """Whether a host has a single I/O in flight, whose latency then is what matters."""
-        io = self.record.run.point.job.io
-        return io is not None and io.depth_total == 1
+        return self.job.depth_total == 1
 
     @property
-    def job(self) -> Job:
+    def job(self) -> AnyJob:
         """What each host was asked to do."""
-        return self.record.run.point.io
-
-    @property
-    def access(self) -> Access:
-        """Whether the job reads, writes or both."""
-        return self.job.access
+        return self.record.run.point.job
 
     @property
     def hosts(self) -> tuple[HostRun, ...]:

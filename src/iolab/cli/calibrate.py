@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from iolab.cli.options import AsJson
-from iolab.core.workload import FIO_ENGINE
+from iolab.loads.fileio.workload import FIO_ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from iolab.core.host import HostSpec
-    from iolab.core.workload import Job
     from iolab.loads.fileio.calibration import CalibrationRow
     from iolab.loads.fileio.calibration_model import Calibration
     from iolab.loads.fileio.calibration_words import Meaning
+    from iolab.loads.fileio.workload import Job
 
 PAIRS_MAX: Final = 100
 SECONDS_MAX: Final = 3600.0
@@ -118,8 +118,8 @@ def _specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
 
 def _job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size: str) -> Job:
     """The job that both do; UsageError with every fault."""
-    from iolab.core.workload import IOENGINES, SYNC_IOENGINES, Access, Job
     from iolab.errors import Fault, UsageError
+    from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, Access, Job
 
     faults: list[Fault] = []
     patterns = [access.value for access in Access if access.reads or access.writes]

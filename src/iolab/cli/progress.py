@@ -248,7 +248,7 @@ class SessionProgress:
     @property
     def of_operations(self) -> bool:
         """Whether rates of the current run are of operations, on metadata or on keys."""
-        return self.run is not None and self.run.point.job.io is None
+        return self.run is not None and not self.run.point.data_set
 
     @property
     def tells_latency(self) -> bool:

@@ -125,7 +125,7 @@ def no_usable_fio(search: str | None = None) -> str:
     import subprocess
 
     from iolab.hosts.host import printable
-    from iolab.loads.fileio.study_part import FIO, FIO_OLDEST, fio_version
+    from iolab.loads.fileio.study import FIO, FIO_OLDEST, fio_version
 
     program = shutil.which(FIO, path=search)
     if program is None:

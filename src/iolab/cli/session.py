@@ -200,7 +200,7 @@ def rule_maker(study: Study) -> RuleFor:
 
     def made(run: PlannedRun, hosts: Sequence[str]) -> LiveRule | None:
         rule = study.method.rule
-        return FleetRule(hosts, rule) if rule and run.point.job.io else None
+        return FleetRule(hosts, rule) if rule and run.point.job.follows_rule else None
 
     return made
 

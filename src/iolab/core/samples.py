@@ -17,7 +17,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from iolab.core.workload import Access
 from iolab.core.workload import Direction as Direction  # as most who read samples ask for it
 
 Ints = npt.NDArray[np.int64]
@@ -30,16 +29,6 @@ Names = npt.NDArray[np.object_]
 CHUNK_ROWS: Final = 1 << 16
 """Rows looked at together where a table is too long to be widened as a whole: 512 KiB a column, so
 that what was just widened is still in the processor's cache when it is used."""
-
-
-def ways_of(access: Access) -> tuple[Direction, ...]:
-    """The directions that I/Os of an access pattern go."""
-    asked = {
-        Direction.READ: access.reads,
-        Direction.WRITE: access.writes,
-        Direction.TRIM: access.trims,
-    }
-    return tuple(way for way, wanted in asked.items() if wanted)
 
 
 class ServiceTime(IntEnum):

@@ -3,90 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from enum import IntEnum, StrEnum
+from dataclasses import dataclass, fields, replace
+from enum import IntEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NewType, Self
 
 from iolab.core.configuration import EVERY_POINT, WorkloadObjective
+from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
 from iolab.core.metric_spec import Combine, spec_of
 from iolab.core.owned import Owned
 from iolab.units import parse_size
-
-
-class Access(StrEnum):
-    """The access pattern, in fio's words (`rw=`)."""
-
-    READ = "read"
-    WRITE = "write"
-    RANDREAD = "randread"
-    RANDWRITE = "randwrite"
-    RW = "rw"
-    RANDRW = "randrw"
-    TRIM = "trim"
-    RANDTRIM = "randtrim"
-
-    @property
-    def reads(self) -> bool:
-        """Whether any I/O of this pattern is a read."""
-        return self in (Access.READ, Access.RANDREAD, Access.RW, Access.RANDRW)
-
-    @property
-    def writes(self) -> bool:
-        """Whether any I/O of this pattern is a write."""
-        return self in (Access.WRITE, Access.RANDWRITE, Access.RW, Access.RANDRW)
-
-    @property
-    def trims(self) -> bool:
-        """Whether its I/Os are trims: discards, after which blocks hold nothing."""
-        return self in (Access.TRIM, Access.RANDTRIM)
-
-    @property
-    def mixed(self) -> bool:
-        """Whether the pattern both reads and writes."""
-        return self.reads and self.writes
-
-    @property
-    def random(self) -> bool:
-        """Whether offsets are drawn at random."""
-        return self.value.startswith("rand")
-
-
-class Contents(StrEnum):
-    """What the written blocks hold."""
-
-    SCRAMBLED = "scrambled"
-    """fio's default: a few bytes of every sector differ from block to block."""
-    RANDOM = "random"
-    """Every block is new random bytes (fio's refill_buffers): costs client CPU."""
-    ZEROS = "zeros"
-    """Only zeros: what compresses or deduplicates will answer from memory."""
-
-
-class Arrivals(StrEnum):
-    """When I/Os arrive under a rate, whatever became of the ones before."""
-
-    FIXED = "fixed"
-    """One every 1/rate seconds."""
-    POISSON = "poisson"
-    """With exponential gaps, as independent users make them."""
-
-
-SYNC_IOENGINES: Final = ("psync", "sync", "pvsync", "pvsync2")
-"""One I/O at a time: iodepth above 1 has no effect on them."""
-
-ASYNC_IOENGINES: Final = ("libaio", "io_uring", "posixaio")
-"""As many I/Os in flight as iodepth says."""
-
-IOENGINES: Final = ASYNC_IOENGINES + SYNC_IOENGINES
-
-
-_MIX_AXIS: Final = "rwmixread"
-
-
-FIO_ENGINE: Final = EngineName("fio")
-NATIVE_ENGINE: Final = EngineName("native")
-"""Engines of I/O on files and devices; the agent itself is the second."""
 
 
 class Direction(IntEnum):
@@ -109,13 +36,18 @@ class AnyJob(Owned):
 
     `warms_up` is whether the first seconds of its load do not count, `tells_latency` whether its
     engine tells latencies while it runs, `fills_store` whether a store is filled for its runs.
+    `follows_rule` is whether it goes on alike for as long as the method says, which a stopping rule
+    may decide. `keys` are the fields that study files call otherwise, by their keys there.
     """
 
     __slots__ = ()
 
+    keys: ClassVar[Mapping[str, str]] = MappingProxyType({})
+
     warms_up: ClassVar[bool] = True
     tells_latency: ClassVar[bool] = True
     fills_store: ClassVar[bool] = False
+    follows_rule: ClassVar[bool] = False
 
     if TYPE_CHECKING:
 
@@ -123,8 +55,23 @@ class AnyJob(Owned):
         def engine(self) -> EngineName:
             """What makes this load."""
 
-        def at(self, axis: Iterable[tuple[str, int | str]]) -> Self:
-            """The job with the axis values in place of its first ones."""
+    @classmethod
+    def fields_of(cls, written: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        """Its fields as keys of a study file have them, a size of bytes as a number.
+
+        What says who has the job, or names it, is no field.
+        """
+        own = {one.name for one in fields(cls)}
+        named = ((cls.keys.get(key, key), value) for key, value in written)
+        return {
+            name: parse_size(value) if "_bytes" in name else value
+            for name, value in named
+            if name in own
+        }
+
+    def at(self, axis: Iterable[tuple[str, int | str]]) -> Self:
+        """The job with the axis values in place of its first ones."""
+        return replace(self, **self.fields_of(axis))
 
     @property
     def options(self) -> tuple[tuple[str, str], ...]:
@@ -132,9 +79,10 @@ class AnyJob(Owned):
         return ()
 
     @property
-    def io(self) -> Job | None:
-        """The job where it is I/O on files; None for any other."""
-        return None
+    def written(self) -> Mapping[str, object]:
+        """What it is, by the keys of a study file."""
+        names = {field: key for key, field in self.keys.items()}
+        return {names.get(one.name, one.name): getattr(self, one.name) for one in fields(self)}
 
     @property
     def inodes(self) -> int:
@@ -160,138 +108,73 @@ class AnyJob(Owned):
         """What of the study's server makes a point another one."""
         return {}
 
+    def data_set(self, configuration: str) -> DataSet | None:  # noqa: ARG002
+        """The files of a configuration that are laid out for it; None where it makes its own."""
+        return None
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """What it does to files that are laid out for it."""
+        return ()
+
+    @property
+    def changes(self) -> bool:
+        """Whether it does anything to them but read."""
+        return any(way is not Direction.READ for way in self.directions)
+
+    @property
+    def io_bytes(self) -> int:
+        """Of what size or multiples of it each of its I/Os on them is."""
+        return 0
+
+    @property
+    def depth_total(self) -> int:
+        """I/Os on them that one client may hold in flight; 0 where nobody knows."""
+        return 0
+
+    @property
+    def direct(self) -> bool:
+        """Whether they go past the page cache."""
+        return False
+
+    @property
+    def verify(self) -> bool:
+        """Whether what it reads of them is held against what was last written."""
+        return False
+
+    @property
+    def jobs(self) -> int:
+        """How many alike one client makes at once, a number that its host may set."""
+        return 1
+
+    def on(self, jobs: int | None) -> Self:  # noqa: ARG002
+        """The job on a client that makes so many; None for the usual number."""
+        return self
+
+    @property
+    def asked_iops(self) -> float | None:
+        """I/Os a second that each of those is to make, None for as many as it can."""
+        return None
+
+    @property
+    def is_closed_loop(self) -> bool:
+        """Whether it is meant to keep `depth_total` I/Os in flight all the time."""
+        return False
+
+    def among(self, jobs: int) -> Self:  # noqa: ARG002
+        """The job where all clients make so many, who share what is asked of the whole fleet."""
+        return self
+
+    def with_users(self) -> Self:
+        """The job with I/Os that arrive as independent users make them, if it says nothing else."""
+        return self
+
     def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str] | None:  # noqa: ARG002
         """The kind of load, and its mix of operations at those values of a point's axes.
 
         Points with one mix spread alike over runs. None where nothing is known of that.
         """
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class Job(AnyJob):
-    """One client's share of a workload with every number settled.
-
-    Bytes are bytes; `read_percent` is set for mixed access only. `rate_iops` and
-    `rate_bytes_per_s` are per job, at most one of them is set, and none means as fast as the target
-    answers; `fleet_rate_iops` is what all jobs of all hosts share, whose part of it a point has as
-    its `rate_iops`. `arrivals` is how I/Os come under a rate; None leaves it to
-    the engine. With `shared_file` the jobs of a host have one file, each its own part of it.
-    `options` are further fio options, allow-listed by the engine. With `verify`, which
-    the native engine alone can do, blocks that are read must hold what was last written there.
-    """
-
-    stored_as: ClassVar[str] = "io"
-
-    engine: EngineName
-    access: Access
-    block_bytes: int
-    iodepth: int
-    numjobs: int
-    file_bytes: int
-    files_per_job: int = 1
-    read_percent: int | None = None
-    direct: bool = True
-    ioengine: str = "libaio"
-    contents: Contents = Contents.SCRAMBLED
-    rate_iops: int | None = None
-    options: tuple[tuple[str, str], ...] = ()
-    arrivals: Arrivals | None = None
-    verify: bool = False
-    rate_bytes_per_s: int | None = None
-    fleet_rate_iops: int | None = None
-    shared_file: bool = False
-
-    @property
-    def io(self) -> Job:
-        """See `AnyJob`."""
-        return self
-
-    @property
-    def counts_errors_late(self) -> bool:
-        """See `AnyJob`."""
-        return self.engine == NATIVE_ENGINE
-
-    @property
-    def asked_iops(self) -> float | None:
-        """I/Os a second that one job shall make in the mean, None for as many as it can."""
-        if self.rate_iops is not None or self.rate_bytes_per_s is None:
-            return self.rate_iops
-        return self.rate_bytes_per_s / self.mean_block_bytes
-
-    @property
-    def mean_block_bytes(self) -> float:
-        """Bytes of an I/O in the mean, where sizes are mixed too (fio's `bssplit`)."""
-        split = dict(self.options).get("bssplit")
-        if split is None:
-            return self.block_bytes
-        reads, _, others = split.partition(",")
-        percent = 100 if not self.access.mixed else self.read_percent or 0
-        share = percent / 100 if self.access.reads else 0.0
-        mean = mean_bytes_of(reads) * share
-        return mean + (mean_bytes_of(others or reads) * (1 - share) if share < 1 else 0.0)
-
-    def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str]:
-        """See `AnyJob`."""
-        percent = axis.get(_MIX_AXIS, self.read_percent) if self.access.mixed else ""
-        return "io", f"{self.access.value}{percent}"
-
-    @property
-    def depth_total(self) -> int:
-        """I/Os that this client may hold in flight: iodepth x numjobs."""
-        return self.iodepth * self.numjobs
-
-    def at(self, axis: Iterable[tuple[str, int | str]]) -> Job:
-        """The job with the axis values in place of its first ones."""
-        changes: dict[str, Any] = {}
-        for name, value in axis:
-            match name:
-                case "bs":
-                    changes["block_bytes"] = parse_size(value)
-                case "filesize":
-                    changes["file_bytes"] = parse_size(value)
-                case "rate":
-                    changes["rate_bytes_per_s"] = parse_size(value)
-                case "rwmixread":
-                    changes["read_percent"] = value
-                case "vms_per_node" | "hosts":
-                    pass  # It says who has the job, not what it is.
-                case _:
-                    changes[name] = value
-        return replace(self, **changes)
-
-
-def io_of(job: AnyJob) -> Job:
-    """The job, which is I/O on files; TypeError for any other."""
-    if job.io is None:
-        raise TypeError(f"{job.engine} makes no I/O on files")
-    return job.io
-
-
-WHOLE: Final = 100
-"""Percent."""
-
-
-def shares_of(bssplit: str) -> tuple[tuple[int, int], ...]:
-    """The sizes of fio's `bssplit` in bytes, each with its share in percent.
-
-    Sizes without a share divide what the others leave, in whole percents.
-    """
-    parts = [part.partition("/") for part in bssplit.split(":")]
-    known = sum(int(share) for _, _, share in parts if share)
-    blank = sum(1 for _, _, share in parts if not share)
-    each = max(WHOLE - known, 0) // max(blank, 1)
-    return tuple((parse_size(size), int(share) if share else each) for size, _, share in parts)
-
-
-def mean_bytes_of(bssplit: str) -> float:
-    """Bytes of an I/O in the mean; what is left of a hundred percent goes to the last size.
-
-    Shares come to 1 to 100 percent: studies with others are refused.
-    """
-    drawn = [(size, share) for size, share in shares_of(bssplit) if share]
-    left = WHOLE - sum(share for _, share in drawn)
-    return (sum(size * share for size, share in drawn) + drawn[-1][0] * left) / WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,8 +236,3 @@ class Workload:
     def figure(self) -> str:
         """The key of its headline, or of its rate where no single metric is."""
         return self.metric or self.rate
-
-    @property
-    def io(self) -> Job:
-        """The job, which is I/O on files; TypeError for any other."""
-        return io_of(self.job)

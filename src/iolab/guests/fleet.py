@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
+from iolab.core.data_set import DataSet
 from iolab.core.events import Notice, Phase
 from iolab.core.host import HostFacts, HostSpec
-from iolab.core.run import DataSet, PlannedRun, RunRecord
+from iolab.core.run import PlannedRun, RunRecord
 from iolab.core.study import Study
-from iolab.core.workload import FIO_ENGINE, Access, Job
 from iolab.errors import HostError
 from iolab.guests.blocks import COUNTERS, GuestDiskCounts, blocks_between, guest_use, read_blocks
 from iolab.guests.copies import Copies
@@ -186,16 +186,6 @@ class GuestCounting:
 
 IMAGES: Final = "guests"
 """The data set that guests' images are."""
-
-_WRITING: Final = Job(
-    engine=FIO_ENGINE,
-    access=Access.WRITE,
-    block_bytes=1 << 20,
-    iodepth=1,
-    numjobs=1,
-    file_bytes=1 << 20,
-)
-"""How images are laid out: past the page cache, as QEMU uses them."""
 
 
 class GuestKits(Protocol):
@@ -395,7 +385,7 @@ class Guests:
             file_bytes=settings.disk_bytes,
             host_numjobs=counts,
         )
-        await lay_out(self._session, [node.site for node in nodes], images, _WRITING)
+        await lay_out(self._session, [node.site for node in nodes], images, None)
         for node in nodes:
             paths = node.site.paths(images.on(node.name))
             node.images = dict(zip(node.guests, paths, strict=True))

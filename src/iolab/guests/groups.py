@@ -10,7 +10,7 @@ from iolab.analysis.points import Axis, PointSummary, value_of
 from iolab.core.metric import Result
 from iolab.core.run import Plan
 from iolab.core.study import Study
-from iolab.core.workload import Job, Workload
+from iolab.core.workload import Workload
 from iolab.report.best import Headline, group_name, headline_of, median_repeat
 from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import axis_label, count
@@ -53,7 +53,7 @@ class FleetGroup:
 
 def of_guests(workload: Workload) -> bool:
     """Whether a workload is swept over guests a node."""
-    return isinstance(workload.job, Job) and any(axis.name == AXIS for axis in workload.sweep)
+    return any(axis.name == AXIS for axis in workload.sweep)
 
 
 def fleet_groups(study: Study, points: Iterable[PointSummary]) -> tuple[FleetGroup, ...]:
@@ -151,19 +151,17 @@ def inside_run(plan: Plan, points: Iterable[PointSummary]) -> Result | None:
 
     Of several the one that is trusted most.
     """
-    jobs = {point.digest: point.job for point in plan.points}
+    written = {point.digest: point.job.written for point in plan.points}
     runs = [run for point in points if (run := shown_run(point)) is not None and run.nodes]
 
     def order(run: Result) -> tuple[bool, int, int]:
-        return _published(jobs.get(run.digest)), guests_in(run), -run.verdict.level.rank
+        return _published(written.get(run.digest, {})), guests_in(run), -run.verdict.level.rank
 
     return max(runs, key=order, default=None)
 
 
-def _published(job: object) -> bool:
-    if not isinstance(job, Job) or not job.access.mixed:
-        return False
-    return job.read_percent == READ_PERCENT and job.iodepth == NODE_DEPTH
+def _published(written: Mapping[str, object]) -> bool:
+    return (written.get("rwmixread"), written.get("iodepth")) == (READ_PERCENT, NODE_DEPTH)
 
 
 def run_of_guests(run: Result, others: Axis = ()) -> str:

@@ -17,7 +17,8 @@ from iolab.guests.guest import (
     settings_in,
 )
 from iolab.guests.study import guests_of, pins, unpinned
-from iolab.study.file import ConfigurationTable, WorkloadTable
+from iolab.study.file import ConfigurationTable
+from iolab.study.load_tables import SearchTable
 from iolab.study.tables import Tables
 from iolab.study.targets import nodes_of
 from iolab.units import format_bytes, format_ns
@@ -25,7 +26,7 @@ from iolab.units import format_bytes, format_ns
 
 def largest_per_node(tables: Tables) -> int:
     """How many guests a node has at most; 1 where no workload says how many it wants."""
-    lists = [load.vms_per_node or [1] for _, load in tables.read("workload", WorkloadTable)]
+    lists = [load.vms_per_node or [1] for _, load in tables.read("workload", SearchTable)]
     return max((most for found in lists for most in found), default=1)
 
 

@@ -26,11 +26,12 @@ from iolab.guests.study import COPIES, NAME_BYTES, VmTable, guests_of, most_gues
 from iolab.study.checks import NODE_DO
 from iolab.study.cost import with_spare
 from iolab.study.document import Faults, Path, StudyDocument
-from iolab.study.file import ConfigurationTable, HostTable, WorkloadTable
+from iolab.study.file import ConfigurationTable, HostTable
 from iolab.study.guard import NOTHING_WRITTEN, refusal
+from iolab.study.load_tables import LoadTable, SearchTable
 from iolab.study.names import HOSTS_MAX
 from iolab.study.tables import Item, Tables, guest_tables, members, node_names, start
-from iolab.study.target_tables import XFS, StudyTable
+from iolab.study.target_tables import XFS
 from iolab.study.targets import Target, nodes_of, region_bytes, targets_of
 from iolab.study.wording import shown
 from iolab.units import format_bytes, parse_size
@@ -93,10 +94,11 @@ def _check_booted(document: StudyDocument, tables: Tables, vm: VmTable, faults: 
     _check_shared_nodes(document, tables, faults)
     for path, happened, do in _impossible(document, tables):
         faults.add(document.where(path), happened, do)
-    for item, workload in tables.read("workload", WorkloadTable):
-        size = max(parse_size(text) for text in workload.filesize)
-        jobs = max(workload.numjobs)
-        need = size * jobs * workload.files
+    for item, workload in tables.read("workload", LoadTable):
+        axes = workload.sweep(item.written)
+        most = workload.job().at((one.name, max(one.values, key=parse_size)) for one in axes)
+        files = most.data_set("")
+        need = files.job_bytes * files.numjobs if files else 0
         if need > parse_size(vm.disk):
             happened = f"{start(document, item.path)} uses {format_bytes(need)} of each guest's "
             happened += f"disk, which has {format_bytes(parse_size(vm.disk))}."
@@ -108,7 +110,7 @@ def _check_booted(document: StudyDocument, tables: Tables, vm: VmTable, faults: 
 def _check_carried(document: StudyDocument, tables: Tables, vm: VmTable, faults: Faults) -> None:
     """What the agent of a node carries: so many programs and requests, and names so long."""
     nodes, per_node, most = node_names(tables), largest_per_node(tables), most_guests(vm.replicas)
-    for item, workload in tables.read("workload", WorkloadTable):
+    for item, workload in tables.read("workload", SearchTable):
         if workload.vms_per_node and max(workload.vms_per_node) > most:
             with_copies = f" with replicas = {vm.replicas}" if vm.replicas > 1 else ""
             happened = f"{start(document, item.path)} has {max(workload.vms_per_node)} guests on "
@@ -182,8 +184,8 @@ def _impossible(document: StudyDocument, tables: Tables) -> Iterator[tuple[Path,
     if tables.precondition.purge is not Purge.NONE:
         happened = "purge of [precondition] does not go with [vm]: guests' disks are always new."
         yield ("precondition", "purge"), happened, "Leave purge out."
-    for item, table in tables.read("workload", StudyTable):
-        if not isinstance(table, WorkloadTable):
+    for item, table in tables.read("workload", LoadTable):
+        if table.job().data_set("") is None:
             happened = f"{start(document, item.path)} needs files, but the guests of [vm] have "
             do = "Leave it out, or measure it on guests that exist already."
             yield item.path, f"{happened}bare disks.", do
@@ -199,7 +201,7 @@ def _check_axis(document: StudyDocument, tables: Tables, faults: Faults) -> None
         for _, host in tables.read("host", HostTable)
         if host.role is Role.CLIENT
     }
-    for item, workload in tables.read("workload", WorkloadTable):
+    for item, workload in tables.read("workload", SearchTable):
         origin = document.where((*item.path, PER_NODE))
         if workload.vms_per_node is None:
             continue

@@ -10,15 +10,14 @@ import numpy as np
 
 from iolab.analysis.metrics import NANOSECONDS, PERCENTILES, group_metrics, is_supported
 from iolab.analysis.points import PointSummary, summarise
-from iolab.analysis.service_time import concurrency, is_closed_loop
+from iolab.analysis.service_time import concurrency
 from iolab.analysis.storage_bytes import leaves_of
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NOTHING, RunView, Served, served
 from iolab.analysis.window import Window
 from iolab.core.metric import LatencyLayer, LayerLatency, Level, Metric, NodeResult, Outlier, Result
-from iolab.core.samples import Direction, ways_of
+from iolab.core.samples import Direction
 from iolab.core.study import Study
-from iolab.core.workload import Job
 from iolab.guests.guest import Accelerator
 from iolab.guests.nodes import (
     Guest,
@@ -152,7 +151,7 @@ def node_results(view: RunView) -> tuple[NodeResult, ...]:
         NodeResult(
             name=node.name,
             guests=tuple(guest.name for guest in node.guests),
-            metrics=group_metrics(view.load, node.hosts, ways_of(view.access)),
+            metrics=group_metrics(view.load, node.hosts, view.job.directions),
             layers=layers_of(view, node),
             outliers=outliers_of(view, node),
             written=written_of(view, node),
@@ -236,8 +235,8 @@ class GuestLimit:
 
 def bound_of(view: RunView, guest: Guest) -> GuestLimit:
     """What is known of one guest; its job is I/O on files."""
-    job = view.record.run.point.io_on(guest.name)
-    flight = concurrency(view.load, guest.host, job.depth_total) if is_closed_loop(job) else None
+    job = view.record.run.point.job_on(guest.name)
+    flight = concurrency(view.load, guest.host, job.depth_total) if job.is_closed_loop else None
     known = int(view.load.ios[guest.host].sum()) >= IOS_LEAST
     kvm = guest.run.accelerator is Accelerator.KVM
     found = GuestLimit(
@@ -257,7 +256,7 @@ def limited_guests(view: RunView) -> frozenset[str]:
 
     Other checks that would say it of them again leave it at that.
     """
-    if not isinstance(view.record.run.point.job, Job):
+    if not view.job.depth_total:
         return frozenset()
     guests = guests_in(view.record)
     return frozenset(one.name for one in guests if bound_of(view, one).level is Level.INVALID)

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
+from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
-from iolab.core.run import DataSet, EngineTotals
-from iolab.core.workload import AnyJob, Job
+from iolab.core.run import EngineTotals
+from iolab.core.workload import AnyJob
 from iolab.errors import EngineError
 from iolab.hosts.intervals import Interval
 
@@ -118,23 +119,23 @@ class Engine(Tool, Protocol[AskedJob]):
         """A new reader for the output of that job's `command`."""
 
 
-class FileEngine(Tool, Protocol):
+class FileEngine(Tool, Protocol[AskedJob]):
     """A maker of I/O on files and devices, which it also lays out."""
 
     def layout(
-        self, data_set: DataSet, directory: str, *, direct: bool, ioengine: str, seed: int
+        self, data_set: DataSet, directory: str, job: AskedJob | None, *, seed: int
     ) -> Command:
         """Write every file of the data set, whole and with real contents, into `directory`.
 
-        `direct` asks for O_DIRECT where the file size allows it; `ioengine` is the one that the
-        jobs to come use, which is then known to work.
+        That is done as the `job` to come asks the kernel, which is then known to work; for None
+        past the page cache.
         """
 
     def layout_reader(self, data_set: DataSet) -> OutputReader:
         """A new reader for the output of that `layout` command; too few bytes are a fault."""
 
     def fill(
-        self, data_set: DataSet, directory: str, passes: float, job: Job, *, seed: int
+        self, data_set: DataSet, directory: str, passes: float, job: AskedJob, *, seed: int
     ) -> Command:
         """Write over the data set, which is there, so many times: sequentially, in 128 KiB.
 
@@ -146,7 +147,7 @@ class FileEngine(Tool, Protocol):
 
     def measure(
         self,
-        job: Job,
+        job: AskedJob,
         data_set: DataSet,
         directory: str,
         *,
@@ -161,16 +162,16 @@ class FileEngine(Tool, Protocol):
         EngineError when a value cannot be told to the engine.
         """
 
-    def reader(self, job: Job) -> OutputReader:
+    def reader(self, job: AskedJob) -> OutputReader:
         """A new reader for the output of that job's `measure` command."""
 
-    def null(self, job: Job, *, seconds: float) -> Command | None:
+    def null(self, job: AskedJob, *, seconds: float) -> Command | None:
         """Make the job's load, at full speed, on a target that does nothing.
 
         None where there is no such target for its I/O. It says what it made at its end.
         """
 
-    def null_reader(self, job: Job) -> OutputReader:
+    def null_reader(self, job: AskedJob) -> OutputReader:
         """A new reader for the output of that `null` command."""
 
 

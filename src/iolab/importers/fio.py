@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from iolab.core.histogram import Histogram, bin_of_midpoint, of_sparse
-from iolab.core.workload import SYNC_IOENGINES
 from iolab.importers import fio_logs
 from iolab.importers.files import (
     Folder,
@@ -34,6 +33,7 @@ from iolab.importers.model import (
     ImportedRun,
     ImportedSecond,
 )
+from iolab.loads.fileio.workload import SYNC_IOENGINES
 from iolab.units import parse_size
 
 DOCUMENTS_MOST: Final = 100_000

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
-from iolab.core.workload import IOENGINES, SYNC_IOENGINES, Access
 from iolab.errors import UsageError
 from iolab.importers.files import SENTENCE, clean, table_of, texts_of
 from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED
+from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, Access
 from iolab.study.wording import shown
 from iolab.units import parse_size
 

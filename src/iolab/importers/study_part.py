@@ -7,10 +7,10 @@ from types import MappingProxyType
 
 from iolab.core.engine import EngineName
 from iolab.study.kinds import LoadStudy
-from iolab.study.target_tables import StudyTable
+from iolab.study.load_tables import LoadTable
 
 
 class ImportedStudy(LoadStudy):
     """No table of a study describes it."""
 
-    tables: Mapping[type[StudyTable], tuple[EngineName, ...]] = MappingProxyType({})
+    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = MappingProxyType({})

@@ -13,7 +13,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LATENCIES, Configuration, limit_name
 from iolab.core.metric import Level, Metric
 from iolab.published.audit.document import PublishedSet, span
-from iolab.study.file import parse_limit
+from iolab.study.load_tables import parse_limit
 from iolab.units import format_count, format_ns, format_rate_bytes
 
 PER_SECOND: Final = "1/s"

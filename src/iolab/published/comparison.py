@@ -7,12 +7,11 @@ its interval are shown, so that a reader can judge.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from iolab.analysis.metrics import NANOSECONDS
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level
-from iolab.core.workload import Job
 from iolab.published.against import Basis, MatchedFigure, matched_figures, owners
 from iolab.published.audit.document import words
 from iolab.published.audit.printed_figure import FigureRange
@@ -93,24 +92,11 @@ def _servers(brief: Brief) -> Iterator[str]:
         yield f"{processor}, {memory}"
 
 
-def _io(brief: Brief) -> Iterator[Job]:
-    yield from (io for one in brief.study.workloads if (io := one.job.io) is not None)
-
-
-def _jobs(brief: Brief) -> Iterator[str]:
-    yield from (str(job.numjobs) for job in _io(brief))
-
-
-def _file_sizes(brief: Brief) -> Iterator[str]:
-    yield from (format_bytes(job.file_bytes) for job in _io(brief))
-
-
-def _direct(brief: Brief) -> Iterator[str]:
-    yield from ("yes" if job.direct else "no" for job in _io(brief))
-
-
-def _io_engines(brief: Brief) -> Iterator[str]:
-    yield from (job.ioengine for job in _io(brief))
+def _of_jobs(key: str, show: Callable[[Any], str]) -> Callable[[Brief], Iterator[str]]:
+    """What the jobs say under a key of a study file, of those that know it."""
+    return lambda brief: (
+        show(one.job.written[key]) for one in brief.study.workloads if key in one.job.written
+    )
 
 
 _OWN: Final[Mapping[str, Callable[[Brief], Iterable[str]]]] = {
@@ -125,16 +111,16 @@ _OWN: Final[Mapping[str, Callable[[Brief], Iterable[str]]]] = {
     "nic": _ports,
     "ssd": _devices,
     "engine": lambda brief: brief.engine_versions,
-    "common.filesize": _file_sizes,
-    "common.direct": _direct,
-    "common.ioengine": _io_engines,
+    "common.filesize": _of_jobs("filesize", format_bytes),
+    "common.direct": _of_jobs("direct", lambda direct: "yes" if direct else "no"),
+    "common.ioengine": _of_jobs("ioengine", str),
     "common.runtime": lambda brief: [format_duration_s(brief.study.method.runtime_s)],
     "common.startdelay": lambda brief: [format_duration_s(brief.study.method.warmup_s)],
     "warmup_s": lambda brief: [format_duration_s(brief.study.method.warmup_s)],
     "run_s": lambda brief: [format_duration_s(brief.study.method.runtime_s)],
     "repeats": lambda brief: [str(brief.study.method.repeats)],
-    "jobs_per_client": _jobs,
-    "threads_per_vm": _jobs,
+    "jobs_per_client": _of_jobs("numjobs", str),
+    "threads_per_vm": _of_jobs("numjobs", str),
 }
 
 

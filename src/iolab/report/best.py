@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from iolab.analysis.points import Axis, PointSummary, summarise, value_of
+from iolab.analysis.points import Axis, PointSummary, value_of
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better, Combine, spec_of
 from iolab.core.study import Study
-from iolab.core.workload import AnyJob, Job, Workload
+from iolab.core.workload import AnyJob, Workload
 from iolab.report.kinds import BestFigure
 from iolab.report.numbers import axis_label
 
@@ -71,18 +71,10 @@ class Headline:
     """How many points have a figure that is not invalid."""
 
 
-def headlines(study: Study, results: Sequence[Result]) -> tuple[Headline, ...]:
-    """Every workload of I/O in every configuration that has results, in the study's order.
-
-    Other loads tell theirs themselves.
-    """
-    return headlines_of(study, summarise(results, study))
-
-
 def headlines_of(
-    study: Study, points: Iterable[PointSummary], jobs: tuple[type[AnyJob], ...] = (Job,)
+    study: Study, points: Iterable[PointSummary], jobs: tuple[type[AnyJob], ...] = (AnyJob,)
 ) -> tuple[Headline, ...]:
-    """The same of points that are known already, and of workloads of those jobs."""
+    """Every workload of those jobs in every configuration that has points, in the study's order."""
     grouped: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
         grouped.setdefault((point.key.workload, point.key.configuration), []).append(point)

@@ -17,10 +17,11 @@ from iolab.analysis.differences import ComparisonSide, Difference, differences, 
 from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.resumed import OF_SESSION
 from iolab.core.configuration import DEFAULT_CONFIGURATION, Configuration
+from iolab.core.data_set import DataSet
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts, HostSpec
 from iolab.core.metric import HostResult, NodeResult, Result, Spread
-from iolab.core.run import Bystander, DataSet, HostRun, Plan, PlanCost, PlannedRun, Point
+from iolab.core.run import Bystander, HostRun, Plan, PlanCost, PlannedRun, Point
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger

@@ -40,7 +40,7 @@ class LoadSession:
     """
 
     drivers: Mapping[EngineName, Callable[[], Driver]]
-    engines: tuple[FileEngine, ...] = ()
+    engines: tuple[FileEngine[Any], ...] = ()
     tools: tuple[Tool, ...] = ()
     programs: Callable[[Study], Programs] = _none
 
@@ -114,7 +114,7 @@ class SessionKinds:
     """What each has to do with studies and plans."""
 
     @property
-    def engines(self) -> tuple[FileEngine, ...]:
+    def engines(self) -> tuple[FileEngine[Any], ...]:
         """Every engine of files and devices."""
         return tuple(engine for load in self.loads for engine in load.engines)
 

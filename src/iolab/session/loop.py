@@ -114,8 +114,8 @@ async def execute(
 
 
 def rule_of(session: SessionContext, run: PlannedRun) -> RuleSettings | None:
-    """The rule under which a run is made; metadata load ends when it is done."""
-    return session.study.method.rule if run.point.job.io is not None else None
+    """The rule under which a run is made; other load ends when it is done."""
+    return session.study.method.rule if run.point.job.follows_rule else None
 
 
 async def read_clocks_again(session: SessionContext, evidence: Sequence[HostShare]) -> None:

@@ -26,9 +26,10 @@ from iolab.study.file import (
     rule_of,
 )
 from iolab.study.kinds import StudyKinds
+from iolab.study.load_tables import LoadTable
 from iolab.study.ssh_addresses import parse_hop
 from iolab.study.tables import Tables, members
-from iolab.study.target_tables import XFS, PreconditionTable, StudyTable, TargetTable
+from iolab.study.target_tables import XFS, PreconditionTable, TargetTable
 from iolab.study.values import option_text
 from iolab.units import parse_size
 
@@ -69,7 +70,7 @@ def build_study(
         hosts=hosts,
         workloads=tuple(
             _with_turns(kinds.of_table(type(table)).workload(item, table, tables), tables, kinds)
-            for item, table in tables.read("workload", StudyTable)
+            for item, table in tables.read("workload", LoadTable)
         ),
         method=_method(method),
         telemetry=TelemetrySettings(round(tables.telemetry.interval * 1000)),

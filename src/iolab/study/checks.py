@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Protocol, runtime_checkable
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final
 
 from iolab.core.configuration import AxisMode, Objective
 from iolab.core.host import HostKind, Role
 from iolab.core.target_state import Purge
-from iolab.core.workload import BY_LATENCY, HOSTS, PER_NODE
+from iolab.core.workload import BY_LATENCY, HOSTS, PER_NODE, Direction
 from iolab.study.document import Faults, Path, StudyDocument
 from iolab.study.file import (
     ITEMS,
-    RATES,
     ROOM_KEYS,
     SSH_KEYS,
     ConfigurationTable,
     HostTable,
     MethodTable,
-    WorkloadTable,
     check_method,
     kind_of,
 )
 from iolab.study.kinds import StudyKinds
+from iolab.study.load_tables import LoadTable, SearchTable
 from iolab.study.schedule import RATE, SEARCHED, axes_of_load
 from iolab.study.tables import (
     Item,
@@ -47,17 +46,17 @@ _Fault = tuple[str, str, str]
 
 def check_aims(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Add every fault of objectives, adaptive axes, limits and the sentinel."""
-    for item, workload in tables.read("workload", WorkloadTable):
+    for item, workload in tables.read("workload", SearchTable):
         for key, happened, do in _aim_faults(item, workload):
             where = document.where((*item.path, key))
             faults.add_once(where, key, f"{start(document, item.path)} {happened}.", do)
     _check_sentinel(document, tables.method, tables, faults)
 
 
-def _aim_faults(item: Item, workload: WorkloadTable) -> Iterator[_Fault]:
+def _aim_faults(item: Item, workload: SearchTable) -> Iterator[_Fault]:
     adaptive = workload.axis is AxisMode.ADAPTIVE
     objective = workload.objective
-    varied = list(axes_of_load(n for n in SEARCHED if len(getattr(workload, n) or ()) > 1))
+    varied = list(axes_of_load(n for n in SEARCHED if len(getattr(workload, n, None) or ()) > 1))
     if adaptive and objective is not Objective.GRID:
         happened = f"has axis = 'adaptive' and objective = {shown(objective.value)}"
         yield "axis", happened, "Leave axis out: the objective chooses its points itself."
@@ -74,7 +73,7 @@ def _aim_faults(item: Item, workload: WorkloadTable) -> Iterator[_Fault]:
         yield "limit", f"has a limit but objective = {shown(objective.value)}", do
 
 
-def _axis_faults(workload: WorkloadTable, varied: list[str]) -> Iterator[_Fault]:
+def _axis_faults(workload: SearchTable, varied: list[str]) -> Iterator[_Fault]:
     fleet = workload.vms_per_node
     if len(varied) != 1:
         happened = f"has axis = 'adaptive' and {_several(varied)}"
@@ -94,7 +93,7 @@ def _axis_faults(workload: WorkloadTable, varied: list[str]) -> Iterator[_Fault]
             yield "headline", happened, f"Add it to {varied[0]}, or leave it out."
 
 
-def _peak_faults(workload: WorkloadTable, varied: list[str]) -> Iterator[_Fault]:
+def _peak_faults(workload: SearchTable, varied: list[str]) -> Iterator[_Fault]:
     if not varied:
         do = f"Give several values to iodepth, to numjobs, to both, or to {PER_NODE}."
         yield "objective", "has objective = 'peak' and no axis to search", do
@@ -103,23 +102,19 @@ def _peak_faults(workload: WorkloadTable, varied: list[str]) -> Iterator[_Fault]
         yield "indicator", "has objective = 'peak' and indicator = 'latency'", do
 
 
-def _load_faults(item: Item, workload: WorkloadTable) -> Iterator[_Fault]:
+def _load_faults(item: Item, workload: SearchTable) -> Iterator[_Fault]:
     if workload.limit is None and "limit" not in item.written:
         do = "Write for example limit = 'p99 <= 2ms'."
         yield "objective", "has objective = 'max-load' but no limit", do
-    for key in RATES:
+    for key in workload.rates:
         if getattr(workload, key) is not None:
             do = f"Leave {key} out: the search sets {RATE}."
             yield key, f"has objective = 'max-load' and {key}", do
-    way = (workload.limit or "").split()[:1]
-    wrong = {
-        "read": workload.rw.reads,
-        "write": workload.rw.writes,
-        "trim": workload.rw.trims,
-    }
-    if way and not wrong.get(way[0], True):
-        happened = f"limits {way[0]} latency, but rw = {shown(workload.rw.value)}"
-        yield "limit", happened, "Limit a latency that the workload has."
+    limited, ways = (workload.limit or "").split()[:1], workload.job().directions
+    for way in Direction:
+        if way.name.lower() in limited and way not in ways:
+            happened = f"limits {way.name.lower()} latency, which it has none of"
+            yield "limit", happened, "Limit a latency that the workload has."
 
 
 def _several(varied: list[str]) -> str:
@@ -129,7 +124,8 @@ def _several(varied: list[str]) -> str:
 def _check_sentinel(
     document: StudyDocument, method: MethodTable, tables: Tables, faults: Faults
 ) -> None:
-    known = [table.id for _, table in tables.read("workload", WorkloadTable)]
+    loads = tables.read("workload", LoadTable)
+    known = [table.id for _, table in loads if table.job_type.follows_rule]
     if method.sentinel is not None and method.sentinel not in known:
         happened = f"sentinel is {shown(method.sentinel)}, which is no workload of I/O."
         do = suggestion(method.sentinel, known, "workloads")
@@ -143,7 +139,7 @@ FILES_PER_HOST_MAX: Final = 100_000
 def check_fleet(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Add every fault of storage nodes, of rotation and of hosts' own numbers of jobs."""
     _check_host_jobs(document, tables, faults)
-    for item, workload in tables.read("workload", WorkloadTable):
+    for item, workload in tables.read("workload", SearchTable):
         if workload.hosts is not None:
             _check_host_counts(document, item, max(workload.hosts), tables, faults)
     roles = {host.name: host.role for _, host in tables.read("host", HostTable)}
@@ -226,8 +222,8 @@ def _check_host_counts(
 
 def _check_host_jobs(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Jobs are for those who make load, and as many as their files allow."""
-    files = [(item, load.files) for item, load in tables.read("workload", WorkloadTable)]
-    most = max((count for _, count in files), default=0)
+    sets = (load.job().data_set("") for _, load in tables.read("workload", LoadTable))
+    most = max((one.files_per_job for one in sets if one), default=0)
     for item, host in tables.read("host", HostTable):
         if host.numjobs is None:
             continue
@@ -360,7 +356,7 @@ def check_paths(document: StudyDocument, tables: Tables, *, required: bool, faul
                 )
 
 
-def point_count(workload: dict[str, Any], axes: Sequence[str]) -> int:
+def point_count(workload: dict[str, Any], axes: Collection[str]) -> int:
     """How many points a workload makes, counted without making them."""
     lists = [workload[axis] for axis in axes if isinstance(workload.get(axis), list)]
     return math.prod(len(values) for values in lists)
@@ -465,20 +461,12 @@ def _check_hosts_known(
 
 def _repeats(item: Item, tables: Tables) -> int:
     """How often each point of a workload runs."""
-    own = item.table.iterations if isinstance(item.table, _Repeated) else None
+    own = item.table.repeats if isinstance(item.table, LoadTable) else None
     return own or tables.method.repeats
 
 
-@runtime_checkable
-class _Repeated(Protocol):
-    """A workload that says itself how often its points run."""
-
-    @property
-    def iterations(self) -> int | None: ...
-
-
 def _check_count(
-    document: StudyDocument, tables: Tables, axes: Sequence[str], faults: Faults
+    document: StudyDocument, tables: Tables, axes: Collection[str], faults: Faults
 ) -> None:
     """Too large a product is found by multiplying, before any point is made."""
     configurations = max(len(tables.items["configuration"]), 1)
@@ -599,12 +587,11 @@ def _check_with_devices(
             faults.add(document.where(("target", key)), happened, "Leave one of them out.")
     for kind in kinds.loads:
         kind.check_devices(document, tables, faults)
-    for item, workload in tables.read("workload", WorkloadTable):
-        if tables.precondition.fill == 0 and not workload.rw.writes:
-            what = "trims" if workload.rw.trims else "reads"
-            happened = (
-                f"{start(document, item.path)} {what}, but with fill = 0 nothing was written."
-            )
+    for item, workload in tables.read("workload", LoadTable):
+        ways = workload.job().directions
+        if tables.precondition.fill == 0 and ways and Direction.WRITE not in ways:
+            happened = f"{start(document, item.path)} {ways[0].name.lower()}s, "
+            happened += "but with fill = 0 nothing was written."
             do = "Set precondition.fill = 1 or more, or keep to workloads that write."
             faults.add(document.where(item.path), happened, do)
 
@@ -621,10 +608,9 @@ def _check_trims(
         where = "files in a directory do not take"
     else:
         return
-    for item, workload in tables.read("workload", WorkloadTable):
-        if workload.rw.trims:
-            happened = f"{start(document, item.path)} has rw = {shown(workload.rw.value)}, "
-            happened += f"which {where}."
+    for item, workload in tables.read("workload", LoadTable):
+        if Direction.TRIM in workload.job().directions:
+            happened = f"{start(document, item.path)} trims, which {where}."
             do = "Give a block device as the target (device and serial), or another rw."
             faults.add_once(document.where((*item.path, "rw")), "rw trims", happened, do)
 

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from iolab.core.configuration import Configuration
+from iolab.core.data_set import DataSet
 from iolab.core.host import HostKind
-from iolab.core.run import DataSet, PlanCost, PlannedRun
+from iolab.core.run import PlanCost, PlannedRun
 from iolab.core.study import Method, Study
 from iolab.core.target_state import Purge, Restore, RoundsVerdict
+from iolab.core.workload import Direction
 from iolab.study.targets import makers_of, nodes_of, serial_of, targets_of
 from iolab.study.wording import shown
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
@@ -137,10 +139,11 @@ def steady_series(study: Study, runs: Iterable[PlannedRun]) -> int:
         if made:
             _drop(steady, places)
         workload = _workload_of(run)
-        if run.point.io.access.writes and any(steady.get(one) != workload for one in places):
+        ways = run.point.job.directions
+        if Direction.WRITE in ways and any(steady.get(one) != workload for one in places):
             count += 1
             steady |= dict.fromkeys(places, workload)
-        if run.point.io.access.trims:
+        if Direction.TRIM in ways:
             _drop(steady, places)
     return count
 
@@ -159,9 +162,9 @@ def _course(
     stands: dict[str, str] = {}
     known: set[str] = set()
     for run in runs:
-        if run.point.job.io is None:
+        if not run.point.data_set:
             continue
-        places, job, turn = places_of(run), run.point.io, turn_of(wish.restore, run)
+        places, job, turn = places_of(run), run.point.job, turn_of(wish.restore, run)
         if not wish.is_asked and raw.isdisjoint(places):
             yield run, places, False
             continue
@@ -172,9 +175,9 @@ def _course(
             stands |= dict.fromkeys(places, turn)
             known = known | set(places) if job.verify else known - set(places)
         yield run, places, made
-        if job.access.trims:
+        if Direction.TRIM in job.directions:
             _drop(stands, places)
-        if not job.verify and (job.access.writes or job.access.trims):
+        if not job.verify and job.changes:
             known = known - set(places)
 
 
@@ -350,7 +353,7 @@ _WAYS: Final = {
 def destroyed(study: Study) -> tuple[str, ...]:
     """One sentence for each device whose content will be lost."""
     way = _WAYS.get(study.precondition.purge, _WAYS[Purge.NONE])
-    if any((io := one.job.io) and io.access.trims for one in study.workloads):
+    if any(Direction.TRIM in one.job.directions for one in study.workloads):
         way = f"{way} and trimmed"
     if study.target.make_xfs:
         way = "formatted: an XFS is made on it"

@@ -6,7 +6,6 @@ Checks that look at more than one key are in `cross.py`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Protocol, Union
@@ -14,37 +13,23 @@ from typing import Annotated, Any, Final, Protocol, Union
 from pydantic import Field, create_model
 
 from iolab.core import study
-from iolab.core.configuration import LATENCIES, AxisMode, LatencyLimit, Objective, WorkloadObjective
 from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, Role
 from iolab.core.stopping import PRESETS, LoadPattern, RuleSettings
 from iolab.core.study import MethodKind, OnFailure, RunOrder
-from iolab.core.workload import (
-    FIO_ENGINE,
-    HOSTS,
-    IOENGINES,
-    NATIVE_ENGINE,
-    PER_NODE,
-    Access,
-    Arrivals,
-    Contents,
-    Indicator,
-)
 from iolab.study import ssh_addresses, values
 from iolab.study.document import Faults, StudyDocument
+from iolab.study.load_tables import LoadTable
 from iolab.study.target_tables import (
-    IO_INDICATORS,
     REPEATS_MAX,
     DevicePath,
     Flag,
     Id,
     Label,
-    Numbers,
-    PerNode,
+    NumJobs,
     PreconditionTable,
     Prose,
     Serial,
-    Sizes,
     StudyTable,
     TargetPath,
     TargetTable,
@@ -168,97 +153,8 @@ def check_method(document: StudyDocument, method: MethodTable, faults: Faults) -
         faults.add(document.where(("method",)), happened, do)
 
 
-HEADLINE_MAX: Final = 65536
-"""As deep as a queue may be."""
-
-_UNITS_NS: Final = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
-
-_LIMIT: Final = re.compile(
-    r"\s*(?:(?P<way>read|write)\s+)?(?P<name>mean|p[0-9.]+)\s*<=\s*"
-    r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>ns|us|µs|ms|s)\s*"
-)
-
-
-def parse_limit(text: str) -> LatencyLimit | None:
-    """`p99 <= 2ms` as a limit; None where it is none."""
-    match = _LIMIT.fullmatch(text)
-    if match is None or match["name"] not in LATENCIES or float(match["number"]) <= 0:
-        return None
-    way = f"{match['way']}_" if match["way"] else ""
-    return LatencyLimit(
-        f"{way}{LATENCIES[match['name']]}", float(match["number"]) * _UNITS_NS[match["unit"]]
-    )
-
-
-def _limit_text(value: object) -> str:
-    if isinstance(value, str) and parse_limit(value) is not None:
-        return value
-    do = (
-        "Write a latency and what it must not exceed, as 'p99 <= 2ms' or 'read p99.9 <= 500us'; "
-        f"known are {', '.join(LATENCIES)}."
-    )
-    raise values.fault(f"is {shown(value)}", do)
-
-
-LimitText = Annotated[str, values.Read(_limit_text, {"type": "string"})]
-
-
-class ObjectiveTable(StudyTable):
-    """What a workload of I/O is after."""
-
-    objective: Annotated[Objective, values.choice(Objective, "objectives")] = Objective.GRID
-    axis: Annotated[AxisMode, values.choice(AxisMode, "kinds of axis")] = AxisMode.LISTED
-    headline: Annotated[
-        list[Annotated[int, values.whole(1, HEADLINE_MAX)]], values.Listed(lone=True)
-    ] = Field(default=[])
-    limit: LimitText | None = None
-
-
-def objective_of(table: ObjectiveTable) -> WorkloadObjective:
-    """The aim that the keys say."""
-    return WorkloadObjective(
-        objective=table.objective,
-        axis=table.axis,
-        headline=tuple(sorted(table.headline)),
-        limit=None if table.limit is None else parse_limit(table.limit),
-    )
-
-
 FORMAT: Final = 1
 """The only version of the file format so far."""
-
-RATES: Final = ("rate_iops", "rate", "fleet_rate_iops")
-"""Keys of a workload that say how fast it goes, of which it has one at most."""
-
-AXES: Final = ("bs", "iodepth", "numjobs", "rwmixread", "filesize", *RATES, PER_NODE, HOSTS)
-"""Keys of a workload that may be lists; several lists make a product, the first varies slowest."""
-
-SECTOR_BYTES: Final = 512
-"""The smallest block that any device has."""
-
-BLOCK_BYTES_MAX: Final = 1 << 30
-"""fio allocates iodepth x bs for each job; more than 1 GiB a block fits no client."""
-
-FILE_BYTES_MAX: Final = 1 << 50
-"""A pebibyte: larger than any file that a layout could finish."""
-
-IODEPTH_MAX: Final = 65536
-"""The largest queue that the kernel grants an io_uring or (by default) all of libaio."""
-
-NUMJOBS_MAX: Final = 4096
-"""As many jobs as one fio takes (REAL_MAX_JOBS in fio's os headers)."""
-
-FILES_MAX: Final = 10_000
-"""Files of one job; fio keeps them open."""
-
-RATE_MAX: Final = 100_000_000
-"""I/Os per second of one job; no job comes near."""
-
-RATE_BYTES_MAX: Final = 1 << 40
-"""The same in bytes: more than any host's memory moves."""
-
-FLEET_RATE_MAX: Final = RATE_MAX * 1000
-"""The same of all jobs of all hosts."""
 
 ROOM_MAX: Final = 65536
 """More cores, NUMA nodes or queues than any machine has."""
@@ -272,14 +168,6 @@ ARGUMENT_CHARACTERS: Final = 4096
 Amount = Annotated[float, values.amount()]
 Count = Annotated[int, values.whole(1, NODES_MAX)]
 Argument = Annotated[str, values.text(ARGUMENT_CHARACTERS)]
-BlockSize = Annotated[int | str, values.size(SECTOR_BYTES, BLOCK_BYTES_MAX, multiple=SECTOR_BYTES)]
-FileSize = Annotated[int | str, values.size(SECTOR_BYTES, FILE_BYTES_MAX, multiple=SECTOR_BYTES)]
-IoDepth = Annotated[int, values.whole(1, IODEPTH_MAX)]
-NumJobs = Annotated[int, values.whole(1, NUMJOBS_MAX)]
-Percent = Annotated[int, values.whole(0, 100)]
-Rate = Annotated[int, values.whole(1, RATE_MAX)]
-RateBytes = Annotated[int | str, values.size(1, RATE_BYTES_MAX, multiple=1)]
-FleetRate = Annotated[int, values.whole(1, FLEET_RATE_MAX)]
 Port = Annotated[int, values.whole(1, ssh_addresses.PORT_MAX)]
 Devices = Annotated[list[Annotated[str, values.block_device()]], values.Listed(lone=True)]
 Room = Annotated[int, values.whole(1, ROOM_MAX)]
@@ -288,8 +176,6 @@ WRITTEN_KINDS: Final = tuple(kind for kind in HostKind if kind is not HostKind.V
 """Guests are of a kind that nobody writes: a study's [vm] makes them."""
 
 WrittenKind = Annotated[HostKind, values.choice(HostKind, "kinds of host", WRITTEN_KINDS)]
-IO_ENGINES: Final = (FIO_ENGINE, NATIVE_ENGINE)
-IoIndicator = Annotated[Indicator, values.word(IO_INDICATORS, "indicators")]
 
 
 class CapacityTable(StudyTable):
@@ -359,34 +245,6 @@ class HostTable(StudyTable):
     queues: Room | None = None
 
 
-class WorkloadTable(ObjectiveTable):
-    """`[[workload]]`: a described behaviour; the keys of `AXES` may be lists."""
-
-    id: Id
-    title: Title | None = None
-    engine: Annotated[EngineName, values.word(IO_ENGINES, "engines")] = FIO_ENGINE
-    rw: Annotated[Access, values.choice(Access, "access patterns")]
-    bs: Annotated[list[BlockSize], Sizes]
-    iodepth: Annotated[list[IoDepth], Numbers] = Field(default=[1])
-    numjobs: Annotated[list[NumJobs], Numbers] = Field(default=[1])
-    filesize: Annotated[list[FileSize], Sizes]
-    files: Annotated[int, values.whole(1, FILES_MAX)] = 1
-    rwmixread: Annotated[list[Percent], Numbers] | None = None
-    rate_iops: Annotated[list[Rate], Numbers] | None = None
-    rate: Annotated[list[RateBytes], Sizes] | None = None
-    fleet_rate_iops: Annotated[list[FleetRate], Numbers] | None = None
-    vms_per_node: Annotated[list[PerNode], Numbers] | None = None
-    hosts: Annotated[list[PerNode], Numbers] | None = None
-    arrivals: Annotated[Arrivals, values.choice(Arrivals, "arrivals")] | None = None
-    shared_file: Flag = False
-    direct: Flag = True
-    ioengine: Annotated[str, values.word(IOENGINES, "I/O engines")] = "libaio"
-    contents: Annotated[Contents, values.choice(Contents, "contents")] = Contents.SCRAMBLED
-    indicator: IoIndicator | None = None
-    verify: Flag = False
-    fio: dict[str, Label] = Field(default_factory=dict)
-
-
 class TelemetryTable(StudyTable):
     """`[telemetry]`: how often the hosts are watched."""
 
@@ -412,7 +270,7 @@ ROOM_KEYS: Final = ("storage_address", "cores", "numa_nodes", "queues")
 ITEMS: Final[Mapping[str, tuple[type[StudyTable], str]]] = {
     "configuration": (ConfigurationTable, "id"),
     "host": (HostTable, "name"),
-    "workload": (WorkloadTable, "id"),
+    "workload": (LoadTable, "id"),
 }
 """Arrays of tables, each with the key that names an element."""
 
@@ -462,16 +320,20 @@ class StudySection(Protocol):
 class FileForm:
     """What a study file may hold, as far as that is of single kinds of load or host.
 
-    `workloads` are the tables of `[[workload]]`, each with the engines that it may name; `axes` are
-    their keys that may be lists, `examples` what to write for keys that may not be left out.
+    `workloads` are the tables of `[[workload]]`, each with the engines that it may name; `examples`
+    say what to write for keys that may not be left out.
     `advice` says of keys that a table has not, but a tool knows, what to do about them.
     """
 
-    workloads: Mapping[type[StudyTable], tuple[EngineName, ...]]
+    workloads: Mapping[type[LoadTable], tuple[EngineName, ...]]
     sections: tuple[StudySection, ...]
-    axes: tuple[str, ...]
     examples: Mapping[str, str]
     advice: Mapping[type[StudyTable], Mapping[str, str]]
+
+    @property
+    def axes(self) -> frozenset[str]:
+        """Keys of workloads that may be lists."""
+        return frozenset(name for table in self.workloads for name in table.axes)
 
     @property
     def single(self) -> Mapping[str, type[StudyTable]]:
@@ -507,14 +369,25 @@ class FileForm:
         return tuple(self.workloads) if section == "workload" else (ITEMS[section][0],)
 
     def table_of(self, section: str, written: Mapping[str, Any]) -> type[StudyTable]:
-        """The table that an element is: of a workload its engine decides, misspelt or not."""
+        """The table that an element is: of a workload its engine decides, misspelt or not.
+
+        Without one it is the first kind's.
+        """
         engine = written.get("engine")
         if section == "workload" and isinstance(engine, str):
             meant = nearest(engine, [name for names in self.workloads.values() for name in names])
             for table, engines in self.workloads.items():
                 if meant in engines:
                     return table
-        return ITEMS[section][0]
+        return self.elements(section)[0]
+
+    def engines_of(self, written: Mapping[str, Any]) -> tuple[EngineName, ...]:
+        """The engines that can make what a workload is."""
+        return next(
+            engines
+            for table, engines in self.workloads.items()
+            if table is self.table_of("workload", written)
+        )
 
     def engines_with(self, key: str, table: type[StudyTable]) -> str | None:
         """The engines of workloads that have a key which this kind lacks; None when none have."""

@@ -12,6 +12,7 @@ from iolab.core.host import DeviceFacts, HostFacts, TargetFacts, TargetProbe
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import Purge
+from iolab.core.workload import Direction
 from iolab.errors import EngineError, Fault, HostError
 from iolab.study.cost import with_spare
 from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
@@ -89,7 +90,7 @@ def _purge_faults(purge: Purge, where: str, seen: DeviceFacts, facts: HostFacts)
 
 def _trim_faults(plan: Plan, target: Target, where: str, seen: DeviceFacts) -> list[Fault]:
     jobs = (p.job for p in plan.points if p.configuration in target.configurations)
-    if seen.discards or not any((io := job.io) and io.access.trims for job in jobs):
+    if seen.discards or not any(Direction.TRIM in job.directions for job in jobs):
         return []
     happened = f"{where} takes no discards, which rw = 'trim' and 'randtrim' are."
     return [Fault(happened, "Name a device that does, or leave those workloads out.")]
@@ -98,7 +99,7 @@ def _trim_faults(plan: Plan, target: Target, where: str, seen: DeviceFacts) -> l
 def _block_faults(plan: Plan, target: Target, where: str, seen: DeviceFacts) -> list[Fault]:
     jobs = (p.job for p in plan.points if p.configuration in target.configurations)
     align = seen.logical_block_bytes
-    odd = sorted({io.block_bytes for j in jobs if (io := j.io) and io.block_bytes % align})
+    odd = sorted({job.io_bytes for job in jobs if job.io_bytes % align})
     if not odd:
         return []
     happened = f"{where} has blocks of {align} bytes, bs is {odd[0]}."
@@ -276,9 +277,9 @@ def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -
     """The buffers of all I/Os in flight: fio asks for them at once, and would be killed for it."""
     here = {item.id for item in study.configurations if target.host in item.hosts}
     sizes = {
-        point.io_on(target.host).depth_total * point.io.block_bytes: point
+        point.job_on(target.host).depth_total * point.job.io_bytes: point
         for point in plan.points
-        if point.configuration in here and point.job.io is not None
+        if point.configuration in here
     }
     most = max(sizes, default=0)
     if most <= facts.memory.total_bytes * BUFFER_SHARE:
@@ -327,9 +328,8 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
     if probe.held_by is not None:
         happened = f"{where} is held by another session, {shown(probe.held_by)}."
         faults.append(Fault(happened, "Wait for its end, or give another path."))
-    here = [p.job for p in plan.points if p.configuration in target.configurations]
-    jobs = [io for job in here if (io := job.io)]
-    direct = [job for job in jobs if job.direct]
+    here = [point for point in plan.points if point.configuration in target.configurations]
+    direct = [point.job for point in here if point.job.direct]
     if probe.direct_error is not None and direct:
         happened = f"{where} takes no O_DIRECT: {shown(probe.direct_error)}."
         do = (
@@ -338,7 +338,7 @@ def _probe_faults(plan: Plan, target: Target, probe: TargetProbe | None, where: 
         )
         faults.append(Fault(happened, do))
     align = probe.direct_align_bytes
-    odd = sorted({job.block_bytes for job in direct if align and job.block_bytes % align})
+    odd = sorted({job.io_bytes for job in direct if align and job.io_bytes % align})
     if odd and probe.direct_error is None:
         happened = f"{where} takes O_DIRECT in multiples of {align} bytes, not {odd[0]}."
         faults.append(Fault(happened, f"Set bs to multiples of {align}."))

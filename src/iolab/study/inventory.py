@@ -20,11 +20,11 @@ from iolab.study import ssh_addresses, values
 from iolab.study.build import host_spec
 from iolab.study.checks import check_hosts
 from iolab.study.document import Faults, Path, StudyDocument, ValueOrigin, read_document
-from iolab.study.file import FORMAT, Devices, HostTable, NumJobs, Port, Room, WrittenKind
+from iolab.study.file import FORMAT, Devices, HostTable, Port, Room, WrittenKind
 from iolab.study.names import HOSTS_MAX, RangeFault, expand, expand_hosts
 from iolab.study.ssh_addresses import PORT_MAX, is_address, is_user
 from iolab.study.tables import read_items, read_table
-from iolab.study.target_tables import StudyTable, TargetPath
+from iolab.study.target_tables import NumJobs, StudyTable, TargetPath
 from iolab.study.values import ID_CHARACTERS, is_identifier
 from iolab.study.wording import shown, suggestion
 

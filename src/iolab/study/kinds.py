@@ -11,13 +11,13 @@ from iolab.core.engine import EngineName
 from iolab.core.host import DeviceFacts, HostFacts, HostSpec, TargetProbe
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
-from iolab.core.workload import Axis, Indicator, Workload
+from iolab.core.workload import Workload
 from iolab.errors import Fault
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import FileForm, StudySection
 from iolab.study.foretold import VerdictLimit, time_limits
+from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Item, Tables, start
-from iolab.study.target_tables import StudyTable
 from iolab.study.targets import Target
 
 Reason = tuple[str, float]
@@ -99,11 +99,8 @@ class LoadStudy:
     itself, whose `[[workload]]` has no faults but those of single keys.
     """
 
-    tables: Mapping[type[StudyTable], tuple[EngineName, ...]]
+    tables: Mapping[type[LoadTable], tuple[EngineName, ...]]
     """Its tables of a workload, each with the engines that it may name."""
-
-    axes: tuple[str, ...] = ()
-    """Keys of its tables that may be lists."""
 
     examples: Mapping[str, str] = MappingProxyType({})
     """What to write for each of its keys that may not be left out."""
@@ -150,15 +147,15 @@ class LoadStudy:
         """Add the faults that only show in the points."""
 
     def workload(self, item: Item, table: Any, tables: Tables) -> Workload:  # noqa: ANN401, ARG002
-        """The workload of one of its tables, which has no faults: a `LoadTable`."""
-        written = [name for name in self.axes if isinstance(item.written.get(name), list)]
+        """The workload of one of its tables, which has no faults."""
         return Workload(
             id=table.id,
             title=table.title or table.id,
             job=table.job(),
-            sweep=tuple(Axis(name, tuple(getattr(table, name))) for name in written),
-            indicator=Indicator(table.indicator),
-            repeats=table.iterations,
+            sweep=table.sweep(item.written),
+            indicator=table.figure,
+            repeats=table.repeats,
+            aim=table.aim,
         )
 
     def cost(
@@ -288,7 +285,7 @@ class StudyKinds:
         """The kind of load that an engine makes; KeyError for one of none."""
         return {name: kind for kind in self.loads for name in kind.engines}[engine]
 
-    def of_table(self, table: type[StudyTable]) -> LoadStudy:
+    def of_table(self, table: type[LoadTable]) -> LoadStudy:
         """The kind of load that a table describes; StopIteration for one of none."""
         return next(kind for kind in self.loads if table in kind.tables)
 
@@ -332,7 +329,6 @@ class StudyKinds:
         return FileForm(
             {table: names for kind in self.loads for table, names in kind.tables.items()},
             self.sections,
-            tuple(dict.fromkeys(name for kind in self.loads for name in kind.axes)),
             {**self.hosts.examples, **_examples(self.loads)},
             {table: kind.advice for kind in self.loads for table in kind.tables},
         )

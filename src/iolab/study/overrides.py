@@ -15,7 +15,7 @@ from typing import Any, Final
 from iolab.core.engine import EngineName
 from iolab.study.cli_values import shape_of
 from iolab.study.document import Faults, Path, StudyDocument, ValueOrigin
-from iolab.study.file import ITEMS, FileForm, WorkloadTable
+from iolab.study.file import ITEMS, FileForm
 from iolab.study.tables import place
 from iolab.study.target_tables import StudyTable
 from iolab.study.wording import shown, suggestion
@@ -49,16 +49,17 @@ def apply_scale(
 def engine_assignments(
     document: StudyDocument, engine: EngineName, form: FileForm, faults: Faults
 ) -> tuple[str, ...]:
-    """What `--engine` sets, as `--set` says it, of each workload of I/O; a fault without one."""
+    """What `--engine` sets, as `--set` says it, of each workload that it can make.
+
+    A fault where it can make none.
+    """
     found = tuple(
         f"workload.{item['id']}.engine={engine}"
         for item in _elements(document.tree.get("workload"))
-        if isinstance(item, dict)
-        and "id" in item
-        and form.table_of("workload", item) is WorkloadTable
+        if isinstance(item, dict) and "id" in item and engine in form.engines_of(item)
     )
     if not found:
-        happened = "The study has no workload of I/O on files, so no engine can be chosen for it."
+        happened = f"The study has no workload that engine {shown(engine)} could make."
         faults.add(ValueOrigin("--engine"), happened, "Leave --engine out.")
     return found
 

@@ -8,20 +8,18 @@ import json
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, astuple, dataclass, fields, is_dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from iolab.core.configuration import Configuration, Objective
-from iolab.core.run import DataSet, Plan, PlannedRun, Point
+from iolab.core.data_set import DataSet
+from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import IDLE_WATCH_S, RunOrder, Study
 from iolab.core.target_state import PLAIN
 from iolab.core.workload import (
     HOSTS,
     PER_NODE,
     AnyJob,
-    Arrivals,
-    Contents,
-    Job,
+    Direction,
     Workload,
 )
 from iolab.stats.seeds import LOAD_RUNS_MOST, PEAK_RUNS_MOST, Place, peak_seeds, seed_loads
@@ -33,9 +31,6 @@ if TYPE_CHECKING:
 
 RATE: Final = "rate_iops"
 """The axis of a max-load search, whose values are made as it goes: I/Os per second of one job."""
-
-ARRIVALS: Final = "rate_process"
-"""fio's option for how I/Os come under a rate."""
 
 DIGEST_CHARACTERS: Final = 16
 """64 bits: no two of 10,000 points meet, and a path stays short."""
@@ -61,14 +56,9 @@ def point_at(
     """
     owner = {item.id: item for item in study.configurations}[configuration]
     behaviour = {item.id: item for item in study.workloads}[workload]
-    if RATE in dict(axis) and not _says_how_io_arrives(behaviour.io):
-        job = replace(behaviour.io, arrivals=Arrivals.POISSON)
-        behaviour = replace(behaviour, job=job)
+    if RATE in dict(axis):
+        behaviour = replace(behaviour, job=behaviour.job.with_users())
     return _point(study, owner, behaviour, axis)
-
-
-def _says_how_io_arrives(job: Job) -> bool:
-    return job.arrivals is not None or ARRIVALS in dict(job.options)
 
 
 def data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:
@@ -79,24 +69,19 @@ def data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:
     """
     found: dict[str, DataSet] = {}
     for point in points:
-        if point.job.io is None:
+        wanted = point.job.data_set(point.configuration)
+        if wanted is None:
             continue
         known = found.get(point.data_set)
-        numjobs = max(point.io.numjobs, known.numjobs if known else 0)
+        numjobs = max(wanted.numjobs, known.numjobs if known else 0)
         # A point may be of some of the clients alone; the files are of all that any point is of.
         before = known.host_numjobs if known else ()
         own = tuple({**dict(before), **dict(point.host_numjobs)}.items())
         if study.target.rotate:
             numjobs = max(numjobs, *(count for _, count in own), 0)
             own = ()
-        found[point.data_set] = DataSet(
-            id=point.data_set,
-            configuration=point.configuration,
-            numjobs=numjobs,
-            files_per_job=point.io.files_per_job,
-            file_bytes=point.io.file_bytes,
-            host_numjobs=own,
-            shared_file=point.io.shared_file,
+        found[point.data_set] = replace(
+            wanted, id=point.data_set, numjobs=numjobs, host_numjobs=own
         )
     return tuple(found.values())
 
@@ -119,32 +104,36 @@ def _point(
     workload: Workload,
     axis: tuple[tuple[str, int | str], ...],
 ) -> Point:
-    made = workload.job.at(axis)
-    if made.io is None:
-        return _own_point(configuration, workload, made, axis, made.served_by(study.server))
-    job = made.io
+    job = workload.job.at(axis)
+    files = job.data_set(configuration.id)
     per_node, host_count = (int(dict(axis).get(name, 0)) for name in (PER_NODE, HOSTS))
     hosts = participants(study, configuration.id, per_node, host_count)
-    own = _host_numjobs(study, hosts)
-    if job.fleet_rate_iops is not None:
-        # Whatever does not come out even was refused when the study was read.
-        jobs = sum(dict(own).get(name, job.numjobs) for name in hosts)
-        job = replace(job, rate_iops=max(job.fleet_rate_iops // max(jobs, 1), 1))
+    own = _host_numjobs(study, hosts) if files else ()
+    job = job.among(sum(dict(own).get(name, job.jobs) for name in hosts))
+    reads = Direction.READ in job.directions
     content: dict[str, object] = {
         "configuration": configuration.id,
         "hosts": hosts,
         "workload": workload.id,
         "axis": axis,
         "job": _told(job),
+        **job.served_by(study.server),
         # What most studies do without is left out, so that their digests stay.
         **({"host_numjobs": own} if own else {}),
-        **({"rotate": study.target.rotate} if study.target.rotate and job.access.reads else {}),
-        **({"guests": study.guests.measured} if study.guests else {}),
+        **({"rotate": study.target.rotate} if reads and study.target.rotate else {}),
+        **({"guests": study.guests.measured} if study.guests and files else {}),
     }
-    data_set = _data_set_id(job, configuration.id if len(study.configurations) > 1 else None)
-    digest = digest_of(content)
+    suffix = f"-{configuration.id}" if len(study.configurations) > 1 else ""
     return Point(
-        digest, configuration.id, workload.id, axis, job, data_set, own, per_node, host_count
+        digest=digest_of(content),
+        configuration=configuration.id,
+        workload=workload.id,
+        axis=axis,
+        job=job,
+        data_set=f"{files.id}{suffix}" if files else "",
+        host_numjobs=own,
+        per_node=per_node,
+        host_count=host_count,
     )
 
 
@@ -153,25 +142,6 @@ def _host_numjobs(study: Study, hosts: Iterable[str]) -> tuple[tuple[str, int], 
     return tuple(
         (name, numjobs) for name in hosts if (numjobs := study.host(name).numjobs) is not None
     )
-
-
-def _own_point(
-    configuration: Configuration,
-    workload: Workload,
-    job: AnyJob,
-    axis: tuple[tuple[str, int | str], ...],
-    more: Mapping[str, object] = MappingProxyType({}),
-) -> Point:
-    """A point that makes its files or its database itself."""
-    content = {
-        "configuration": configuration.id,
-        "hosts": configuration.hosts,
-        "workload": workload.id,
-        "axis": axis,
-        "job": _told(job),
-        **more,
-    }
-    return Point(digest_of(content), configuration.id, workload.id, axis, job, "")
 
 
 def _told(job: AnyJob) -> dict[str, object]:
@@ -187,40 +157,6 @@ def _told(job: AnyJob) -> dict[str, object]:
 def _plain(value: object) -> object:
     """A part of a job as JSON can have it."""
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-
-
-def _data_set_id(job: Job, configuration: str | None) -> str:
-    """`s256m`, with `x4` for four files a job, `shared`, `c`, `v4k`, the configuration.
-
-    One file of all jobs is `shared`. Compressible contents (`c`) have files of their own: written
-    over shared ones, they would make later reads easier than they look. So have those that are
-    verified, for each size of blocks (`v4k`): others write over them what cannot be, and of a
-    larger block smaller ones would be its parts.
-    """
-    parts = [f"s{_short_size(job.file_bytes)}"]
-    if job.files_per_job > 1:
-        parts.append(f"x{job.files_per_job}")
-    if job.shared_file:
-        parts.append("shared")
-    if _compressible(job):
-        parts.append("c")
-    if job.verify:
-        parts.append(f"v{_short_size(job.block_bytes)}")
-    if configuration is not None:
-        parts.append(f"-{configuration}")
-    return "".join(parts)
-
-
-def _compressible(job: Job) -> bool:
-    easy = ("buffer_compress_percentage", "dedupe_percentage")
-    return job.contents is Contents.ZEROS or any(name in easy for name, _ in job.options)
-
-
-def _short_size(count: int) -> str:
-    for power, unit in ((4, "t"), (3, "g"), (2, "m"), (1, "k")):
-        if count % 1024**power == 0:
-            return f"{count // 1024**power}{unit}"
-    return f"{count}b"
 
 
 SEARCHED: Final = ("iodepth", "numjobs", PER_NODE)

@@ -21,8 +21,8 @@ from iolab.study.file import (
     HostTable,
     MethodTable,
     TelemetryTable,
-    WorkloadTable,
 )
+from iolab.study.load_tables import SearchTable
 from iolab.study.target_tables import PreconditionTable, StudyTable, TargetTable
 from iolab.study.values import FAULT
 from iolab.study.wording import shown, suggestion
@@ -95,9 +95,9 @@ def fewest_clients(tables: Tables, configuration: ConfigurationTable) -> int:
     """
     names = with_paths(tables, configuration)
     nodes = {host.node for host in _hosts(tables) if host.name in names and host.node}
-    lists = [load.vms_per_node for _, load in tables.read("workload", WorkloadTable)]
+    lists = [load.vms_per_node for _, load in tables.read("workload", SearchTable)]
     fleets = [min(found) * len(nodes) for found in lists if found and nodes]
-    counts = [min(load.hosts) for _, load in tables.read("workload", WorkloadTable) if load.hosts]
+    counts = [min(load.hosts) for _, load in tables.read("workload", SearchTable) if load.hosts]
     return min([len(names), *fleets, *counts])
 
 

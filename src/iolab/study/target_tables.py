@@ -1,14 +1,12 @@
-"""Types of value that the tables of several kinds of workload share."""
+"""Types of value that several tables share, and the tables of targets."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import Annotated, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict
 
 from iolab.core.target_state import PLAIN, Purge, Restore
-from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, BY_LATENCY, AnyJob, Indicator
 from iolab.study import values
 from iolab.study.names import HOSTS_MAX
 from iolab.units import parse_size
@@ -22,6 +20,12 @@ Id = Annotated[str, values.identifier()]
 Label = Annotated[str | int | float | bool, values.scalar()]
 Sizes = values.Listed(lone=True, same=parse_size)
 Numbers = values.Listed(lone=True)
+
+
+NUMJOBS_MAX: Final = 4096
+"""As many jobs as one fio takes (REAL_MAX_JOBS in fio's os headers)."""
+
+NumJobs = Annotated[int, values.whole(1, NUMJOBS_MAX)]
 
 
 FILL_MAX: Final = 100.0
@@ -46,9 +50,6 @@ IMAGE_BYTES_MIN: Final = 320 << 20
 IMAGE_BYTES_MAX: Final = 1 << 50
 
 
-PerNode = Annotated[int, values.whole(1, HOSTS_MAX)]
-
-
 class StudyTable(BaseModel):
     """A table of the file: unknown keys are faults."""
 
@@ -61,22 +62,6 @@ class StudyTable(BaseModel):
 
 
 REPEATS_MAX: Final = 1000
-IO_INDICATORS: Final = (BY_IOPS, BY_BANDWIDTH, BY_LATENCY)
-
-
-class LoadTable(StudyTable):
-    """`[[workload]]` of a kind of load: the keys that its own table need not repeat."""
-
-    id: Id
-    title: Title | None = None
-    indicator: Annotated[Indicator, values.word(IO_INDICATORS, "indicators")] = BY_IOPS
-    iterations: Annotated[int, values.whole(1, REPEATS_MAX)] | None = None
-
-    @abstractmethod
-    def job(self) -> AnyJob:
-        """What the table, which has no faults, asks a client for; of an axis its first value."""
-
-
 Flag = Annotated[bool, values.flag()]
 TargetPath = Annotated[str, values.absolute_path()]
 DevicePath = Annotated[str, values.device_path()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from iolab.core.engine import EngineName
 from iolab.core.events import Event, Phase, PhaseStarted, Recorder
@@ -28,7 +29,7 @@ class Context:
     study: Study
     plan: Plan
     hosts: dict[str, Host]
-    engines: Mapping[EngineName, FileEngine]
+    engines: Mapping[EngineName, FileEngine[Any]]
     recorder: Recorder
     stop: Stop
     clock: Clock
@@ -52,6 +53,6 @@ class Context:
         """Tell that a phase begins."""
         self.tell(PhaseStarted(phase, run, detail, expected_s))
 
-    def engine_of(self, run: PlannedRun) -> FileEngine:
-        """The engine of a run's job, which is I/O on files."""
+    def engine_of(self, run: PlannedRun) -> FileEngine[Any]:
+        """The engine of a run's job, which works on files that are laid out."""
         return self.engines[run.point.job.engine]

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
 from iolab.core.events import Phase
-from iolab.core.run import DataSet
-from iolab.core.workload import Job
+from iolab.core.workload import AnyJob
 from iolab.errors import EngineError, HostError, Interrupted, IolabError
 from iolab.hosts.barrier import alongside, together
 from iolab.hosts.device_counters import snapshot
@@ -83,9 +83,11 @@ async def hung(site: WorkDirectory, doing: str) -> None:
 
 
 async def lay_out(
-    context: Context, sites: Sequence[WorkDirectory], data_set: DataSet, job: Job
+    context: Context, sites: Sequence[WorkDirectory], data_set: DataSet, job: AnyJob | None
 ) -> None:
     """Write every file of the data set on every site, by the way in which `job` will use them.
+
+    Of a data set that no job works on, for None, that is the session's first engine's own way.
 
     Raises HostError, EngineError, and Interrupted when the user wanted to stop.
 
@@ -127,25 +129,23 @@ async def present_bytes(site: WorkDirectory, data_set: DataSet) -> int:
     return proof.size_bytes if whole and proved else 0
 
 
-def _verified_block(context: Context, job: Job) -> int | None:
+def _verified_block(context: Context, job: AnyJob | None) -> int | None:
     """What a ledger of the job's files counts in; None where there is none to be kept.
 
     Files that clients hand on are written by several, none of which knows of the others' writes.
     """
-    return job.block_bytes if job.verify and not context.study.target.rotate else None
+    verified = job is not None and job.verify and not context.study.target.rotate
+    return job.io_bytes if job and verified else None
 
 
-async def _write(context: Context, site: WorkDirectory, data_set: DataSet, job: Job) -> None:
-    engine = context.engines[job.engine]
+async def _write(
+    context: Context, site: WorkDirectory, data_set: DataSet, job: AnyJob | None
+) -> None:
+    engine = context.engines[job.engine] if job else next(iter(context.engines.values()))
     block_bytes = _verified_block(context, job)
     ledger = await context.ledgers.begin(site, data_set, block_bytes) if block_bytes else None
-    command = engine.layout(
-        data_set,
-        site.dir,
-        direct=job.direct,
-        ioengine=job.ioengine,
-        seed=seed_of_contents(context.study, site.name),
-    )
+    seed = seed_of_contents(context.study, site.name)
+    command = engine.layout(data_set, site.dir, job, seed=seed)
     command = with_ledger(engine, command, ledger)
     reader = engine.layout_reader(data_set)
     halt = asyncio.Event()

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
 from iolab.core.events import LedgerKept, Notice, Phase
 from iolab.core.host import HostFacts
-from iolab.core.run import DataSet, EngineTotals, PlannedRun, RunRecord
+from iolab.core.run import EngineTotals, PlannedRun, RunRecord
 from iolab.core.target_state import Ledger, LedgerTarget, Purge, RoundsSeries, TargetState
-from iolab.core.workload import Job
+from iolab.core.workload import AnyJob, Direction
 from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.answers import PurgedAnswer, read_answer
 from iolab.hosts.barrier import alongside, together
@@ -109,7 +110,7 @@ async def _nvme(site: WorkDirectory, *argv: str) -> bytes:
 
 
 async def write_over(
-    context: Context, sites: Sequence[WorkDirectory], data_set: DataSet, passes: float, job: Job
+    context: Context, sites: Sequence[WorkDirectory], data_set: DataSet, passes: float, job: AnyJob
 ) -> dict[str, int]:
     """Write over what the data set has on all sites at once; bytes by host name.
 
@@ -176,7 +177,7 @@ async def _round(
     data_set = context.plan.data_set(run.point.data_set)
 
     async def one(site: WorkDirectory) -> EngineTotals | None:
-        job = run.point.io_on(site.name)
+        job = run.point.job_on(site.name)
         mine = site.holding(data_set)
         seconds = context.study.precondition.round_s
         seed = seed_on(context.study, run.point, site.name, number)
@@ -267,9 +268,9 @@ class Preconditioner:
         due = (self._is_due(self._books.of(site), run) for site in sites)
         if any(due) or self._is_unverifiable(run, sites):
             await self._restore(run, sites)
-        if not run.point.io.verify and _changes(run):
+        if run.point.job.changes and not run.point.job.verify:
             await self._forget_blocks(run, sites)
-        if self._wish.steady and run.point.io.access.writes:
+        if self._wish.steady and Direction.WRITE in run.point.job.directions:
             await self._make_steady(run, sites)
         before = {site.key: self._books.of(site) for site in sites}
         accounts = {key: begun(account, run) for key, account in before.items()}
@@ -301,7 +302,7 @@ class Preconditioner:
 
     def _concerns(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> bool:
         wanted = self._wish.is_asked or any(site.raw for site in sites)
-        return wanted and run.point.job.io is not None
+        return wanted and bool(run.point.data_set)
 
     async def _look(self, sites: Sequence[WorkDirectory]) -> None:
         looks = (await together(sites, _counters_of)).complete()
@@ -333,7 +334,7 @@ class Preconditioner:
 
     def _is_unverifiable(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> bool:
         """Whether a device holds blocks of which nobody knows any more what they must hold."""
-        if not run.point.io.verify or self._wish.fill < 1:
+        if not run.point.job.verify or self._wish.fill < 1:
             return False
         data_set = self._context.plan.data_set(run.point.data_set)
         return any(site.raw and not self._context.ledgers.know(site, data_set) for site in sites)
@@ -354,8 +355,8 @@ class Preconditioner:
         Workloads with other blocks may verify the same device: the smallest counts.
         """
         data_set = self._context.plan.data_set(run.point.data_set)
-        points = (point for point in self._context.plan.points if point.job.io is not None)
-        least = min(point.io.block_bytes for point in points if point.io.verify)
+        jobs = (point.job for point in self._context.plan.points)
+        least = min(job.io_bytes for job in jobs if job.verify)
 
         async def begin(site: WorkDirectory) -> None:
             if site.raw:
@@ -366,7 +367,7 @@ class Preconditioner:
     async def _restore(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> None:
         self._mark(sites)
         # Where nothing is filled, no write tells how large a ledger must be.
-        if run.point.io.verify and self._wish.fill >= 1:
+        if run.point.job.verify and self._wish.fill >= 1:
             await self._begin_blocks(run, sites)
         else:
             await self._forget_blocks(run, sites)
@@ -436,11 +437,13 @@ class Preconditioner:
         ]
         return (max(every, key=lambda item: item.bytes_per_host),)
 
-    def _writer_of(self, data_set: DataSet, run: PlannedRun, sites: Sequence[WorkDirectory]) -> Job:
+    def _writer_of(
+        self, data_set: DataSet, run: PlannedRun, sites: Sequence[WorkDirectory]
+    ) -> AnyJob:
         """Who writes as a fill does: on files their own jobs, as only these may stamp them."""
         if sites[0].device:
-            return run.point.io
-        return next(p.io for p in self._context.plan.points if p.data_set == data_set.id)
+            return run.point.job
+        return next(p.job for p in self._context.plan.points if p.data_set == data_set.id)
 
     async def _make_steady(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> None:
         key = workload_key(run)
@@ -473,12 +476,6 @@ class Preconditioner:
             account = replace(self._books.of(site), under_way="", restored_for=turn)
             self._books.keep(account)
             self._books.seen(site, looks[site.name])
-
-
-def _changes(run: PlannedRun) -> bool:
-    """Whether a run does anything but read."""
-    access = run.point.io.access
-    return access.writes or access.trims
 
 
 def _fresh(account: LedgerTarget) -> LedgerTarget:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from iolab.core.data_set import DataSet
 from iolab.core.host import HostFacts
-from iolab.core.run import DataSet, HostRun, PlannedRun, RunRecord
+from iolab.core.run import HostRun, PlannedRun, RunRecord
 from iolab.core.target_state import Ledger, LedgerRun, LedgerTarget, RoundsSeries, TargetState
+from iolab.core.workload import Direction
 from iolab.hosts.answers import LedgerAnswer, read_answer
 from iolab.hosts.device_counters import DeviceSnapshot
 from iolab.hosts.engine import BlockLedger
@@ -113,11 +115,12 @@ def begun(account: LedgerTarget, run: PlannedRun) -> LedgerTarget:
     sweeps = account.sweeps
     if key not in dict(sweeps):
         sweeps = (*sweeps, (key, account.written_bytes))
-    access = run.point.io.access
-    changes = access.writes or access.trims
-    under_way = f"{run.point.digest} {run.repeat}" if changes else ""
+    job = run.point.job
+    under_way = f"{run.point.digest} {run.repeat}" if job.changes else ""
     new = replace(account, sweeps=sweeps, under_way=under_way)
-    return replace(new, filled=0.0, restored_for=None, steady=()) if access.trims else new
+    if Direction.TRIM in job.directions:
+        return replace(new, filled=0.0, restored_for=None, steady=())
+    return new
 
 
 def state_of(account: LedgerTarget, run: PlannedRun) -> TargetState:
@@ -150,7 +153,7 @@ def ended(account: LedgerTarget, record: RunRecord, host: HostRun) -> LedgerTarg
     # A directory's disk may serve others too: there only the engine's own count is the session's.
     known = [count for count in (engine, device if account.serial else None) if count is not None]
     unknown = account.unknown
-    if not known and record.run.point.io.access.writes:
+    if not known and Direction.WRITE in record.run.point.job.directions:
         unknown = f"nothing tells how much the run of {run.point.label} wrote"
     return replace(
         account,

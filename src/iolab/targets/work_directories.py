@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
+from iolab.core.data_set import DataSet
 from iolab.core.events import FilesystemsMade, Notice, Phase
 from iolab.core.host import HostFacts
-from iolab.core.run import DataSet, PlannedRun
+from iolab.core.run import PlannedRun
+from iolab.core.workload import Direction
 from iolab.errors import HostError, Interrupted
 from iolab.hosts.answers import ScratchAnswer, read_answer
 from iolab.hosts.barrier import Member, together
@@ -136,8 +138,8 @@ class WorkDirectories:
 
     def _hands_on(self, run: PlannedRun) -> bool:
         """Whether clients of this run read each other's files."""
-        io = run.point.job.io
-        return bool(self._context.study.target.rotate) and io is not None and io.access.reads
+        reads = Direction.READ in run.point.job.directions
+        return bool(self._context.study.target.rotate) and reads
 
     async def _turned(self, sites: tuple[WorkDirectory, ...]) -> tuple[WorkDirectory, ...]:
         """The sites handed on; once for every set of folders it is seen that they are shared."""
@@ -278,7 +280,7 @@ class WorkDirectories:
         sites = [site for site in all_sites if not site.device]
         if not sites:
             return
-        await lay_out(self._context, sites, data_set, self._needed[data_set.id].point.io)
+        await lay_out(self._context, sites, data_set, self._needed[data_set.id].point.job)
 
 
 class _Wanted:

@@ -13,8 +13,8 @@ from iolab.cli.kinds import analyses
 from iolab.core.host import HostFacts, NicFacts
 from iolab.core.run import RunRecord
 from iolab.core.samples import CounterTable
-from iolab.core.workload import Job
 from iolab.hosts.telemetry import CPU, NIC
+from iolab.loads.fileio.workload import Job
 from tests.analysis.records import DEVICE, GO_NS, JOB, SECOND, Burst, bursts_record, facts_of
 
 CORES: Final = 8

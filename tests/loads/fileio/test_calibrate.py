@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from iolab.core.host import HostFacts, TargetFacts, ToolFacts
-from iolab.core.workload import FIO_ENGINE, Access, Job
 from iolab.errors import EngineError, HostError
 from iolab.loads.fileio.calibration import refuse_unready
+from iolab.loads.fileio.workload import FIO_ENGINE, Access, Job
 from tests.analysis.records import facts_of
 
 JOB = Job(FIO_ENGINE, Access.RANDREAD, 4096, 32, 2, 1 << 28)

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from iolab.core.host import ToolFacts
-from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Job
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.loads.fileio.calibration import ELSEWISE, Calibrated, Wish, calibrate_on
 from iolab.loads.fileio.calibration_model import Calibration
 from iolab.loads.fileio.engines.fio import NULL_FOLDER
+from iolab.loads.fileio.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Job
 from tests.fakes.fio import FakeLoad
 from tests.fakes.host import FakeHost
 from tests.fakes.machine import machine_facts

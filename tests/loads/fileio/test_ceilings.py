@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Arrivals, Contents, Job
 from iolab.loads.fileio.generator_limit import LOOK_S, kind_of, limit_reasons, look_notes
+from iolab.loads.fileio.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Arrivals, Contents, Job
 from tests.loads.metadata.test_metadata import metadata
 from tests.plans import make_plan
 from tests.study.studies import SMALL, load

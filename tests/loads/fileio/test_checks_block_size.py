@@ -12,8 +12,8 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.samples import Direction
-from iolab.core.workload import Access, Job
 from iolab.loads.fileio.sampled import block_size, sizes_of
+from iolab.loads.fileio.workload import Access, Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import DEVICE, JOB, MIXED, WRITES, facts_of, healthy
 

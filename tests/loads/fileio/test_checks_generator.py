@@ -13,7 +13,6 @@ from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
 from iolab.core.samples import ServiceTime
-from iolab.core.workload import NATIVE_ENGINE, Arrivals, Job
 from iolab.loads.fileio.checks import (
     coordinated_omission,
     depth_not_reached,
@@ -22,6 +21,7 @@ from iolab.loads.fileio.checks import (
     littles_law,
     wrong_blocks,
 )
+from iolab.loads.fileio.workload import NATIVE_ENGINE, Arrivals, Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import JOB, WRITES, Burst, bursts_record, engine_totals, healthy
 from tests.facts import tells

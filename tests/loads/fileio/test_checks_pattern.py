@@ -11,8 +11,8 @@ import pytest
 from iolab.core.block_trace import BlockTrace
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
-from iolab.core.workload import Access, Job
 from iolab.loads.fileio.sampled import access_pattern
+from iolab.loads.fileio.workload import Access, Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import JOB, facts_of, healthy
 from tests.analysis.traces import trace, way_trace

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from iolab.core.run import DataSet
-from iolab.core.workload import NATIVE_ENGINE, Access, Arrivals, Job
+from iolab.core.data_set import DataSet
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.loads.fileio.engines.fio_job import layout_job
 from iolab.loads.fileio.engines.native import NativeEngine
+from iolab.loads.fileio.workload import NATIVE_ENGINE, Access, Arrivals, Job
 from tests.agent.test_schema import validator
 
 NATIVE = NativeEngine()
@@ -62,7 +62,7 @@ def test_a_measured_job() -> None:
 
 
 def test_files_have_the_names_that_fio_gives_them() -> None:
-    told = spec(NATIVE.layout(FILES, "/t", direct=True, ioengine="auto", seed=0))
+    told = spec(NATIVE.layout(FILES, "/t", None, seed=0))
     names = [file["path"] for job in told["jobs"] for file in job["files"]]
     assert names == list(FILES.file_names())
     text = layout_job(FILES, direct=True, ioengine="libaio", seed=0)
@@ -70,7 +70,7 @@ def test_files_have_the_names_that_fio_gives_them() -> None:
 
 
 def test_a_layout_makes_whole_files_that_can_be_verified() -> None:
-    command = NATIVE.layout(FILES, "/t", direct=True, ioengine="auto", seed=0)
+    command = NATIVE.layout(FILES, "/t", None, seed=0)
     first = spec(command)["jobs"][0]
     assert first["files"][0]["create"] is True
     assert (first["rw"], first["io_bytes"], first["end_fsync"]) == ("write", 2 << 20, True)
@@ -81,7 +81,7 @@ def test_a_layout_makes_whole_files_that_can_be_verified() -> None:
 
 def test_odd_files_are_laid_out_in_blocks_that_divide_them() -> None:
     odd = replace(FILES, file_bytes=3 * 512)
-    told = spec(NATIVE.layout(odd, "/t", direct=True, ioengine="auto", seed=0))
+    told = spec(NATIVE.layout(odd, "/t", None, seed=0))
     assert (told["jobs"][0]["blocks"][0]["bytes"], told["direct"]) == (512, False)
 
 
@@ -189,7 +189,7 @@ def test_as_many_jobs_as_a_study_may_ask_for_fit() -> None:
     job = replace(JOB, numjobs=4096, files_per_job=1)
     assert len(measured(job, many)["jobs"]) == 4096
     named = replace(many, id="s1024mv128k-a-configuration", file_bytes=1 << 30)
-    laid_out = NATIVE.layout(named, "/t", direct=True, ioengine="libaio", seed=2**32 - 1)
+    laid_out = NATIVE.layout(named, "/t", None, seed=2**32 - 1)
     assert len(spec(laid_out)["jobs"]) == 4096
 
 

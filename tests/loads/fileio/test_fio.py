@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from iolab.core.data_set import DataSet
 from iolab.core.host import ToolFacts
-from iolab.core.run import DataSet
-from iolab.core.workload import FIO_ENGINE, Access, Contents, Job
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.loads.fileio.engines.fio import FioEngine
+from iolab.loads.fileio.workload import FIO_ENGINE, Access, Contents, Job
 from tests.loads.fileio.fixtures import output
 
 FIO = FioEngine()
@@ -75,7 +75,7 @@ def test_a_fraction_of_a_second_is_kept() -> None:
 
 def test_a_layout_has_time_for_its_bytes() -> None:
     large = DataSet("big", "default", numjobs=64, files_per_job=1, file_bytes=2 << 30)
-    limit_s = FIO.layout(large, "/mnt", direct=True, ioengine="libaio", seed=1).wall_limit_s
+    limit_s = FIO.layout(large, "/mnt", None, seed=1).wall_limit_s
     busy_disk = 5_000_000 / 12
     assert limit_s > large.bytes_per_host / busy_disk
 
@@ -113,7 +113,7 @@ def rehearsal(command: Command) -> Command:
 def test_real_fio_lays_out_and_measures_in_a_folder_of_any_name(tmp_path: Path) -> None:
     folder = tmp_path / "a b:c;#$x%é'\""
     folder.mkdir()
-    run(FIO.layout(FILES, str(folder), direct=False, ioengine="psync", seed=1))
+    run(FIO.layout(FILES, str(folder), replace(JOB, direct=False, ioengine="psync"), seed=1))
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES.file_names())
     assert {path.stat().st_size for path in folder.iterdir()} == {1 << 20}
     blocks = [path.read_bytes() for path in folder.iterdir()]

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from iolab.core.workload import IOENGINES
 from iolab.loads.fileio.options import FIO_OPTIONS, FioOption
+from iolab.loads.fileio.workload import IOENGINES
 from iolab.study.values import option_text
 
 # What could run commands, name files, change the output or take over what iolab decides.

@@ -6,8 +6,8 @@ import pytest
 
 from iolab.core.engine import EngineName
 from iolab.core.study import Study
-from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE
 from iolab.errors import StudyError
+from iolab.loads.fileio.workload import FIO_ENGINE, NATIVE_ENGINE, file_job
 from iolab.study.load import LoadOptions, options_of
 from tests.guests.guest_studies import FLEET
 from tests.plans import make_plan, parse_study
@@ -22,11 +22,11 @@ def study(text: str, engine: EngineName | None = None) -> Study:
 
 
 def test_a_native_workload_takes_the_best_way_unless_one_is_written() -> None:
-    free = study(workload(NATIVE)).workloads[0].io
+    free = file_job(study(workload(NATIVE)).workloads[0].job)
     assert (free.engine, free.ioengine) == (NATIVE_ENGINE, "auto")
-    named = study(workload(NATIVE + 'ioengine = "libaio"')).workloads[0].io
+    named = file_job(study(workload(NATIVE + 'ioengine = "libaio"')).workloads[0].job)
     assert named.ioengine == "libaio"
-    assert study(workload()).workloads[0].io.ioengine == "libaio"
+    assert file_job(study(workload()).workloads[0].job).ioengine == "libaio"
 
 
 def test_what_it_cannot_do_is_refused_all_at_once_with_the_value() -> None:
@@ -105,7 +105,7 @@ def test_a_polled_ring_does_not_flush() -> None:
     ],
 )
 def test_what_it_does_alike_is_taken(lines: str) -> None:
-    assert study(workload(NATIVE + lines)).workloads[0].io.engine == NATIVE_ENGINE
+    assert file_job(study(workload(NATIVE + lines)).workloads[0].job).engine == NATIVE_ENGINE
 
 
 def test_a_block_of_two_writes_is_not_verified() -> None:
@@ -140,7 +140,7 @@ def test_both_engines_use_the_same_files() -> None:
 
 def test_an_engine_chosen_on_the_command_line_stands_in_the_overrides() -> None:
     found = study(SMALL, NATIVE_ENGINE)
-    assert {one.io.engine for one in found.workloads} == {NATIVE_ENGINE}
+    assert {file_job(one.job).engine for one in found.workloads} == {NATIVE_ENGINE}
     assert found.overrides[:2] == ("workload.rand-read.engine=native", "workload.mix.engine=native")
     again = parse_study(found.text, FILE, options_of(found))
     assert again.workloads == found.workloads
@@ -157,7 +157,7 @@ def test_a_study_without_io_has_no_engine_to_choose() -> None:
     options = LoadOptions(path="/data", engine=FIO_ENGINE)
     with pytest.raises(StudyError) as caught:
         parse_study(text, FILE, options)
-    assert "no workload of I/O on files" in str(caught.value.faults[0])
+    assert "no workload that engine 'fio'" in str(caught.value.faults[0])
 
 
 def test_more_than_a_ledger_holds_is_refused() -> None:

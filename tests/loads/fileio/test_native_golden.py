@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.run import DataSet
-from iolab.core.workload import NATIVE_ENGINE, Access, Arrivals, Job
+from iolab.core.data_set import DataSet
 from iolab.hosts.engine import EngineReading, OutputReader
 from iolab.hosts.intervals import SERVICE_TIMES
 from iolab.loads.fileio.engines.native import NativeEngine
+from iolab.loads.fileio.workload import NATIVE_ENGINE, Access, Arrivals, Job
 from tests.recorded import recorded
 
 NATIVE = NativeEngine()

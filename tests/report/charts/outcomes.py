@@ -9,7 +9,8 @@ from iolab.analysis.points import PointSummary, summarise
 from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.core.metric_spec import spec_of
 from iolab.core.run import RunStatus
-from iolab.core.workload import BY_IOPS, Access, Workload
+from iolab.core.workload import BY_IOPS, Workload
+from iolab.loads.fileio.workload import Access
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.lines import ChartLine, quantity_figure, rate_of
 from tests.report.studies import one_configuration

@@ -320,7 +320,7 @@ def buffered_io(view: RunView) -> CheckAnswer:
 @check("cache-hits", "Reads from the page cache")
 def cache_hits(view: RunView) -> CheckAnswer:
     """Whether the reads can have been answered by the hosts' memory."""
-    if not view.access.reads:
+    if Direction.READ not in view.job.directions:
         return not_applicable("The workload reads nothing.", reads=False)
     if view.job.direct:
         return not_applicable("O_DIRECT reads pass the page cache by.", direct=True)
@@ -344,8 +344,8 @@ def _is_proved_cold(view: RunView) -> bool:
 
 
 def _bytes_per_host(view: RunView) -> int:
-    job = view.job
-    return job.numjobs * job.files_per_job * job.file_bytes
+    files = view.job.data_set(view.record.run.point.configuration)
+    return files.bytes_per_host if files else 0
 
 
 def _against_memory(view: RunView, host: HostRun) -> CheckAnswer:
@@ -391,7 +391,7 @@ def _memory_target(target: TargetFacts | None, host: str) -> CheckAnswer:
 @check("holes", "Reads of unwritten extents", needs_load=False)
 def holes(view: RunView) -> CheckAnswer:
     """Whether all that is read was written before."""
-    if not view.access.reads:
+    if Direction.READ not in view.job.directions:
         return not_applicable("The workload reads nothing.", reads=False)
     return worst(_proved_written(host) for host in view.hosts)
 

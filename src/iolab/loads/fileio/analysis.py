@@ -25,7 +25,7 @@ from iolab.analysis.kinds import LoadAnalysis, shared_checks
 from iolab.analysis.view import RunView
 from iolab.core.metric import NodeResult
 from iolab.core.run import RunRecord
-from iolab.core.samples import Direction, ways_of
+from iolab.core.samples import Direction
 from iolab.loads.fileio.checks import (
     coordinated_omission,
     depth_not_reached,
@@ -35,6 +35,7 @@ from iolab.loads.fileio.checks import (
     wrong_blocks,
 )
 from iolab.loads.fileio.sampled import access_pattern, block_size, latency_contradicted
+from iolab.loads.fileio.workload import file_job
 
 
 class FileAnalysis(LoadAnalysis[RunView]):
@@ -62,8 +63,8 @@ class FileAnalysis(LoadAnalysis[RunView]):
     )
 
     def ways(self, record: RunRecord) -> tuple[Direction, ...]:
-        """See `ways_of`."""
-        return ways_of(record.run.point.io.access)
+        """Those of its job."""
+        return file_job(record.run.point.job).access.directions
 
     def nodes(self, view: RunView) -> tuple[NodeResult, ...]:
         """As the hosts' kinds know them."""

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from iolab.analysis.points import PointSummary
 from iolab.core.study import Study
-from iolab.core.workload import Axis, Job, Workload
+from iolab.core.workload import Axis, Workload
+from iolab.loads.fileio.workload import Job, file_job
 from iolab.report.best import Headline
 from iolab.report.brief import Brief
 from iolab.report.kinds import Anchors, Charts, HostsReport, Looks
@@ -50,12 +51,12 @@ class FileReport(OneFigureReport):
 def workloads_table(study: Study) -> Table:
     """The jobs of each workload of I/O, with the values of their axes."""
     texts = ("Workload", "Access", "Block", "iodepth", "Jobs", "File", "Direct", "Engine")
-    rows = tuple(_workload_row(one) for one in study.workloads if one.job.io)
+    rows = tuple(_workload_row(one) for one in study.workloads if isinstance(one.job, Job))
     return Table("Workloads", columns((*texts, "Contents", "Further options")), rows)
 
 
 def _workload_row(workload: Workload) -> tuple[Cell, ...]:
-    job = workload.io
+    job = file_job(workload.job)
     swept = {axis.name: ", ".join(_axis_texts(axis)) for axis in workload.sweep}
     mix = swept.get("rwmixread", job.read_percent)
     access = job.access.value + (f", {mix} % reads" if job.access.mixed else "")

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts, HostSpec, ToolFacts
 from iolab.core.metric_spec import Better
-from iolab.core.run import DataSet
-from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Job
 from iolab.errors import EngineError, Fault, HostError, IolabError
 from iolab.hosts.answers import ScratchAnswer, read_answer, read_facts
 from iolab.hosts.barrier import together
@@ -33,6 +32,7 @@ from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.generator_limit import kind_of
 from iolab.loads.fileio.limit_runs import LimitTally, null_rate, tally_of, trial_of
 from iolab.loads.fileio.options import AUTO
+from iolab.loads.fileio.workload import FIO_ENGINE, NATIVE_ENGINE, Job
 from iolab.session.discovery import FACTS_LIMIT_S, tools_of
 from iolab.session.start_time import ROUND_TRIPS_TO_START
 from iolab.stats.comparison import Comparison, compare_paired
@@ -43,7 +43,7 @@ from iolab.targets.work_directories import CLOSE_LIMIT_S, OPEN_LIMIT_S
 from iolab.targets.work_directory import scratch_name
 from iolab.units import format_bytes
 
-ENGINES: Final[tuple[FileEngine, ...]] = (FioEngine(), NativeEngine())
+ENGINES: Final[tuple[FileEngine[Job], ...]] = (FioEngine(), NativeEngine())
 """The reference first."""
 
 SUFFIX: Final = "-calibrate"
@@ -227,7 +227,7 @@ class _Bench:
         return _calibration(wish.job, self.places, made, ceilings)
 
     async def _at_once(
-        self, engine: FileEngine, load: Callable[[_Place], _Load]
+        self, engine: FileEngine[Job], load: Callable[[_Place], _Load]
     ) -> Mapping[str, _Made]:
         """The engine's load on every host; where one fails, the others are told to end."""
         starts = await self._starts()
@@ -277,14 +277,14 @@ class _Load:
     do: str
 
 
-def _turns(pairs: int) -> Iterator[tuple[int, FileEngine]]:
+def _turns(pairs: int) -> Iterator[tuple[int, FileEngine[Job]]]:
     """Each pair with its engines, in an order that alternates."""
     for pair in range(1, pairs + 1):
         for engine in ENGINES if pair % 2 else reversed(ENGINES):
             yield pair, engine
 
 
-def _measuring(engine: FileEngine, wish: Wish, pair: int) -> Callable[[_Place], _Load]:
+def _measuring(engine: FileEngine[Job], wish: Wish, pair: int) -> Callable[[_Place], _Load]:
     """A run on the scratch files."""
 
     def load(place: _Place) -> _Load:
@@ -297,7 +297,7 @@ def _measuring(engine: FileEngine, wish: Wish, pair: int) -> Callable[[_Place], 
     return load
 
 
-def _nulling(engine: FileEngine) -> Callable[[_Place], _Load]:
+def _nulling(engine: FileEngine[Job]) -> Callable[[_Place], _Load]:
     """The same where nothing has to be done for it."""
 
     def load(place: _Place) -> _Load:
@@ -322,7 +322,7 @@ def _files_of(job: Job) -> DataSet:
 
 async def _lay_out(place: _Place) -> None:
     engine, files = ENGINES[-1], _files_of(place.job)
-    command = engine.layout(files, place.dir, direct=True, ioengine=AUTO, seed=place.seed)
+    command = engine.layout(files, place.dir, None, seed=place.seed)
     reader = engine.layout_reader(files)
     ending = await drive(place.host, command, asyncio.Event(), _into(reader))
     fault = layout_fault(place.name, place.dir, files, engine.name, ending, reader.finish())
@@ -338,7 +338,7 @@ def _into(reader: OutputReader) -> Callable[[bytes], None]:
 
 
 async def _driven(
-    place: _Place, engine: FileEngine, load: _Load, start: _Start | None, halt: asyncio.Event
+    place: _Place, engine: FileEngine[Job], load: _Load, start: _Start | None, halt: asyncio.Event
 ) -> _Made | None:
     """What the process told; None of one that was told to end because another host failed."""
     ending = await drive(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from iolab.core.engine import EngineName
-from iolab.core.workload import Job
+from iolab.loads.fileio.workload import Job
 
 
 @dataclass(frozen=True, slots=True)

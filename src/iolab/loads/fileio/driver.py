@@ -12,6 +12,7 @@ from iolab.loads.fileio import prepare as io_prepare
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.limit_runs import Ceilings
+from iolab.loads.fileio.workload import Job, file_job
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare
 from iolab.session.kinds import LoadSession
@@ -22,7 +23,7 @@ from iolab.targets.seeds import seed_on, turn_of
 class IoDriver(ProcessDriver):
     """I/O on files that are laid out, by an engine that runs as one process on each host."""
 
-    def __init__(self, engine: FileEngine) -> None:
+    def __init__(self, engine: FileEngine[Job]) -> None:
         self._files = engine
         self._ceilings = Ceilings()
 
@@ -36,7 +37,10 @@ class IoDriver(ProcessDriver):
     def command(self, session: SessionContext, run: PlannedRun, mine: HostShare) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
         _, longest_s = session.study.method.load_s
-        job, data_set = run.point.io_on(mine.name), session.plan.data_set(run.point.data_set)
+        job, data_set = (
+            file_job(run.point.job_on(mine.name)),
+            session.plan.data_set(run.point.data_set),
+        )
         command = self._files.measure(
             job,
             mine.site.holding(data_set),
@@ -50,10 +54,10 @@ class IoDriver(ProcessDriver):
 
     def reader(self, run: PlannedRun, mine: HostShare) -> OutputReader:
         """See `ProcessDriver`."""
-        return self._files.reader(run.point.io_on(mine.name))
+        return self._files.reader(file_job(run.point.job_on(mine.name)))
 
 
-_ENGINES: Final[tuple[FileEngine, ...]] = (FioEngine(), NativeEngine())
+_ENGINES: Final[tuple[FileEngine[Job], ...]] = (FioEngine(), NativeEngine())
 
 FILE_IO: Final = LoadSession(
     drivers={engine.name: partial(IoDriver, engine) for engine in _ENGINES}, engines=_ENGINES

@@ -13,7 +13,7 @@ from typing import Final
 from iolab.core.engine import EngineName
 from iolab.core.run import PlannedRun, Point
 from iolab.core.study import Study
-from iolab.core.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Contents, Job
+from iolab.loads.fileio.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Contents, Job
 from iolab.study.targets import makers_of
 
 LOAD_S: Final[Mapping[EngineName, float]] = MappingProxyType({FIO_ENGINE: 0.5, NATIVE_ENGINE: 0.3})

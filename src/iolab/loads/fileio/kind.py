@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from iolab.core.workload import Job
+from iolab.loads.fileio.workload import Job
 from iolab.loads.kind import LoadKind
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _study() -> LoadStudy:
-    from iolab.loads.fileio.study_part import FileIoStudy
+    from iolab.loads.fileio.study import FileIoStudy
 
     return FileIoStudy()
 

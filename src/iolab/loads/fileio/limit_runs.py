@@ -17,7 +17,6 @@ from iolab.core.engine import EngineName
 from iolab.core.events import Phase
 from iolab.core.histogram import BIN_COUNT, Counts, Histogram
 from iolab.core.run import EngineTotals, PlannedRun
-from iolab.core.workload import Job
 from iolab.errors import EngineError
 from iolab.hosts.barrier import alongside
 from iolab.hosts.engine import EngineReading, FileEngine
@@ -26,6 +25,7 @@ from iolab.hosts.intervals import NS_PER_S, SERVICE_TIMES
 from iolab.hosts.remote_process import Ending, drive
 from iolab.loads.fileio.calibration_model import Trial
 from iolab.loads.fileio.generator_limit import LOAD_S, LOOK_S, kind_of
+from iolab.loads.fileio.workload import Job, file_job
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare, on_each
 
@@ -62,13 +62,13 @@ class Ceilings:
         Raises HostError when a host is lost. Measures nothing when the user wants to stop or the
         method leaves it out, and nothing of trims, which have no ceiling.
         """
-        if run.point.io.access.trims:
+        if file_job(run.point.job).access.trims:
             return
         if not session.study.method.generator_limit:
             for mine in evidence:
                 mine.ceiling_fault = LEFT_OUT
             return
-        kinds = {mine.name: kind_of(run.point.io_on(mine.name)) for mine in evidence}
+        kinds = {mine.name: kind_of(file_job(run.point.job_on(mine.name))) for mine in evidence}
         who = frozenset(kinds.items())
         if who not in self._known and not session.stop.requested:
             found = await _looked(session, run, kinds, evidence)
@@ -103,7 +103,7 @@ async def _looked(
 
 
 async def _measured(
-    session: SessionContext, engine: FileEngine, job: Job, mine: HostShare
+    session: SessionContext, engine: FileEngine[Job], job: Job, mine: HostShare
 ) -> GeneratorLimit:
     command = engine.null(job, seconds=LOAD_S[engine.name])
     if command is None:

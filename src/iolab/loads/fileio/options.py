@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from iolab.core.engine import EngineOption
-from iolab.core.workload import WHOLE, shares_of
+from iolab.loads.fileio.workload import WHOLE, shares_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from iolab.core.events import Phase
 from iolab.core.run import NOT_DROPPED, PlannedRun
 from iolab.errors import HostError
+from iolab.loads.fileio.workload import file_job
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare, on_each
 from iolab.session.start import watch_idle
@@ -35,14 +36,14 @@ async def prove_written(
     session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
 ) -> None:
     """Prove that what the job will read was written; a hole would be measured as a fast read."""
-    job = run.point.io
+    job = file_job(run.point.job)
     if not job.access.reads:
         return
     data_set = session.plan.data_set(run.point.data_set)
     session.begin(Phase.PROVE, run, f"that {data_set.id} was written")
 
     async def check(mine: HostShare) -> None:
-        numjobs = run.point.io_on(mine.name).numjobs
+        numjobs = file_job(run.point.job_on(mine.name)).numjobs
         if mine.site.device:
             mine.extents = proof_of_device(mine.site, numjobs * data_set.job_bytes)
         else:
@@ -63,7 +64,7 @@ async def drop_caches(
     session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
 ) -> None:
     """Drop the pages of the files that the job will read, where the method asks for it."""
-    job = run.point.io
+    job = file_job(run.point.job)
     for mine in evidence:
         mine.cache = NOT_DROPPED
     if not (session.study.method.drop_caches and job.access.reads):
@@ -72,7 +73,7 @@ async def drop_caches(
     session.begin(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
 
     async def drop(mine: HostShare) -> None:
-        numjobs = run.point.io_on(mine.name).numjobs
+        numjobs = file_job(run.point.job_on(mine.name)).numjobs
         mine.cache = await evict(mine.site, mine.site.paths(data_set, numjobs))
 
     await on_each(evidence, drop)

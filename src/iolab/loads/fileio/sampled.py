@@ -26,8 +26,8 @@ from iolab.core.block_trace import WayTrace
 from iolab.core.histogram import BIN_COUNT, LOWER_NS, UPPER_NS, Histogram
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, HostRun
-from iolab.core.samples import Direction, Ints, ways_of
-from iolab.core.workload import WHOLE, Access, Job, shares_of
+from iolab.core.samples import Direction, Ints
+from iolab.loads.fileio.workload import WHOLE, Access, Job, file_job, shares_of
 from iolab.units import format_bytes, format_count, format_ns, parse_size
 
 SIGMAS: Final = 6.0
@@ -137,8 +137,8 @@ def block_size(view: RunView) -> CheckAnswer:
 def _claims(view: RunView) -> Iterator[CheckAnswer]:
     """Claimed bytes against claimed I/Os, by host and direction."""
     for index, host in enumerate(view.hosts):
-        job = view.record.run.point.io_on(host.host)
-        for way in ways_of(job.access):
+        job = file_job(view.record.run.point.job_on(host.host))
+        for way in job.access.directions:
             ios, moved = view.claimed_ios(index, way), view.claimed_bytes(index, way)
             if ios:
                 totals = totals_by_way(host)[way]
@@ -253,7 +253,7 @@ def _too_many(
     done: int,
 ) -> Iterator[CheckAnswer]:
     """More I/Os than the claimed blocks need, where the device takes such blocks whole."""
-    job, claimed = view.job, int(evidence["claimed_ios"] or 0)
+    job, claimed = file_job(view.job), int(evidence["claimed_ios"] or 0)
     moved, told = group.moved(way) - group.probes(way), group.claimed(way)
     limit = _whole_bytes(view, group)
     largest = max(size for size, _ in sizes_of(job, way))
@@ -278,8 +278,8 @@ def _too_many(
 def _sampled(view: RunView) -> Iterator[CheckAnswer]:
     """Sizes of sampled requests, of blocks that the kernel has no cause to split."""
     for host in view.hosts:
-        job = view.record.run.point.io_on(host.host)
-        for way in ways_of(job.access):
+        job = file_job(view.record.run.point.job_on(host.host))
+        for way in job.access.directions:
             trace = host.trace.way(way) if host.trace and job.direct else None
             least = min(size for size, _ in sizes_of(job, way))
             if trace is None or trace.bios < ENOUGH_BIOS or least > SURELY_WHOLE_BYTES:
@@ -371,7 +371,7 @@ def access_pattern(view: RunView) -> CheckAnswer:
 
 
 def _host_answers(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
-    job, where = view.record.run.point.io_on(host.host), view.on(host)
+    job, where = file_job(view.record.run.point.job_on(host.host)), view.on(host)
     if host.trace is None or host.trace.reason:
         yield missing_sample(host, "Which places were accessed", where)
         return
@@ -381,7 +381,7 @@ def _host_answers(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
         )
         return
     # What a flush writes, a file system writes in the engine's name.
-    ways = [way for way in ways_of(job.access) if way is Direction.READ or not flushes(job)]
+    ways = [way for way in job.access.directions if way is Direction.READ or not flushes(job)]
     seen = {way: trace for way in ways if (trace := host.trace.way(way))}
     told: Mapping[Direction, WayTrace] = {
         way: trace for way, trace in seen.items() if trace.bios >= ENOUGH_BIOS
@@ -682,11 +682,11 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
 def _against_device(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnswer]:
     """Of each direction the sampled distribution, else the mean of the device's own counts."""
     host = view.hosts[index]
-    job, where = view.record.run.point.io_on(host.host), view.on(host)
+    job, where = file_job(view.record.run.point.job_on(host.host)), view.on(host)
     if not job.direct:
         yield not_applicable("The page cache stands between the engine and the device.")
         return
-    for way in ways_of(job.access):
+    for way in job.access.directions:
         if way is Direction.TRIM or (way is Direction.WRITE and flushes(job)):
             continue
         # From submission, where that is told beside the time from when an I/O was due.

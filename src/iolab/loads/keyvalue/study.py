@@ -14,13 +14,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from types import MappingProxyType
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
 from iolab.core.engine import EngineName, EngineOption
 from iolab.core.study import Study
-from iolab.core.workload import BY_KEY_OPERATIONS, Axis, Indicator, Workload
+from iolab.core.workload import BY_KEY_OPERATIONS, AnyJob, Indicator
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
     EMBEDDED,
@@ -35,10 +35,10 @@ from iolab.loads.keyvalue.workload import (
     server_settings,
 )
 from iolab.study import ssh_addresses, values
+from iolab.study.load_tables import LoadTable
 from iolab.study.names import HOSTS_MAX
 from iolab.study.tables import Tables
-from iolab.study.target_tables import Id, Label, Numbers, Sizes, StudyTable, TargetPath, Title
-from iolab.study.values import option_text
+from iolab.study.target_tables import Label, Numbers, Sizes, StudyTable, TargetPath
 from iolab.study.wording import shown, suggestion
 from iolab.units import parse_size
 
@@ -350,10 +350,6 @@ def ycsb_text(value: float | str) -> str:
     return str(value)
 
 
-DB_BENCH_AXES: Final = ("block_size", "threads")
-YCSB_AXES: Final = ("threads", "rate")
-"""Keys of such workloads that may be lists; the first varies slowest."""
-
 DB_BENCH_ENGINES: Final = (DB_BENCH_ENGINE,)
 YCSB_ENGINES: Final = (YCSB_ENGINE,)
 INDICATORS: Final = (BY_KEY_OPERATIONS,)
@@ -399,11 +395,12 @@ ValueBytes = Annotated[int | str, values.size(1, VALUE_BYTES_MAX, multiple=1)]
 Share = Annotated[float, portion_value()]
 
 
-class DbBenchTable(StudyTable):
-    """`[[workload]]` of db_bench; the keys of `DB_BENCH_AXES` may be lists."""
+class DbBenchTable(LoadTable):
+    """`[[workload]]` of db_bench."""
 
-    id: Id
-    title: Title | None = None
+    job_type: ClassVar[type[AnyJob]] = KeyValueJob
+    axes: ClassVar[tuple[str, ...]] = ("block_size", "threads")
+
     engine: Annotated[EngineName, values.word(DB_BENCH_ENGINES, "engines")]
     benchmark: Annotated[str, benchmark_value()]
     keys: Annotated[int, values.whole(1, KEYS_MAX)]
@@ -420,6 +417,17 @@ class DbBenchTable(StudyTable):
     indicator: KeyIndicator = BY_KEY_OPERATIONS
     db_bench: dict[str, Label] = Field(default_factory=dict)
 
+    def job(self) -> KeyValueJob:
+        """See `LoadTable`."""
+        loaded = KeyValueSet(
+            keys=self.keys,
+            key_bytes=parse_size(self.key_size),
+            value_bytes=parse_size(self.value_size),
+            block_bytes=parse_size(self.block_size[0]),
+            bloom_bits=self.bloom_bits,
+        )
+        return KeyValueJob(**KeyValueJob.fields_of([*self.first(), ("loaded", loaded)]))
+
 
 class MixTable(StudyTable):
     """`mix` of a YCSB workload: the share of each operation, all of them 1."""
@@ -431,11 +439,13 @@ class MixTable(StudyTable):
     read_modify_write: Share = 0.0
 
 
-class YcsbTable(StudyTable):
-    """`[[workload]]` of YCSB; the keys of `YCSB_AXES` may be lists."""
+class YcsbTable(LoadTable):
+    """`[[workload]]` of YCSB."""
 
-    id: Id
-    title: Title | None = None
+    job_type: ClassVar[type[AnyJob]] = YcsbJob
+    axes: ClassVar[tuple[str, ...]] = ("threads", "rate")
+    option_text = staticmethod(ycsb_text)
+
     engine: Annotated[EngineName, values.word(YCSB_ENGINES, "engines")]
     mix: MixTable
     records: Annotated[int, values.whole(1, RECORDS_MAX)]
@@ -449,6 +459,10 @@ class YcsbTable(StudyTable):
     memory: MemoryBytes | None = None
     indicator: KeyIndicator = BY_KEY_OPERATIONS
     ycsb: dict[str, Label] = Field(default_factory=dict)
+
+    def job(self) -> YcsbJob:
+        """See `LoadTable`."""
+        return YcsbJob(**YcsbJob.fields_of([*self.first(), ("mix", mix_of(self.mix))]))
 
 
 class ServerTable(StudyTable):
@@ -473,28 +487,6 @@ class ServerTable(StudyTable):
     )
     ycsb: TargetPath | None = None
     java: Annotated[str, program_value()] = EMBEDDED.java
-
-
-READ_PERCENT: Final = 80
-"""Of readrandomwriterandom where nothing is written, as published; db_bench itself has 90."""
-
-
-def key_value_workload(
-    written: Mapping[str, object], table: DbBenchTable | YcsbTable, server: ServerTable
-) -> Workload:
-    """The workload of a table without faults; what is `written` as a list is an axis."""
-    axes = DB_BENCH_AXES if isinstance(table, DbBenchTable) else YCSB_AXES
-    return Workload(
-        id=table.id,
-        title=table.title or table.id,
-        job=(_db_bench_job(table) if isinstance(table, DbBenchTable) else _ycsb_job(table, server)),
-        sweep=tuple(
-            Axis(name, tuple(getattr(table, name)))
-            for name in axes
-            if isinstance(written.get(name), list)
-        ),
-        indicator=table.indicator,
-    )
 
 
 def server_table(tables: Tables) -> ServerTable:
@@ -536,40 +528,3 @@ def server_identity(study: Study) -> dict[str, object]:
 
 def _uses_ycsb(study: Study) -> bool:
     return any(isinstance(item.job, YcsbJob) for item in study.workloads)
-
-
-def _db_bench_job(table: DbBenchTable) -> KeyValueJob:
-    """The job at the first value of every axis."""
-    return KeyValueJob(
-        workload=table.benchmark,
-        loaded=KeyValueSet(
-            keys=table.keys,
-            key_bytes=parse_size(table.key_size),
-            value_bytes=parse_size(table.value_size),
-            block_bytes=parse_size(table.block_size[0]),
-            bloom_bits=table.bloom_bits,
-        ),
-        threads=table.threads[0],
-        cache_bytes=parse_size(table.cache_size),
-        read_percent=READ_PERCENT if table.read_percent is None else table.read_percent,
-        write_bytes_per_s=None if table.write_rate is None else parse_size(table.write_rate),
-        memory_bytes=None if table.memory is None else parse_size(table.memory),
-        database=table.database or "",
-        options=tuple((name, option_text(value)) for name, value in table.db_bench.items()),
-    )
-
-
-def _ycsb_job(table: YcsbTable, server: ServerTable) -> YcsbJob:
-    """The job at the first value of every axis; a bound is for a store within the client."""
-    bound = table.memory if server.kind is ServerKind.EMBEDDED else None
-    return YcsbJob(
-        mix=mix_of(table.mix),
-        records=table.records,
-        threads=table.threads[0],
-        fields=table.fields,
-        field_bytes=parse_size(table.field_size),
-        distribution=table.distribution,
-        rate_ops_per_s=table.rate[0] if table.rate else None,
-        memory_bytes=None if bound is None else parse_size(bound),
-        options=tuple((name, ycsb_text(value)) for name, value in table.ycsb.items()),
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from iolab.core.engine import EngineName, EngineOption
@@ -29,12 +30,10 @@ from iolab.loads.keyvalue.cost import (
     with_copies,
 )
 from iolab.loads.keyvalue.study import (
-    DB_BENCH_AXES,
     DB_BENCH_ENGINES,
     DB_BENCH_OPTIONS,
     PROGRAMS,
     WRITERS_BESIDE,
-    YCSB_AXES,
     YCSB_ENGINES,
     YCSB_OPTIONS,
     DbBenchTable,
@@ -42,7 +41,6 @@ from iolab.loads.keyvalue.study import (
     ServerTable,
     YcsbTable,
     adds_up,
-    key_value_workload,
     server_identity,
     server_of,
     server_table,
@@ -62,6 +60,7 @@ from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import ConfigurationTable, HostTable
 from iolab.study.foretold import VerdictLimit, time_limits
 from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, SeenFacts
+from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Item, Tables, place, start, with_paths
 from iolab.study.target_tables import XFS, StudyTable
 from iolab.study.targets import Target, targets_of
@@ -91,11 +90,10 @@ class KeyValueStudy(LoadStudy):
     """The part of key-value load in studies and plans."""
 
     section = ServerSection()
-    tables: Mapping[type[StudyTable], tuple[EngineName, ...]] = {
+    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
         DbBenchTable: DB_BENCH_ENGINES,
         YcsbTable: YCSB_ENGINES,
     }
-    axes = (*DB_BENCH_AXES, *YCSB_AXES)
     examples: Mapping[str, str] = {
         "benchmark": '"readrandom"',
         "keys": "400000",
@@ -126,8 +124,11 @@ class KeyValueStudy(LoadStudy):
             faults.add(document.where(item.path), f"{happened}device.", f"{do}directory.")
 
     def workload(self, item: Item, table: DbBenchTable | YcsbTable, tables: Tables) -> Workload:
-        """The workload of a table without faults."""
-        return key_value_workload(item.written, table, server_table(tables))
+        """See `LoadStudy`; a bound of memory is for a store within the client."""
+        made, job = super().workload(item, table, tables), table.job()
+        if isinstance(job, YcsbJob) and server_table(tables).kind is not ServerKind.EMBEDDED:
+            return replace(made, job=replace(job, memory_bytes=None))
+        return made
 
     def cost(
         self,

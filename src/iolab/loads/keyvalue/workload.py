@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from iolab.core.engine import EngineName
@@ -115,6 +116,15 @@ class KeyValueJob(AnyJob):
     stored_as: ClassVar[str] = "db_bench"
     tells_latency: ClassVar[bool] = False
     fills_store: ClassVar[bool] = True
+    keys: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "benchmark": "workload",
+            "cache_size": "cache_bytes",
+            "write_rate": "write_bytes_per_s",
+            "memory": "memory_bytes",
+            "db_bench": "options",
+        }
+    )
 
     workload: str
     loaded: KeyValueSet
@@ -129,11 +139,9 @@ class KeyValueJob(AnyJob):
     def at(self, axis: Iterable[tuple[str, int | str]]) -> KeyValueJob:
         """The job with the axis values in place of its first ones."""
         values: dict[str, Any] = dict(axis)
-        block = values.get("block_size")
-        loaded = self.loaded
-        if block is not None:
-            loaded = replace(loaded, block_bytes=parse_size(block))
-        return replace(self, loaded=loaded, threads=values.get("threads", self.threads))
+        block = parse_size(values.get("block_size", self.loaded.block_bytes))
+        loaded = replace(self.loaded, block_bytes=block)
+        return replace(self, loaded=loaded, **self.fields_of(axis))
 
     @property
     def engine(self) -> EngineName:
@@ -298,6 +306,14 @@ class YcsbJob(AnyJob):
 
     stored_as: ClassVar[str] = "ycsb"
     fills_store: ClassVar[bool] = True
+    keys: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "field_size": "field_bytes",
+            "rate": "rate_ops_per_s",
+            "memory": "memory_bytes",
+            "ycsb": "options",
+        }
+    )
 
     mix: tuple[tuple[KeyOperation, float], ...]
     records: int
@@ -308,15 +324,6 @@ class YcsbJob(AnyJob):
     rate_ops_per_s: int | None = None
     memory_bytes: int | None = None
     options: tuple[tuple[str, str], ...] = ()
-
-    def at(self, axis: Iterable[tuple[str, int | str]]) -> YcsbJob:
-        """The job with the axis values in place of its first ones."""
-        values: dict[str, Any] = dict(axis)
-        return replace(
-            self,
-            threads=values.get("threads", self.threads),
-            rate_ops_per_s=values.get("rate", self.rate_ops_per_s),
-        )
 
     def served_by(self, server: ServedBy | None) -> Mapping[str, object]:
         """What of the server makes a point another one: its kind, and how it answers.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
 from iolab.core.engine import EngineName
-from iolab.core.workload import BY_OPERATIONS, Axis, Indicator, Workload
+from iolab.core.workload import BY_OPERATIONS, AnyJob, Indicator
 from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
     MDTEST_OPTIONS,
@@ -19,14 +19,12 @@ from iolab.loads.metadata.workload import (
 from iolab.study import values
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import ConfigurationTable
+from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Item, Tables, place, start, with_paths
-from iolab.study.target_tables import REPEATS_MAX, Id, Label, Numbers, StudyTable, Title
+from iolab.study.target_tables import REPEATS_MAX, Label, Numbers
 from iolab.study.values import option_text
 from iolab.study.wording import shown, suggestion
 from iolab.units import format_bytes, parse_size
-
-METADATA_AXES: Final = ("ranks", "files_per_rank")
-"""Keys of workloads of metadata operations that may be lists."""
 
 METADATA_ENGINES: Final = (METADATA_ENGINE, MDTEST_ENGINE)
 """Engines of metadata operations."""
@@ -45,14 +43,13 @@ PHASE_LEAST_S: Final = 0.1
 PHASE_MOST_S: Final = 3600.0
 """A phase that is shorter is not judged at all; one of an hour is its own study."""
 
-OperationsIndicator = Annotated[Indicator, values.word((BY_OPERATIONS,), "indicators")]
 
+class MetadataTable(LoadTable):
+    """`[[workload]]` of metadata operations."""
 
-class MetadataTable(StudyTable):
-    """`[[workload]]` of metadata operations; the keys of `METADATA_AXES` may be lists."""
+    job_type: ClassVar[type[AnyJob]] = MetadataJob
+    axes: ClassVar[tuple[str, ...]] = ("ranks", "files_per_rank")
 
-    id: Id
-    title: Title | None = None
     engine: Annotated[EngineName, values.word(METADATA_ENGINES, "engines")]
     ranks: Annotated[list[Annotated[int, values.whole(1, RANKS_MAX)]], Numbers]
     files_per_rank: Annotated[list[Annotated[int, values.whole(1, FILES_PER_RANK_MAX)]], Numbers]
@@ -60,37 +57,18 @@ class MetadataTable(StudyTable):
     file_bytes: Annotated[int | str, values.size(0, RANK_FILE_BYTES_MAX, multiple=1)] = 0
     phase_runtime: Annotated[float, values.seconds(PHASE_LEAST_S, PHASE_MOST_S)] | None = None
     iterations: Annotated[int, values.whole(1, REPEATS_MAX)] | None = None
-    indicator: OperationsIndicator = BY_OPERATIONS
+    indicator: Annotated[Indicator, values.word((BY_OPERATIONS,), "indicators")] = BY_OPERATIONS
     mdtest: dict[str, Label] = Field(default_factory=dict)
 
+    def job(self) -> MetadataJob:
+        """See `LoadTable`; a shift that is left out is a client's ranks."""
+        shift = self.ranks[0] if self.rank_shift is None else self.rank_shift
+        return MetadataJob(**MetadataJob.fields_of([*self.first(), ("rank_shift", shift)]))
 
-def metadata_workload(item: Item, table: MetadataTable) -> Workload:
-    """The workload of a table without faults; what is written as a list is an axis."""
-    return Workload(
-        id=table.id,
-        title=table.title or table.id,
-        job=_metadata_job(table),
-        sweep=tuple(
-            Axis(name, tuple(getattr(table, name)))
-            for name in METADATA_AXES
-            if isinstance(item.written.get(name), list)
-        ),
-        indicator=table.indicator,
-        repeats=table.iterations,
-    )
-
-
-def _metadata_job(table: MetadataTable) -> MetadataJob:
-    """The job at the first value of every axis; a shift that is left out is a client's ranks."""
-    return MetadataJob(
-        engine=table.engine,
-        ranks=table.ranks[0],
-        files_per_rank=table.files_per_rank[0],
-        rank_shift=table.ranks[0] if table.rank_shift is None else table.rank_shift,
-        file_bytes=parse_size(table.file_bytes),
-        options=tuple((name, option_text(value)) for name, value in table.mdtest.items()),
-        phase_s=table.phase_runtime,
-    )
+    @property
+    def repeats(self) -> int | None:
+        """See `LoadTable`."""
+        return self.iterations
 
 
 TOTAL_RANKS_MAX: Final = 1 << 20

@@ -10,17 +10,14 @@ from iolab.core.host import DeviceFacts, HostFacts
 from iolab.core.metric import Level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
-from iolab.core.workload import Workload
 from iolab.errors import Fault
 from iolab.loads.metadata.guard import metadata_faults
 from iolab.loads.metadata.study import (
-    METADATA_AXES,
     METADATA_ENGINES,
     PHASE_SHORT_S,
     MetadataTable,
     check_metadata,
     iteration_seconds,
-    metadata_workload,
     space_of,
     written_bytes_of,
 )
@@ -29,8 +26,8 @@ from iolab.report.numbers import count
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.foretold import VerdictLimit, digests
 from iolab.study.kinds import HostProgram, HostStudy, LoadCost, LoadStudy
-from iolab.study.tables import Item, Tables
-from iolab.study.target_tables import StudyTable
+from iolab.study.load_tables import LoadTable
+from iolab.study.tables import Tables
 from iolab.units import format_bytes, format_duration_s
 
 MDTEST: Final = "mdtest"
@@ -67,8 +64,7 @@ MPI_PROGRAM: Final = HostProgram(
 class MetadataStudy(LoadStudy):
     """The part of metadata load in studies and plans."""
 
-    tables: Mapping[type[StudyTable], tuple[EngineName, ...]] = {MetadataTable: METADATA_ENGINES}
-    axes = METADATA_AXES
+    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {MetadataTable: METADATA_ENGINES}
     examples: Mapping[str, str] = {"ranks": "16", "files_per_rank": "1000"}
     on_device_filesystem = False
     programs = (MPI_PROGRAM,)
@@ -80,10 +76,6 @@ class MetadataStudy(LoadStudy):
     def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """Add every fault of its workloads that no single key shows."""
         check_metadata(document, tables, faults)
-
-    def workload(self, item: Item, table: MetadataTable, tables: Tables) -> Workload:  # noqa: ARG002
-        """The workload of a table without faults."""
-        return metadata_workload(item, table)
 
     def cost(
         self,

@@ -58,6 +58,9 @@ class MetadataJob(AnyJob):
 
     stored_as: ClassVar[str] = "metadata"
     warms_up: ClassVar[bool] = False
+    keys: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"phase_runtime": "phase_s", "mdtest": "options"}
+    )
 
     engine: EngineName
     ranks: int

@@ -99,8 +99,8 @@ def _sums(result: Result, point: Point) -> Iterator[Outcome]:
 
 def _products(result: Result, point: Point) -> Iterator[Outcome]:
     """IOPS times the block size is the bandwidth, where every I/O has that size."""
-    job = point.job.io
-    if job is None or any(name.startswith("bs") for name, _ in job.options):
+    job = point.job
+    if not job.io_bytes or any(name.startswith("bs") for name, _ in job.options):
         return
     for way in _WAYS:
         iops = _value(result.metrics, f"{way}iops")
@@ -108,15 +108,15 @@ def _products(result: Result, point: Point) -> Iterator[Outcome]:
         if iops is None or bandwidth is None:
             continue
         said = f"{way.replace('_', ' ')}bytes/s"
-        yield _close("rate-times-size", result, said, bandwidth, iops * job.block_bytes)
+        yield _close("rate-times-size", result, said, bandwidth, iops * job.io_bytes)
 
 
 def _in_flight(result: Result, point: Point) -> Iterator[Outcome]:
     """IOPS times the mean latency is never more than the jobs could hold in flight."""
     iops, mean = _value(result.metrics, "iops"), _value(result.metrics, "lat_ns_mean")
-    if iops is None or mean is None or not result.hosts or point.job.io is None:
+    if iops is None or mean is None or not result.hosts or not point.job.depth_total:
         return
-    asked = sum(point.io_on(host.name).depth_total for host in result.hosts)
+    asked = sum(point.job_on(host.name).depth_total for host in result.hosts)
     found = iops * mean / 1e9
     verdict = Agreement.AGREES if found <= asked * IN_FLIGHT_MOST else Agreement.CONTRADICTS
     says = f"On average {found:.4g} I/Os were in flight, at most {asked} can have been."

@@ -11,11 +11,10 @@ import re
 from dataclasses import replace
 from typing import Final
 
+from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
-from iolab.core.run import DataSet
-from iolab.core.samples import Direction, ways_of
-from iolab.core.workload import FIO_ENGINE, Access, Job
+from iolab.core.samples import Direction
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command, OutputReader
 from iolab.loads.fileio.engines.fio_job import (
@@ -27,6 +26,7 @@ from iolab.loads.fileio.engines.fio_job import (
 )
 from iolab.loads.fileio.engines.fio_output import FioDocument
 from iolab.loads.fileio.engines.fio_reader import FioReader
+from iolab.loads.fileio.workload import FIO_ENGINE, LIBAIO, Access, Job
 
 NULL_FOLDER: Final = "/dev"
 """Where the device is: no path ever stands in a job file."""
@@ -96,10 +96,9 @@ class FioEngine:
             oldest = ".".join(map(str, OLDEST))
             raise EngineError(f"{words} is too old: fio {oldest} or newer is needed.", _INSTALL)
 
-    def layout(
-        self, data_set: DataSet, directory: str, *, direct: bool, ioengine: str, seed: int
-    ) -> Command:
+    def layout(self, data_set: DataSet, directory: str, job: Job | None, *, seed: int) -> Command:
         """Write every file of the data set once, with random contents, flushed at the end."""
+        direct, ioengine = (job.direct, job.ioengine) if job else (True, LIBAIO)
         text = layout_job(data_set, direct=direct, ioengine=ioengine, seed=seed)
         limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _command(directory, text, limit_s)
@@ -149,7 +148,7 @@ class FioEngine:
 
     def reader(self, job: Job) -> OutputReader:
         """A reader that expects the directions that the job's access pattern has."""
-        return FioReader(ways_of(job.access), job.numjobs)
+        return FioReader(job.access.directions, job.numjobs)
 
     def null(self, job: Job, *, seconds: float) -> Command | None:
         """The same jobs for so many seconds on `/dev/null`, which takes no trims: None of those."""

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
-from iolab.core.run import DataSet, EngineTotals
-from iolab.core.samples import Direction, ways_of
-from iolab.core.workload import NATIVE_ENGINE, Arrivals, Contents, Job, shares_of
+from iolab.core.run import EngineTotals
+from iolab.core.samples import Direction
 from iolab.errors import EngineError, Fault
 from iolab.hosts.engine import BlockLedger, Command, OutputReader
 from iolab.loads.fileio.engines.fio import (
@@ -40,6 +40,7 @@ from iolab.loads.fileio.options import (
     is_native,
     microseconds,
 )
+from iolab.loads.fileio.workload import NATIVE_ENGINE, Arrivals, Contents, Job, shares_of
 
 FORMAT: Final = 1
 """The version of the format."""
@@ -388,11 +389,10 @@ class NativeEngine:
         text = told({**spec, "ledger": ledger.path, "ledger_block": ledger.block_bytes})
         return replace(command, stdin=text.encode("ascii"), job_file=text)
 
-    def layout(
-        self, data_set: DataSet, directory: str, *, direct: bool, ioengine: str, seed: int
-    ) -> Command:
+    def layout(self, data_set: DataSet, directory: str, job: Job | None, *, seed: int) -> Command:
         """Write every file of the data set once, with random contents, flushed at the end."""
-        spec = layout_spec(data_set, direct=direct, method=ioengine, seed=seed)
+        direct, method = (job.direct, job.ioengine) if job else (True, AUTO)
+        spec = layout_spec(data_set, direct=direct, method=method, seed=seed)
         limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
         return _command(directory, spec, limit_s, told_start=False)
 
@@ -446,7 +446,7 @@ class NativeEngine:
     def reader(self, job: Job) -> OutputReader:
         """A reader that expects the directions that the job has: a mix of 100 % has only one."""
         none = {Direction.READ: not reads(job), Direction.WRITE: not writes(job)}
-        ways = [way for way in ways_of(job.access) if not none.get(way, False)]
+        ways = [way for way in job.access.directions if not none.get(way, False)]
         return NativeReader(ways, job.numjobs)
 
 

@@ -1,0 +1,444 @@
+"""Checks of workloads of I/O by their engine: what each of the two alone can do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from iolab.core.configuration import Objective
+from iolab.core.study import Study
+from iolab.loads.fileio.options import (
+    ADVICE,
+    FIO_OPTIONS,
+    METHODS,
+    NATIVE_OPTIONS,
+    is_native,
+    microseconds,
+    whole_percent_of,
+)
+from iolab.loads.fileio.table import DEFAULT_READ_PERCENT, FLEET_RATE_MAX, RATE_MAX, FileTable
+from iolab.loads.fileio.workload import (
+    FIO_ENGINE,
+    NATIVE_ENGINE,
+    SYNC_IOENGINES,
+    WHOLE,
+    Arrivals,
+    Contents,
+    file_job,
+    shares_of,
+)
+from iolab.study.checks import FILES_PER_HOST_MAX
+from iolab.study.document import Faults, StudyDocument
+from iolab.study.schedule import expand
+from iolab.study.tables import Item, Tables, place, start
+from iolab.study.targets import makers_of
+from iolab.study.values import option_text
+from iolab.study.wording import nearest, shown, suggestion
+from iolab.units import format_bytes, parse_size
+
+IN_FLIGHT_MAX: Final = 1 << 20
+"""I/Os in flight on one host: no kernel grants more requests, and no device takes as many."""
+
+LAID_OUT_BYTES: Final = 1 << 20
+FILLED_BYTES: Final = 128 << 10
+"""What is written at once by layouts and fills: a block that holds parts of two is no block of one
+write, so whoever verifies it would call it torn."""
+
+LEDGER_BLOCKS_MAX: Final = 1 << 28
+LEDGER_FILES_MAX: Final = 1 << 16
+"""What the ledger of a verified data set holds on each host: 2 GiB of its memory."""
+
+_USE_FIO: Final = "write engine = 'fio'"
+
+
+def check_io(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+    """Add every fault of workloads of I/O that no single key shows."""
+    for item, workload in tables.read("workload", FileTable):
+        _check_mix(document, item, workload, faults)
+        check_rates(document, item, workload, faults)
+        _check_depth(document, item, workload, faults)
+        _check_in_flight(document, item, workload, faults)
+        _check_sizes(document, item, workload, faults)
+    for item in tables.items["workload"]:
+        _check_fio_options(document, item, faults)
+    check_native(document, tables, faults)
+
+
+def _check_mix(document: StudyDocument, item: Item, workload: FileTable, faults: Faults) -> None:
+    if workload.rwmixread is not None and not workload.rw.mixed:
+        happened = (
+            f"{start(document, item.path)} has rwmixread = {shown(item.written['rwmixread'])} "
+            f"but rw = {shown(workload.rw.value)} does not mix."
+        )
+        do = "Leave rwmixread out, or write rw = 'randrw' or 'rw'."
+        origin = document.where((*item.path, "rwmixread"))
+        faults.add_once(origin, "rwmixread", happened, do)
+
+
+def _check_depth(document: StudyDocument, item: Item, workload: FileTable, faults: Faults) -> None:
+    if workload.ioengine in SYNC_IOENGINES and max(workload.iodepth) > 1:
+        happened = (
+            f"{start(document, item.path)} has iodepth = {max(workload.iodepth)} but ioengine = "
+            f"{shown(workload.ioengine)} keeps one I/O in flight."
+        )
+        do = "Write iodepth = 1 and raise numjobs, or use ioengine = 'libaio' or 'io_uring'."
+        faults.add_once(document.where((*item.path, "ioengine")), "ioengine", happened, do)
+
+
+def _check_in_flight(
+    document: StudyDocument, item: Item, workload: FileTable, faults: Faults
+) -> None:
+    most = max(workload.iodepth) * max(workload.numjobs)
+    if most > IN_FLIGHT_MAX:
+        happened = (
+            f"{start(document, item.path)} has numjobs = {max(workload.numjobs)} with iodepth = "
+            f"{max(workload.iodepth)}: {most:,} I/Os in flight on one host."
+        )
+        do = f"Keep at most {IN_FLIGHT_MAX:,} in flight."
+        faults.add_once(document.where((*item.path, "iodepth")), "in flight", happened, do)
+
+
+def _check_sizes(document: StudyDocument, item: Item, workload: FileTable, faults: Faults) -> None:
+    """Whole blocks only: a last part of a block would never be read or written."""
+    for index, filesize in enumerate(workload.filesize):
+        blocks = [bs for bs in workload.bs if parse_size(filesize) % parse_size(bs)]
+        if blocks:
+            happened = (
+                f"filesize of {place(document, item.path)} is {shown(filesize)}, "
+                f"which is not a multiple of bs = {shown(blocks[0])}."
+            )
+            do = f"Give a multiple of {format_bytes(parse_size(blocks[0]))}."
+            origin = document.where((*item.path, "filesize", index))
+            faults.add_once(origin, "filesize", happened, do)
+    if workload.shared_file and workload.files > 1:
+        happened = f"{start(document, item.path)} has shared_file and files = {workload.files}."
+        do = "Leave one of them out: all jobs share one file, or each has its own."
+        faults.add_once(document.where((*item.path, "shared_file")), "shared_file", happened, do)
+    files = max(workload.numjobs) * workload.files
+    if files > FILES_PER_HOST_MAX:
+        happened = f"{start(document, item.path)} makes {files} files on each host."
+        do = f"Keep numjobs x files at most {FILES_PER_HOST_MAX}."
+        faults.add(document.where((*item.path, "files")), happened, do)
+
+
+def _check_fio_options(document: StudyDocument, item: Item, faults: Faults) -> None:
+    """The options by themselves, so that they are told also where another key is at fault."""
+    written = item.written.get("fio")
+    workload = item.table if isinstance(item.table, FileTable) else None
+    for name, value in written.items() if isinstance(written, dict) else ():
+        if not isinstance(value, str | int | float):
+            continue  # it is told of where the table is read
+        origin = document.where((*item.path, "fio", name))
+        if name not in FIO_OPTIONS:
+            happened = f"fio option {shown(name)} of {place(document, item.path)} is not allowed."
+            faults.add_once(origin, name, happened, _instead_of(name))
+            continue
+        option = FIO_OPTIONS[name]
+        if not option.fits(option_text(value)):
+            happened = f"fio option {name} of {place(document, item.path)} is {shown(value)}."
+            faults.add_once(origin, name, happened, f"Write for example {shown(option.example)}.")
+        by_fio = workload if workload and workload.engine == FIO_ENGINE else None
+        if by_fio and name == "bssplit" and option.fits(option_text(value)):
+            _check_split(document, item, option_text(value), faults)
+        if by_fio and option.ioengines and by_fio.ioengine not in option.ioengines:
+            happened = (
+                f"fio option {name} of {place(document, item.path)} does not go with "
+                f"ioengine = {shown(by_fio.ioengine)}."
+            )
+            do = f"It belongs to {' and '.join(option.ioengines)}."
+            faults.add_once(origin, f"{name} ioengine", happened, do)
+
+
+def _check_split(document: StudyDocument, item: Item, split: str, faults: Faults) -> None:
+    """Shares of blocks that fio can draw; what the native engine cannot is told with the rest."""
+    for side in split.split(","):
+        percent = whole_percent_of(side)
+        if not 0 < percent <= WHOLE:
+            happened = f"The shares of fio option bssplit of {place(document, item.path)} come to "
+            happened += f"{percent} % in {shown(side)}."
+            origin = document.where((*item.path, "fio", "bssplit"))
+            faults.add_once(origin, "bssplit shares", happened, "Give shares of 1 to 100 %.")
+
+
+def _instead_of(option: str) -> str:
+    if option in FileTable.model_fields:
+        return f"Write {option} as a key of the workload itself."
+    if option in ADVICE:
+        return ADVICE[option]
+    if nearest(option, FIO_OPTIONS) is not None:
+        return suggestion(option, FIO_OPTIONS, "allowed options")
+    return "docs/reference/study.md lists the options that are."
+
+
+def check_native(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+    """Add every fault of a workload that its engine cannot do as it is written."""
+    for item, workload in tables.read("workload", FileTable):
+        if workload.engine == NATIVE_ENGINE:
+            _check_method(document, item, workload, faults)
+            _check_options(document, item, workload, faults)
+            filled = tables.precondition.fill > 0
+            told = (*_apart(workload), *_unverifiable(workload, filled=filled))
+            if workload.verify:
+                told = (*told, *_unknowable(tables, workload))
+        else:
+            told = tuple(_by_fio(workload))
+        for key, says, do in told:
+            happened = f"{start(document, item.path)} has {says}."
+            origin = document.where((*item.path, *key))
+            faults.add_once(origin, says, happened, do)
+
+
+def _check_method(document: StudyDocument, item: Item, workload: FileTable, faults: Faults) -> None:
+    if workload.ioengine in METHODS:
+        return
+    happened = (
+        f"{start(document, item.path)} has ioengine = {shown(workload.ioengine)}, which the native "
+        "engine has nothing like."
+    )
+    do = "Leave it out, and the engine takes the best it finds; or write engine = 'fio'."
+    faults.add_once(document.where((*item.path, "ioengine")), "ioengine", happened, do)
+
+
+def _check_options(
+    document: StudyDocument, item: Item, workload: FileTable, faults: Faults
+) -> None:
+    for name, value in workload.fio.items():
+        text = option_text(value)
+        # What fio itself would not take is told where its options are looked at.
+        if name not in FIO_OPTIONS or not FIO_OPTIONS[name].fits(text) or is_native(name, text):
+            continue
+        what = f"fio option {name}"
+        if name in NATIVE_OPTIONS:
+            what += f" = {shown(value)}"
+        happened = f"The native engine of {place(document, item.path)} cannot do {what}."
+        do = "Leave it out, or write engine = 'fio'."
+        faults.add_once(document.where((*item.path, "fio", name)), f"{name} native", happened, do)
+
+
+_Told = Iterator[tuple[tuple[str, ...], str, str]]
+"""The key at fault, what the workload has, and what to do."""
+
+
+def _by_fio(workload: FileTable) -> _Told:
+    """What fio would not do."""
+    if workload.verify:
+        do = "Leave it out, or write engine = 'native'."
+        yield ("verify",), "verify, which fio is not asked to do", do
+    if workload.rw.trims and max(workload.iodepth) > 1:
+        says = f"rw = {shown(workload.rw.value)} and iodepth = {max(workload.iodepth)}, but fio "
+        says += "trims one at a time"
+        do = "Write iodepth = 1 and raise numjobs, or write engine = 'native'."
+        yield ("iodepth",), says, do
+    yield from _fio_rates(workload)
+
+
+def _fio_rates(workload: FileTable) -> _Told:
+    """Of fio, which reckons with the smallest block, or in bytes, where I/Os are meant."""
+    poisson = workload.arrivals is Arrivals.POISSON
+    poisson = poisson or workload.fio.get("rate_process") == "poisson"
+    counted = workload.rate_iops is not None or workload.fleet_rate_iops is not None
+    if "bssplit" in workload.fio and (counted or (poisson and workload.rate is not None)):
+        key = next(key for key in FileTable.rates if getattr(workload, key) is not None)
+        says = f"{key} and fio option bssplit, whose rate fio reckons from the smallest block"
+        do = "Write rate without Poisson arrivals, or engine = 'native'."
+        yield ("fio", "bssplit"), says, do
+    elif workload.rate is not None and workload.rw.mixed:
+        if "," in option_text(workload.fio.get("bssplit", "")):
+            says = "rate and fio option bssplit with blocks of their own for reads and writes, "
+            says += "of which fio would mix bytes where rwmixread means I/Os"
+            do = "Write the same blocks for both, or leave rate out."
+            yield ("fio", "bssplit"), says, do
+        elif poisson:
+            yield from _rare(workload, workload.rate)
+
+
+def _rare(workload: FileTable, rates: Sequence[int | str]) -> _Told:
+    """Of Poisson arrivals fio divides by the whole I/Os of each direction in a second."""
+    mixes = workload.rwmixread or [DEFAULT_READ_PERCENT]
+    both = [(mix, "reads") for mix in mixes] + [(WHOLE - mix, "writes") for mix in mixes]
+    percent, way = min(one for one in both if one[0])
+    slow, block = min(rates, key=parse_size), max(map(parse_size, workload.bs))
+    # Less than a block a second of both together is told of where rates are looked at.
+    if block <= parse_size(slow) < block * WHOLE / percent:
+        says = f"Poisson arrivals at rate = {shown(slow)}, of which fio makes {percent} % {way}: "
+        says += f"less than one block of {format_bytes(block)} a second"
+        least = math.ceil(block * WHOLE / percent)
+        do = f"Give at least {least} bytes a second, smaller blocks, or engine = 'native'."
+        yield ("rate",), says, do
+
+
+def _options(workload: FileTable) -> dict[str, str]:
+    """What is written, but for values that are told of where options are looked at."""
+    texts = {name: option_text(value) for name, value in workload.fio.items()}
+    return {name: text for name, text in texts.items() if is_native(name, text)}
+
+
+def _apart(workload: FileTable) -> _Told:
+    """Keys that each engine knows, and that mean another load together, or that only fio takes."""
+    options = _options(workload)
+    yield from _thinking(workload, options)
+    yield from _drawing(workload, options)
+    yield from _polling(workload, options)
+    for name in ("buffer_compress_percentage", "dedupe_percentage"):
+        if workload.contents is Contents.ZEROS and int(options.get(name, "0")):
+            says = f"fio option {name} and contents = 'zeros'"
+            yield ("fio", name), says, "Zeros are all alike: leave one of them out."
+
+
+def _thinking(workload: FileTable, options: Mapping[str, str]) -> _Told:
+    key, depth = ("fio", "thinktime"), max(workload.iodepth)
+    if not microseconds(options.get("thinktime", "0")):
+        return
+    if workload.arrivals is not None or options.get("rate_process") == "poisson":
+        do = "Leave one of them out: what arrives does not think."
+        yield key, "both arrivals and fio option thinktime", do
+    if depth > 1:
+        says = f"fio option thinktime and iodepth = {depth}, all of which fio waits for first"
+        yield key, says, f"Write iodepth = 1, or {_USE_FIO}."
+
+
+def _drawing(workload: FileTable, options: Mapping[str, str]) -> _Told:
+    split = options.get("bssplit")
+    zoned = options.get("random_distribution", "").startswith("zoned")
+    if workload.rw.random and options.get("norandommap") != "1":
+        for name, is_there in (("bssplit", bool(split)), ("random_distribution", zoned)):
+            if is_there:
+                says = f"fio option {name} without norandommap, by which fio goes elsewhere"
+                do = f"Add norandommap = true, which both engines do alike, or {_USE_FIO}."
+                yield ("fio", name), says, do
+    if split:
+        largest = max(size for size, _ in shares_of(split))
+        if largest > min(map(parse_size, workload.filesize)):
+            says = f"fio option bssplit with blocks of {format_bytes(largest)}, more than a file"
+            yield ("fio", "bssplit"), says, "Raise filesize, or leave those blocks out."
+
+
+def _polling(workload: FileTable, options: Mapping[str, str]) -> _Told:
+    for name in ("hipri", "sqthread_poll"):
+        if options.get(name) != "1":
+            continue
+        if "ioengine" in workload.model_fields_set and workload.ioengine != "io_uring":
+            says = f"fio option {name} and ioengine = {shown(workload.ioengine)}"
+            yield ("fio", name), says, "Only io_uring polls: leave one of them out."
+    if options.get("hipri") == "1":
+        if not workload.direct:
+            do = "The page cache is not polled: leave one of them out."
+            yield ("fio", "hipri"), "fio option hipri and direct = false", do
+        if workload.rw.trims:
+            do = "Trims are plain calls: leave it out."
+            yield ("fio", "hipri"), f"fio option hipri and rw = {shown(workload.rw.value)}", do
+        if workload.rw.writes and int(options.get("fsync", "0")):
+            do = "A polled ring does not flush: leave one of them out."
+            yield ("fio", "hipri"), "fio options hipri and fsync", do
+
+
+def _unverifiable(workload: FileTable, *, filled: bool) -> _Told:
+    """What cannot be verified: blocks without a stamp of their own, or with several."""
+    if not workload.verify:
+        return
+    options = _options(workload)
+    do = "Leave one of them out."
+    if workload.rw.trims:
+        yield ("verify",), f"verify and rw = {shown(workload.rw.value)}, which leaves no stamps", do
+    if workload.contents is Contents.ZEROS:
+        yield ("verify",), "verify and contents = 'zeros', which bear no stamps", do
+    if int(options.get("dedupe_percentage", "0")):
+        yield ("verify",), "verify and fio option dedupe_percentage, whose copies are alike", do
+    if "bssplit" in options:
+        yield ("verify",), "verify and fio option bssplit, whose blocks overlap", do
+    most = FILLED_BYTES if filled else LAID_OUT_BYTES
+    for size in map(parse_size, workload.bs):
+        if size > most or size & (size - 1):
+            says = f"verify and bs = {format_bytes(size)}, which would hold parts of two writes"
+            yield ("verify",), says, f"Give a power of two up to {format_bytes(most)}."
+
+
+def _unknowable(tables: Tables, workload: FileTable) -> _Told:
+    """Of what blocks nobody could know what they must hold."""
+    if tables.makes_hosts:
+        says = "verify, and the disks of booted guests are laid out without stamps"
+        yield ("verify",), says, "Leave it out."
+    files = max(workload.numjobs) * workload.files
+    if files > LEDGER_FILES_MAX:
+        says = f"verify and {files} files on a host, where a ledger takes {LEDGER_FILES_MAX}"
+        yield ("verify",), says, "Use fewer files or numjobs."
+    least = min(map(parse_size, workload.bs))
+    blocks = files * max(map(parse_size, workload.filesize)) // least
+    if blocks > LEDGER_BLOCKS_MAX:
+        says = f"verify and {blocks} blocks on a host, where a ledger takes {LEDGER_BLOCKS_MAX}"
+        yield ("verify",), says, "Raise bs, or use less filesize, files or numjobs."
+
+
+def check_rates(document: StudyDocument, item: Item, workload: FileTable, faults: Faults) -> None:
+    """Add the faults of one workload's rates and arrivals among themselves."""
+    written = [key for key in FileTable.rates if getattr(workload, key) is not None]
+    if len(written) > 1:
+        happened = f"{start(document, item.path)} has {' and '.join(written)}."
+        do = "Leave all but one of them out."
+        faults.add_once(document.where((*item.path, written[1])), "rates", happened, do)
+    _check_block(document, item, workload, faults)
+    if workload.arrivals is None:
+        return
+    if not written and workload.objective is not Objective.MAX_LOAD:
+        happened = f"{start(document, item.path)} has arrivals but no rate_iops."
+        do = (
+            "Write rate_iops, the I/Os that arrive at a job in a second, or rate in bytes, or "
+            "fleet_rate_iops; or leave arrivals out."
+        )
+        faults.add_once(document.where((*item.path, "arrivals")), "arrivals", happened, do)
+    option = "rate_process"
+    if option in workload.fio:
+        happened = f"{start(document, item.path)} has both arrivals and fio option {option}."
+        do = "Leave one of them out: arrivals sets the option."
+        faults.add_once(document.where((*item.path, "fio", option)), option, happened, do)
+
+
+def check_shares(document: StudyDocument, study: Study, faults: Faults) -> None:
+    """Add the faults of rates of the fleet that its jobs cannot share in whole I/Os a second."""
+    places = {workload.id: index for index, workload in enumerate(study.workloads)}
+    shares: dict[tuple[str, int], set[int]] = {}
+    if not any(getattr(one.job, "fleet_rate_iops", None) for one in study.workloads):
+        return
+    for point in expand(study):
+        whole = getattr(point.job, "fleet_rate_iops", None)
+        if whole is not None:
+            jobs = sum(file_job(point.job_on(host)).numjobs for host in makers_of(study, point))
+            shares.setdefault((point.workload, whole), set()).add(jobs)
+    for (workload, whole), counts in shares.items():
+        says = _unshared(whole, counts)
+        if says:
+            where = ("workload", places[workload])
+            happened = f"fleet_rate_iops of {place(document, where)} is {whole}, {says}."
+            origin = document.where((*where, "fleet_rate_iops"))
+            faults.add_once(origin, f"share {whole}", happened, f"Give {_nearest(whole, counts)}.")
+
+
+def _unshared(whole: int, counts: Iterable[int]) -> str:
+    """Why so many jobs cannot share it: not in whole I/Os a second, or more than one may have."""
+    odd = sorted(jobs for jobs in counts if whole % max(jobs, 1))
+    if odd:
+        return f"which {odd[0]} jobs of all hosts cannot share in whole I/Os a second"
+    share = whole // max(min(counts), 1)
+    return f"{share} for each job, which may have {RATE_MAX}" if share > RATE_MAX else ""
+
+
+def _check_block(document: StudyDocument, item: Item, workload: FileTable, faults: Faults) -> None:
+    """Less than a block a second is no rate: fio divides by whole I/Os a second."""
+    if not workload.rate:
+        return
+    least, most = min(map(parse_size, workload.rate)), max(map(parse_size, workload.bs))
+    if least < most:
+        slow = next(one for one in workload.rate if parse_size(one) == least)
+        happened = f"rate of {place(document, item.path)} is {shown(slow)}, "
+        happened += f"less than one block of {format_bytes(most)} a second."
+        do = f"Give at least {format_bytes(most)}, or smaller blocks."
+        faults.add_once(document.where((*item.path, "rate")), "rate block", happened, do)
+
+
+def _nearest(whole: int, counts: Iterable[int]) -> str:
+    """The nearest rates that all of those numbers of jobs can share."""
+    unit, most = math.lcm(*counts), min(FLEET_RATE_MAX, RATE_MAX * min(counts))
+    below = min(whole, most) // unit * unit
+    near = [str(rate) for rate in (below, below + unit) if 0 < rate <= most]
+    return " or ".join(near) or "rate_iops, the rate of each job, instead"

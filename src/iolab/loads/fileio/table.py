@@ -1,0 +1,119 @@
+"""The table of I/O in a study file, with every default and limit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, ClassVar, Final
+
+from pydantic import Field
+
+from iolab.core.engine import EngineName
+from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, HOSTS, PER_NODE, AnyJob, Indicator
+from iolab.loads.fileio.options import AUTO
+from iolab.loads.fileio.workload import (
+    FIO_ENGINE,
+    IOENGINES,
+    LIBAIO,
+    NATIVE_ENGINE,
+    Access,
+    Arrivals,
+    Contents,
+    Job,
+)
+from iolab.study import values
+from iolab.study.load_tables import SearchTable
+from iolab.study.target_tables import Flag, Label, Numbers, NumJobs, Sizes
+from iolab.units import parse_size
+
+IO_ENGINES: Final = (FIO_ENGINE, NATIVE_ENGINE)
+
+SECTOR_BYTES: Final = 512
+"""The smallest block that any device has."""
+
+BLOCK_BYTES_MAX: Final = 1 << 30
+"""fio allocates iodepth x bs for each job; more than 1 GiB a block fits no client."""
+
+FILE_BYTES_MAX: Final = 1 << 50
+"""A pebibyte: larger than any file that a layout could finish."""
+
+IODEPTH_MAX: Final = 65536
+"""The largest queue that the kernel grants an io_uring or (by default) all of libaio."""
+
+FILES_MAX: Final = 10_000
+"""Files of one job; fio keeps them open."""
+
+RATE_MAX: Final = 100_000_000
+"""I/Os per second of one job; no job comes near."""
+
+RATE_BYTES_MAX: Final = 1 << 40
+"""The same in bytes: more than any host's memory moves."""
+
+FLEET_RATE_MAX: Final = RATE_MAX * 1000
+"""The same of all jobs of all hosts."""
+
+DEFAULT_READ_PERCENT: Final = 50
+"""fio's own rwmixread."""
+
+BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
+"""From this block size on, throughput is the figure that a device is bought for."""
+
+BlockSize = Annotated[int | str, values.size(SECTOR_BYTES, BLOCK_BYTES_MAX, multiple=SECTOR_BYTES)]
+FileSize = Annotated[int | str, values.size(SECTOR_BYTES, FILE_BYTES_MAX, multiple=SECTOR_BYTES)]
+IoDepth = Annotated[int, values.whole(1, IODEPTH_MAX)]
+Percent = Annotated[int, values.whole(0, 100)]
+Rate = Annotated[int, values.whole(1, RATE_MAX)]
+RateBytes = Annotated[int | str, values.size(1, RATE_BYTES_MAX, multiple=1)]
+FleetRate = Annotated[int, values.whole(1, FLEET_RATE_MAX)]
+
+
+class FileTable(SearchTable):
+    """`[[workload]]` of I/O on files or a device."""
+
+    job_type: ClassVar[type[AnyJob]] = Job
+    rates: ClassVar[tuple[str, ...]] = ("rate_iops", "rate", "fleet_rate_iops")
+    axes: ClassVar[tuple[str, ...]] = (
+        "bs",
+        "iodepth",
+        "numjobs",
+        "rwmixread",
+        "filesize",
+        *rates,
+        PER_NODE,
+        HOSTS,
+    )
+
+    engine: Annotated[EngineName, values.word(IO_ENGINES, "engines")] = FIO_ENGINE
+    rw: Annotated[Access, values.choice(Access, "access patterns")]
+    bs: Annotated[list[BlockSize], Sizes]
+    iodepth: Annotated[list[IoDepth], Numbers] = Field(default=[1])
+    numjobs: Annotated[list[NumJobs], Numbers] = Field(default=[1])
+    filesize: Annotated[list[FileSize], Sizes]
+    files: Annotated[int, values.whole(1, FILES_MAX)] = 1
+    rwmixread: Annotated[list[Percent], Numbers] | None = None
+    rate_iops: Annotated[list[Rate], Numbers] | None = None
+    rate: Annotated[list[RateBytes], Sizes] | None = None
+    fleet_rate_iops: Annotated[list[FleetRate], Numbers] | None = None
+    arrivals: Annotated[Arrivals, values.choice(Arrivals, "arrivals")] | None = None
+    shared_file: Flag = False
+    direct: Flag = True
+    ioengine: Annotated[str, values.word(IOENGINES, "I/O engines")] = LIBAIO
+    contents: Annotated[Contents, values.choice(Contents, "contents")] = Contents.SCRAMBLED
+    verify: Flag = False
+    fio: dict[str, Label] = Field(default_factory=dict)
+
+    def job(self) -> Job:
+        """See `LoadTable`; the native engine asks the kernel in its own way where none is named."""
+        job = Job(**Job.fields_of(self.first()))
+        mix = DEFAULT_READ_PERCENT if job.read_percent is None else job.read_percent
+        free = self.engine == NATIVE_ENGINE and "ioengine" not in self.model_fields_set
+        return replace(
+            job,
+            read_percent=mix if self.rw.mixed else None,
+            ioengine=AUTO if free else self.ioengine,
+        )
+
+    @property
+    def figure(self) -> Indicator:
+        """As written; else bandwidth of large blocks, IOPS of small ones."""
+        large = parse_size(self.bs[0]) >= BANDWIDTH_BLOCK_BYTES
+        return self.indicator or (BY_BANDWIDTH if large else BY_IOPS)

@@ -1,0 +1,287 @@
+"""What one client is asked to do with files or a device, in fio's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import ClassVar, Final
+
+from iolab.core.data_set import DataSet
+from iolab.core.engine import EngineName
+from iolab.core.workload import AnyJob, Direction
+from iolab.units import parse_size
+
+
+class Access(StrEnum):
+    """The access pattern, in fio's words (`rw=`)."""
+
+    READ = "read"
+    WRITE = "write"
+    RANDREAD = "randread"
+    RANDWRITE = "randwrite"
+    RW = "rw"
+    RANDRW = "randrw"
+    TRIM = "trim"
+    RANDTRIM = "randtrim"
+
+    @property
+    def reads(self) -> bool:
+        """Whether any I/O of this pattern is a read."""
+        return self in (Access.READ, Access.RANDREAD, Access.RW, Access.RANDRW)
+
+    @property
+    def writes(self) -> bool:
+        """Whether any I/O of this pattern is a write."""
+        return self in (Access.WRITE, Access.RANDWRITE, Access.RW, Access.RANDRW)
+
+    @property
+    def trims(self) -> bool:
+        """Whether its I/Os are trims: discards, after which blocks hold nothing."""
+        return self in (Access.TRIM, Access.RANDTRIM)
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Which way its I/Os go."""
+        asked = zip(Direction, (self.reads, self.writes, self.trims), strict=True)
+        return tuple(way for way, wanted in asked if wanted)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the pattern both reads and writes."""
+        return self.reads and self.writes
+
+    @property
+    def random(self) -> bool:
+        """Whether offsets are drawn at random."""
+        return self.value.startswith("rand")
+
+
+class Contents(StrEnum):
+    """What the written blocks hold."""
+
+    SCRAMBLED = "scrambled"
+    """fio's default: a few bytes of every sector differ from block to block."""
+    RANDOM = "random"
+    """Every block is new random bytes (fio's refill_buffers): costs client CPU."""
+    ZEROS = "zeros"
+    """Only zeros: what compresses or deduplicates will answer from memory."""
+
+
+class Arrivals(StrEnum):
+    """When I/Os arrive under a rate, whatever became of the ones before."""
+
+    FIXED = "fixed"
+    """One every 1/rate seconds."""
+    POISSON = "poisson"
+    """With exponential gaps, as independent users make them."""
+
+
+SYNC_IOENGINES: Final = ("psync", "sync", "pvsync", "pvsync2")
+"""One I/O at a time: iodepth above 1 has no effect on them."""
+
+ASYNC_IOENGINES: Final = ("libaio", "io_uring", "posixaio")
+"""As many I/Os in flight as iodepth says."""
+
+LIBAIO: Final = "libaio"
+"""The usual one."""
+
+IOENGINES: Final = ASYNC_IOENGINES + SYNC_IOENGINES
+
+FIO_ENGINE: Final = EngineName("fio")
+NATIVE_ENGINE: Final = EngineName("native")
+"""Engines of I/O on files and devices; the agent itself is the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job(AnyJob):
+    """One client's share of a workload with every number settled.
+
+    Bytes are bytes; `read_percent` is set for mixed access only. `rate_iops` and
+    `rate_bytes_per_s` are per job, at most one of them is set, and none means as fast as the target
+    answers; `fleet_rate_iops` is what all jobs of all hosts share, whose part of it a point has as
+    its `rate_iops`. `arrivals` is how I/Os come under a rate; None leaves it to
+    the engine. With `shared_file` the jobs of a host have one file, each its own part of it.
+    `options` are further fio options, allow-listed by the engine. With `verify`, which
+    the native engine alone can do, blocks that are read must hold what was last written there.
+    """
+
+    stored_as: ClassVar[str] = "io"
+    follows_rule: ClassVar[bool] = True
+    keys: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "rw": "access",
+            "bs": "block_bytes",
+            "filesize": "file_bytes",
+            "files": "files_per_job",
+            "rwmixread": "read_percent",
+            "rate": "rate_bytes_per_s",
+            "fio": "options",
+        }
+    )
+
+    engine: EngineName
+    access: Access
+    block_bytes: int
+    iodepth: int
+    numjobs: int
+    file_bytes: int
+    files_per_job: int = 1
+    read_percent: int | None = None
+    direct: bool = True
+    ioengine: str = LIBAIO
+    contents: Contents = Contents.SCRAMBLED
+    rate_iops: int | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    arrivals: Arrivals | None = None
+    verify: bool = False
+    rate_bytes_per_s: int | None = None
+    fleet_rate_iops: int | None = None
+    shared_file: bool = False
+
+    @property
+    def counts_errors_late(self) -> bool:
+        """See `AnyJob`."""
+        return self.engine == NATIVE_ENGINE
+
+    @property
+    def asked_iops(self) -> float | None:
+        """I/Os a second that one job shall make in the mean, None for as many as it can."""
+        if self.rate_iops is not None or self.rate_bytes_per_s is None:
+            return self.rate_iops
+        return self.rate_bytes_per_s / self.mean_block_bytes
+
+    @property
+    def mean_block_bytes(self) -> float:
+        """Bytes of an I/O in the mean, where sizes are mixed too (fio's `bssplit`)."""
+        split = dict(self.options).get("bssplit")
+        if split is None:
+            return self.block_bytes
+        reads, _, others = split.partition(",")
+        percent = 100 if not self.access.mixed else self.read_percent or 0
+        share = percent / 100 if self.access.reads else 0.0
+        mean = mean_bytes_of(reads) * share
+        return mean + (mean_bytes_of(others or reads) * (1 - share) if share < 1 else 0.0)
+
+    def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str]:
+        """See `AnyJob`."""
+        percent = axis.get("rwmixread", self.read_percent) if self.access.mixed else ""
+        return "io", f"{self.access.value}{percent}"
+
+    def data_set(self, configuration: str) -> DataSet:
+        """See `AnyJob`.
+
+        Its id is `s256m`, with `x4` for four files a job. One file of all jobs is `shared`.
+        Compressible contents (`c`) have files of their own: written over shared ones, they would
+        make later reads easier than they look. So have those that are verified, for each size of
+        blocks (`v4k`): others write over them what cannot be, and of a larger block smaller ones
+        would be its parts.
+        """
+        names = (name for name, _ in self.options)
+        easy = self.contents is Contents.ZEROS or any(name in _COMPRESSIBLE for name in names)
+        parts = (
+            f"s{_short_size(self.file_bytes)}",
+            f"x{self.files_per_job}" if self.files_per_job > 1 else "",
+            "shared" if self.shared_file else "",
+            "c" if easy else "",
+            f"v{_short_size(self.block_bytes)}" if self.verify else "",
+        )
+        return DataSet(
+            id="".join(parts),
+            configuration=configuration,
+            numjobs=self.numjobs,
+            files_per_job=self.files_per_job,
+            file_bytes=self.file_bytes,
+            shared_file=self.shared_file,
+        )
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """See `AnyJob`."""
+        return self.access.directions
+
+    @property
+    def io_bytes(self) -> int:
+        """See `AnyJob`."""
+        return self.block_bytes
+
+    @property
+    def depth_total(self) -> int:
+        """See `AnyJob`: iodepth x numjobs."""
+        return self.iodepth * self.numjobs
+
+    @property
+    def jobs(self) -> int:
+        """See `AnyJob`."""
+        return self.numjobs
+
+    def on(self, jobs: int | None) -> Job:
+        """See `AnyJob`."""
+        return self if jobs is None else replace(self, numjobs=jobs)
+
+    @property
+    def is_closed_loop(self) -> bool:
+        """See `AnyJob`."""
+        paced = any(name.startswith(_PACING_OPTIONS) for name, _ in self.options)
+        return self.asked_iops is None and not paced
+
+    def among(self, jobs: int) -> Job:
+        """See `AnyJob`; what does not come out even is refused when a study is read."""
+        if self.fleet_rate_iops is None:
+            return self
+        return replace(self, rate_iops=max(self.fleet_rate_iops // max(jobs, 1), 1))
+
+    def with_users(self) -> Job:
+        """See `AnyJob`."""
+        said = self.arrivals is not None or _ARRIVALS in dict(self.options)
+        return self if said else replace(self, arrivals=Arrivals.POISSON)
+
+
+def _short_size(count: int) -> str:
+    for power, unit in ((4, "t"), (3, "g"), (2, "m"), (1, "k")):
+        if count % 1024**power == 0:
+            return f"{count // 1024**power}{unit}"
+    return f"{count}b"
+
+
+_ARRIVALS: Final = "rate_process"
+"""fio's option for how I/Os come under a rate."""
+
+_COMPRESSIBLE: Final = ("buffer_compress_percentage", "dedupe_percentage")
+
+_PACING_OPTIONS: Final = ("thinktime", "rate")
+"""Prefixes of options that open the loop: the queue is then meant to run empty."""
+
+
+WHOLE: Final = 100
+"""Percent."""
+
+
+def shares_of(bssplit: str) -> tuple[tuple[int, int], ...]:
+    """The sizes of fio's `bssplit` in bytes, each with its share in percent.
+
+    Sizes without a share divide what the others leave, in whole percents.
+    """
+    parts = [part.partition("/") for part in bssplit.split(":")]
+    known = sum(int(share) for _, _, share in parts if share)
+    blank = sum(1 for _, _, share in parts if not share)
+    each = max(WHOLE - known, 0) // max(blank, 1)
+    return tuple((parse_size(size), int(share) if share else each) for size, _, share in parts)
+
+
+def mean_bytes_of(bssplit: str) -> float:
+    """Bytes of an I/O in the mean; what is left of a hundred percent goes to the last size.
+
+    Shares come to 1 to 100 percent: studies with others are refused.
+    """
+    drawn = [(size, share) for size, share in shares_of(bssplit) if share]
+    left = WHOLE - sum(share for _, share in drawn)
+    return (sum(size * share for size, share in drawn) + drawn[-1][0] * left) / WHOLE
+
+
+def file_job(job: AnyJob) -> Job:
+    """A job that is I/O on files; TypeError for any other."""
+    if not isinstance(job, Job):
+        raise TypeError(f"{job.engine} makes no I/O on files")
+    return job

@@ -1,0 +1,156 @@
+"""What the tables of a `[[workload]]` of all kinds of load have in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Final
+
+from pydantic import Field
+
+from iolab.core.configuration import (
+    EVERY_POINT,
+    LATENCIES,
+    AxisMode,
+    LatencyLimit,
+    Objective,
+    WorkloadObjective,
+)
+from iolab.core.workload import (
+    BY_BANDWIDTH,
+    BY_IOPS,
+    BY_LATENCY,
+    HOSTS,
+    PER_NODE,
+    AnyJob,
+    Axis,
+    Indicator,
+)
+from iolab.study import values
+from iolab.study.names import HOSTS_MAX
+from iolab.study.target_tables import Id, Numbers, StudyTable, Title
+from iolab.study.wording import shown
+
+IO_INDICATORS: Final = (BY_IOPS, BY_BANDWIDTH, BY_LATENCY)
+
+
+class LoadTable(StudyTable):
+    """`[[workload]]` of a kind of load: the keys that its own table need not repeat.
+
+    `job_type` is what it asks of clients, whose fields its keys are. `axes` are its keys that may
+    be lists; several lists make a product, of which the first varies slowest.
+    """
+
+    job_type: ClassVar[type[AnyJob]]
+    axes: ClassVar[tuple[str, ...]] = ()
+
+    id: Id
+    title: Title | None = None
+    indicator: Annotated[Indicator, values.word(IO_INDICATORS, "indicators")] | None = None
+
+    def job(self) -> AnyJob:
+        """What the table, which has no faults, asks a client for; of an axis its first value."""
+        return self.job_type(**self.job_type.fields_of(self.first()))
+
+    def first(self) -> Iterator[tuple[str, Any]]:
+        """Its keys with their values, of an axis the first, and options as they are told."""
+        for key in type(self).model_fields:
+            value = getattr(self, key)
+            if isinstance(value, dict):
+                yield key, tuple((name, self.option_text(one)) for name, one in value.items())
+            elif value is not None:
+                yield key, value[0] if key in self.axes else value
+
+    option_text = staticmethod(values.option_text)
+    """How options of a tool are told to it."""
+
+    def sweep(self, written: Mapping[str, Any]) -> tuple[Axis, ...]:
+        """Its axes: what is `written` as a list.
+
+        Who makes the load is told of every point that says so.
+        """
+        return tuple(
+            Axis(name, tuple(getattr(self, name)))
+            for name in self.axes
+            if isinstance(written.get(name), list)
+            or (name in (PER_NODE, HOSTS) and name in written)
+        )
+
+    @property
+    def figure(self) -> Indicator:
+        """Its headline."""
+        return self.indicator or BY_IOPS
+
+    @property
+    def aim(self) -> WorkloadObjective:
+        """What its axes are measured for."""
+        return EVERY_POINT
+
+    @property
+    def repeats(self) -> int | None:
+        """How often each of its points is measured, None for as often as the method says."""
+        return None
+
+
+HEADLINE_MAX: Final = 65536
+"""As deep as a queue may be."""
+
+_UNITS_NS: Final = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+
+_LIMIT: Final = re.compile(
+    r"\s*(?:(?P<way>read|write)\s+)?(?P<name>mean|p[0-9.]+)\s*<=\s*"
+    r"(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>ns|us|µs|ms|s)\s*"
+)
+
+
+def parse_limit(text: str) -> LatencyLimit | None:
+    """`p99 <= 2ms` as a limit; None where it is none."""
+    match = _LIMIT.fullmatch(text)
+    if match is None or match["name"] not in LATENCIES or float(match["number"]) <= 0:
+        return None
+    way = f"{match['way']}_" if match["way"] else ""
+    return LatencyLimit(
+        f"{way}{LATENCIES[match['name']]}", float(match["number"]) * _UNITS_NS[match["unit"]]
+    )
+
+
+def _limit_text(value: object) -> str:
+    if isinstance(value, str) and parse_limit(value) is not None:
+        return value
+    do = (
+        "Write a latency and what it must not exceed, as 'p99 <= 2ms' or 'read p99.9 <= 500us'; "
+        f"known are {', '.join(LATENCIES)}."
+    )
+    raise values.fault(f"is {shown(value)}", do)
+
+
+LimitText = Annotated[str, values.Read(_limit_text, {"type": "string"})]
+PerNode = Annotated[int, values.whole(1, HOSTS_MAX)]
+
+
+class SearchTable(LoadTable):
+    """That of load which can be searched, and made by growing numbers of hosts.
+
+    `rates` are its keys that say how fast it goes.
+    """
+
+    rates: ClassVar[tuple[str, ...]] = ()
+
+    objective: Annotated[Objective, values.choice(Objective, "objectives")] = Objective.GRID
+    axis: Annotated[AxisMode, values.choice(AxisMode, "kinds of axis")] = AxisMode.LISTED
+    headline: Annotated[
+        list[Annotated[int, values.whole(1, HEADLINE_MAX)]], values.Listed(lone=True)
+    ] = Field(default=[])
+    limit: LimitText | None = None
+    vms_per_node: Annotated[list[PerNode], Numbers] | None = None
+    hosts: Annotated[list[PerNode], Numbers] | None = None
+
+    @property
+    def aim(self) -> WorkloadObjective:
+        """See `LoadTable`."""
+        return WorkloadObjective(
+            objective=self.objective,
+            axis=self.axis,
+            headline=tuple(sorted(self.headline)),
+            limit=None if self.limit is None else parse_limit(self.limit),
+        )
