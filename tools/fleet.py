@@ -251,7 +251,7 @@ def become_host(fleet: Fleet, host: str) -> None:
             device = run("losetup", "--find", "--show", "--direct-io=on", folder / "xfs").strip()
             run("mount", "-o", "noatime", device, target)
             run("losetup", "--detach", device)  # takes effect when the mount goes
-    run("mount", "--bind", folder / "tmp", "/tmp")  # noqa: S108 - the host's, not ours
+    make_tmp(folder / "tmp")
     run("mount", "--bind", folder / "home", pwd.getpwuid(0).pw_dir)
     run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
     Path("/run/sshd").mkdir(mode=0o755)
@@ -259,6 +259,19 @@ def become_host(fleet: Fleet, host: str) -> None:
     os.execv(  # noqa: S606 - this process is to be sshd
         SSHD, [SSHD, "-f", str(folder / "sshd_config"), "-E", str(folder / "sshd.log")]
     )
+
+
+def make_tmp(own: Path) -> None:
+    """Inside the name spaces: the host's own /tmp, in which a checkout that lies there stays.
+
+    A controller on the host needs it: its environment's modules are read when they are first used.
+    """
+    checkout, tmp = Path(__file__).resolve().parents[1], Path("/tmp")  # noqa: S108 - the host's
+    below = checkout.relative_to(tmp) if checkout.is_relative_to(tmp) else None
+    if below:
+        (own / below).mkdir(parents=True, exist_ok=True)
+        run("mount", "--bind", checkout, own / below)
+    run("mount", "--rbind", own, tmp)
 
 
 def end_all(namespace: str) -> None:
