@@ -378,7 +378,7 @@ def _warn(damage: Damage) -> None:
 def load(directory: str | Path) -> Session:
     """A session by its directory, also one that runs.
 
-    StoreError if it is none, or of a newer format. What is damaged is left out with a warning.
+    StoreError if it is none, or of another format. What is damaged is left out with a warning.
     """
     return Session(Path(directory))
 

@@ -31,11 +31,10 @@ def hear(source: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
 
 
 def hello() -> dict[str, Any]:
-    wire = 99 if MODE == "other-wire" else 1
     return {
         "id": 0,
         "is": "hello",
-        "wire": wire,
+        "wire": {"older-wire": 0, "newer-wire": 99}.get(MODE, 1),
         "version": "0.0.0-scripted",
         "pid": os.getpid(),
         "capabilities": ["clock"],

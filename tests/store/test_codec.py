@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from iolab.core.run import RunStatus
 from iolab.errors import StoreError
 from iolab.store import layout
-from iolab.store.codec import decode_sealed, encode
+from iolab.store.codec import decode_sealed, encode, encode_sealed, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Document:
 
 
 def document(*parts: Inner, text: str = "") -> Document:
-    return Document(1, text, RunStatus.DONE, (("iodepth", 8), ("bs", "4k")), parts)
+    return Document(layout.FORMAT, text, RunStatus.DONE, (("iodepth", 8), ("bs", "4k")), parts)
 
 
 def returned(path: Path, value: Document) -> Document:
-    path.write_bytes(encode(value))
+    path.write_bytes(encode_sealed(value))
     return decode_sealed(Document, path)
 
 
@@ -50,7 +50,8 @@ def test_keys_are_sorted_and_text_is_utf8(path: Path) -> None:
     path.write_bytes(encode(document(text="µs ✓")))
     text = path.read_text(encoding="utf-8")
     assert text == (
-        '{"axis":[["iodepth",8],["bs","4k"]],"format":1,"parts":[],"status":"done","text":"µs ✓"}\n'
+        f'{{"axis":[["iodepth",8],["bs","4k"]],"format":{layout.FORMAT},'
+        '"parts":[],"status":"done","text":"µs ✓"}\n'
     )
 
 
@@ -82,20 +83,27 @@ def test_undecodable_bytes_are_written_as_escapes(path: Path) -> None:
     assert returned(path, document(text=said)).text == "fio: \\udcff!"
 
 
-def test_a_newer_format_is_told_whether_or_not_it_can_be_read(path: Path) -> None:
-    newer = layout.FORMAT + 1
+OTHERS = [(layout.FORMAT_OLDEST - 1, "older iolab"), (layout.FORMAT + 1, "newer iolab")]
+
+
+@pytest.mark.parametrize(("other", "do"), OTHERS)
+def test_another_format_is_told_whether_or_not_it_can_be_read(
+    path: Path, other: int, do: str
+) -> None:
     for content in (
-        encode({"format": newer, "new": "shape"}),
-        encode(document()).replace(b'"format":1', b'"format":%d' % newer),
+        encode({"format": other, "new": "shape"}),
+        encode_sealed({"format": other, "new": "shape"}),
+        encode_sealed(replace(document(), format=other)),
+        encode(replace(document(), format=other)),
     ):
         path.write_bytes(content)
-        with pytest.raises(StoreError, match=rf"has format {newer}; this iolab reads") as caught:
+        with pytest.raises(StoreError, match=rf"format {other}, .* {layout.FORMAT}\.") as caught:
             decode_sealed(Document, path)
-        assert "newer iolab" in caught.value.do
+        assert do in caught.value.do
 
 
 def test_fields_of_a_later_version_are_passed_over(path: Path) -> None:
-    path.write_bytes(encode(document()).replace(b'"format":1', b'"format":1,"later":[1]'))
+    path.write_bytes(encode_sealed({**plain(document()), "later": [1]}))
     assert decode_sealed(Document, path) == document()
 
 

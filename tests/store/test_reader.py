@@ -202,10 +202,11 @@ def test_a_run_that_is_not_there_is_told(place: Path, key: tuple[str, int]) -> N
 
 
 @pytest.mark.parametrize("name", ["session.json", "plan.json"])
-def test_a_newer_format_is_refused(place: Path, name: str) -> None:
+@pytest.mark.parametrize("other", [layout.FORMAT_OLDEST - 1, layout.FORMAT + 1])
+def test_another_format_is_refused(place: Path, name: str, other: int) -> None:
     document = json.loads((place / name).read_bytes())
-    (place / name).write_text(json.dumps({**document, "format": layout.FORMAT + 1}))
-    with pytest.raises(StoreError, match=f"{name}' has format {layout.FORMAT + 1}"):
+    (place / name).write_text(json.dumps({**document, "format": other}))
+    with pytest.raises(StoreError, match=f"{name}' has format {other}"):
         _ = SessionReader(place).plan
 
 

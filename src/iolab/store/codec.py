@@ -27,7 +27,6 @@ T = TypeVar("T")
 
 _ADAPTERS: Final[dict[type, TypeAdapter[Any]]] = {}
 _NULL_FLOAT: Final = "float_type"
-_NO_NAME: Final = "union_tag_not_found"
 
 
 def encode(document: object, *, indent: int | None = None) -> bytes:
@@ -59,13 +58,11 @@ def decode_sealed(shape: type[T], path: Path) -> T:
     if content.startswith(_SEAL):
         body = b"{" + content[_SEAL_BYTES:]
         if content[:_SEAL_BYTES] != _SEAL + hashlib.sha256(body).hexdigest().encode() + _SEALED:
-            refuse_newer_content(path, content)
+            refuse_other_content(path, content)
             raise damaged(path, "it is not what was written")
         return parse(shape, body, path)
-    document = parse(shape, content, path)
-    if getattr(document, "format", layout.FORMAT) >= layout.FORMAT_SEALED:
-        raise damaged(path, "its digest is missing")
-    return document
+    parse(shape, content, path)
+    raise damaged(path, "its digest is missing")
 
 
 _SEAL: Final = b'{"sha256":"'
@@ -81,36 +78,39 @@ def damaged(path: Path, why: str, do: str = _COPY) -> StoreError:
 
 
 def parse(shape: type[T], content: bytes, path: Path) -> T:
-    """The document in `content` of `path`; StoreError if not of its shape or of a newer format."""
+    """The document in `content` of `path`; StoreError if not of its shape or of another format."""
     try:
         document = _validated(shape, content)
     except ValidationError as error:
-        version = _format_of(content)
-        refuse_newer(path, version)
+        refuse_other_content(path, content)
         first = error.errors(include_url=False)[0]
-        if first["type"] == _NO_NAME and isinstance(version, int) and version < layout.FORMAT:
-            raise StoreError(
-                f"'{path}' has format {version}, and this iolab reads format {layout.FORMAT}.",
-                "Read it with the older iolab that wrote it, or measure again.",
-            ) from error
         where = ".".join(str(part) for part in first["loc"]) or "the document"
         raise damaged(path, f"{where}: {first['msg']}") from error
-    refuse_newer(path, getattr(document, "format", None))
+    refuse_other(path, getattr(document, "format", None))
     return document
 
 
-def refuse_newer(path: Path, version: object) -> None:
-    """StoreError if a document was written by a layout newer than this one."""
-    if isinstance(version, int) and version > layout.FORMAT:
-        raise StoreError(
-            f"'{path}' has format {version}; this iolab reads formats up to {layout.FORMAT}.",
-            "Read it with the newer iolab that wrote it.",
-        )
+def refuse_other(path: Path, version: object) -> None:
+    """StoreError if a document was written by a layout that is newer, or older than we read."""
+    if not isinstance(version, int) or layout.FORMAT_OLDEST <= version <= layout.FORMAT:
+        return
+    age = "newer" if version > layout.FORMAT else "older"
+    raise StoreError(
+        f"'{path}' has format {version}, and this iolab reads {_FORMATS}.",
+        f"Read it with the {age} iolab that wrote it, or measure again.",
+    )
 
 
-def refuse_newer_content(path: Path, content: bytes) -> None:
+def refuse_other_content(path: Path, content: bytes) -> None:
     """The same of a document that could not be read as it is."""
-    refuse_newer(path, _format_of(content))
+    refuse_other(path, _format_of(content))
+
+
+_FORMATS: Final = (
+    f"format {layout.FORMAT}"
+    if layout.FORMAT_OLDEST == layout.FORMAT
+    else f"formats {layout.FORMAT_OLDEST} to {layout.FORMAT}"
+)
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - JSON is what it is

@@ -13,8 +13,8 @@ from typing import Final
 FORMAT: Final = 3
 """Raised when a file changes in a way that an older reader would misread."""
 
-FORMAT_SEALED: Final = 2
-"""From this format on session.json, hosts.json and ledger.json carry a digest of their own."""
+FORMAT_OLDEST: Final = 3
+"""The oldest that this reader understands: sessions of earlier formats are refused, not guessed at."""
 
 SESSION: Final = "session.json"
 STUDY: Final = "study.toml"

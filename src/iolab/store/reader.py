@@ -65,7 +65,7 @@ Tell = Callable[[Damage], None]
 
 
 class SessionReader:
-    """A session's directory; StoreError if it is none, or one of a newer format.
+    """A session's directory; StoreError if it is none, or one of another format.
 
     What it gives was held against its digests when it was read. What does not fit is left out,
     listed by `damaged` and told to `tell`; without the plan nothing can be read (StoreError).
@@ -333,7 +333,7 @@ class SessionReader:
 
 
 def read_session(directory: Path) -> SessionDocument:
-    """What session.json says; StoreError if the directory is no session or of a newer format."""
+    """What session.json says; StoreError if the directory is no session or of another format."""
     path = directory / layout.SESSION
     with told(path, "read"):
         if not path.exists():

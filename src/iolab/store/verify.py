@@ -18,7 +18,7 @@ from iolab.core.metric import Result
 from iolab.core.toml import open_regular, read_regular
 from iolab.errors import StoreError
 from iolab.store import layout
-from iolab.store.codec import damaged, decode_sealed, parse, refuse_newer_content
+from iolab.store.codec import damaged, decode_sealed, parse, refuse_other_content
 from iolab.store.documents import (
     DocumentHead,
     HostsDocument,
@@ -99,7 +99,7 @@ def read_manifest(shape: type[M], run: Path) -> M:
     except OSError as error:
         raise damaged(path, f"its digest cannot be read: {error.strerror}", AGAIN) from error
     if expected != [hashlib.sha256(content).hexdigest()]:
-        refuse_newer_content(path, content)
+        refuse_other_content(path, content)
         raise damaged(path, "it is not what was committed", AGAIN)
     return parse(shape, content, path)
 
@@ -242,7 +242,7 @@ def _listed(directory: Path, session: SessionDocument, name: str) -> bytes:
         content = read_regular(path)
     known = {file.name: file.sha256 for file in session.files}
     if known.get(name) != hashlib.sha256(content).hexdigest():
-        refuse_newer_content(path, content)
+        refuse_other_content(path, content)
         raise damaged(path, "it is not what the session began with")
     return content
 
