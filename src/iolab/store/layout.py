@@ -14,7 +14,7 @@ FORMAT: Final = 3
 """Raised when a file changes in a way that an older reader would misread."""
 
 FORMAT_OLDEST: Final = 3
-"""The oldest that this reader understands: sessions of earlier formats are refused, not guessed at."""
+"""The oldest that this reader understands; sessions of earlier formats are refused."""
 
 SESSION: Final = "session.json"
 STUDY: Final = "study.toml"
