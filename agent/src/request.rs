@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::keeper;
 use crate::metadata::Load;
-use crate::sys::process::own_pid;
+use crate::sys::process::{own_pid, own_user};
 use crate::wire::WIRE;
 
 /// Ids fit a double, so that any JSON reader keeps them; larger ones are the agent's own.
@@ -187,6 +187,8 @@ pub struct Hello {
     wire: u32,
     version: &'static str,
     pid: i32,
+    /// 0 is root.
+    uid: u32,
     capabilities: &'static [&'static str],
     /// What ends the processes of runs when all of the agent is killed at once.
     runs_end_by: Option<&'static str>,
@@ -199,7 +201,8 @@ impl Hello {
     pub fn new() -> Self {
         let version = env!("CARGO_PKG_VERSION");
         let runs_end_by = keeper::pid().map(|_| "pid-namespace");
-        Self { wire: WIRE, version, pid: own_pid(), capabilities: &VERBS, runs_end_by }
+        let (pid, uid) = (own_pid(), own_user());
+        Self { wire: WIRE, version, pid, uid, capabilities: &VERBS, runs_end_by }
     }
 }
 

@@ -26,7 +26,7 @@ from iolab.hosts.host import Hello
 from iolab.session.discovery import Inspected, Inspection, Quiet
 from tests.fakes.machine import machine_facts
 
-HELLO = Hello(1, "0.1.0", 7, runs_end_by="pid-namespace")
+HELLO = Hello(1, "0.1.0", 7, runs_end_by="pid-namespace", uid=0)
 PATH = "/mnt/target"
 FREE = TargetProbe(direct_error=None, direct_align_bytes=512, held_by=None)
 HOUR_NS = 3600 * 10**9

@@ -71,8 +71,8 @@ class FakeAgent:
             self.break_off()
             return
         verbs = ["facts", "sample", "run"]
-        told = {"version": "0.0.0", "pid": 4242, "capabilities": verbs, "runs_end_by": None}
-        self.tell(0, {"is": "hello", "wire": 1, **told})
+        told = {"version": "0.0.0", "pid": 4242, "uid": 0, "runs_end_by": None}
+        self.tell(0, {"is": "hello", "wire": 1, "capabilities": verbs, **told})
 
     def hear(self, piece: bytes) -> None:
         """Take bytes from the controller; each whole frame is served by a task of its own."""

@@ -264,6 +264,7 @@ fn signature() -> Option<String> {
 }
 
 /// The first that is known; else the letters of the last as they are.
+#[cfg(any(test, target_arch = "x86_64"))]
 fn hypervisor_of<const N: usize>(letters: [&[u8]; N]) -> Option<String> {
     let names = letters.map(|letters| non_empty(&String::from_utf8_lossy(letters)));
     let known = names.iter().flatten().find_map(|name| known_hypervisor(name));
@@ -271,6 +272,7 @@ fn hypervisor_of<const N: usize>(letters: [&[u8]; N]) -> Option<String> {
 }
 
 /// TCG is QEMU without the help of the processor: everything in such a guest is emulated.
+#[cfg(any(test, target_arch = "x86_64"))]
 fn known_hypervisor(letters: &str) -> Option<&'static str> {
     Some(match letters {
         "KVMKVMKVM" => "KVM",

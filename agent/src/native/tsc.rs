@@ -5,13 +5,13 @@
 //! in all states of the processor, and the kernel has not struck it from its list of clocks.
 #![allow(unsafe_code)]
 
-use std::fs;
 use std::hint::spin_loop;
 use std::time::Duration;
 
 use crate::sys::time::{self, SECOND_NS};
 
 /// Where the kernel lists the clocks that it trusts.
+#[cfg(target_arch = "x86_64")]
 const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 /// How long the counter is held against the kernel's clock: with readings that are 50 ns wide the
 /// rate is then right to two parts in a million.
@@ -134,7 +134,7 @@ fn may_trust_counter() -> bool {
     let is_invariant =
         unsafe { __cpuid(LARGEST_EXTENDED).eax >= POWER && __cpuid(POWER).edx & INVARIANT != 0 };
     // Where the list cannot be read, CPUID alone must do.
-    let clocks = fs::read_to_string(CLOCKS);
+    let clocks = std::fs::read_to_string(CLOCKS);
     is_invariant && clocks.map_or(true, |all| all.split_whitespace().any(|clock| clock == "tsc"))
 }
 

@@ -283,8 +283,14 @@ def probe_findings(probe: TargetProbe) -> Iterator[Finding]:
 LEFT: Final = "left by killed sessions"
 
 
+ROOT_ADDS: Final = (
+    "Root adds method.drop_caches, block devices and their purges, file systems and memory limits "
+    "of a session's own, serial numbers of disks, memory modules; nothing else needs it."
+)
+
+
 def end_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
-    """What killed sessions left, and whether load can outlive an agent that is killed."""
+    """What killed sessions left, what rights are missing, whether load can outlive its agent."""
     from iolab.report.numbers import count
 
     if left is not None and left.disturbing:
@@ -297,6 +303,8 @@ def end_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
         says = ", ".join(count(number, what) for number, what in counts if number)
         do = "'iolab clean' with the same options shows and removes it."
         yield Finding(LEFT, FindingState.NOTE, says, do)
+    if hello.uid:
+        yield Finding("rights", FindingState.NOTE, f"user {hello.uid}, not root", ROOT_ADDS)
     if hello.runs_end_by is not None:
         yield Finding("processes", FindingState.OK, f"end with the agent, by a {hello.runs_end_by}")
         return

@@ -330,6 +330,7 @@ class _HelloAnswer(_Answer):
     wire: int
     version: Annotated[str, Field(max_length=100)]
     pid: Count = 0
+    uid: Count | None = None
     capabilities: Annotated[tuple[str, ...], Field(max_length=100)] = ()
     runs_end_by: Annotated[str, Field(max_length=40)] | None = None
 
@@ -361,7 +362,9 @@ def read_hello(host: str, message: Message) -> Hello:
         )
         raise HostError(happened, "Use an agent of the same iolab version as this command.")
     version = printable(hello.version, 100)
-    return Hello(hello.wire, version, hello.pid, hello.capabilities, hello.runs_end_by)
+    return Hello(
+        hello.wire, version, hello.pid, hello.capabilities, hello.runs_end_by, hello.uid
+    )
 
 
 def read_facts(host: str, message: Message) -> HostFacts:

@@ -51,6 +51,8 @@ class Hello:
     capabilities: tuple[str, ...] = field(default=())
     runs_end_by: str | None = None
     """What ends the processes of runs when all of the agent is killed at once: `pid-namespace`."""
+    uid: int | None = None
+    """The user whose rights the agent has, 0 for root; None where an earlier agent does not say."""
 
 
 class AgentRefusal(HostError):
