@@ -102,6 +102,16 @@ def test_another_format_is_told_whether_or_not_it_can_be_read(
         assert do in caught.value.do
 
 
+def test_an_older_document_is_read_if_it_has_todays_shape(path: Path) -> None:
+    older = layout.FORMAT - 1
+    same = replace(document(), format=older)
+    assert returned(path, same) == same
+    path.write_bytes(encode_sealed({"format": older, "old": "shape"}))
+    with pytest.raises(StoreError, match=f"has format {older}") as caught:
+        decode_sealed(Document, path)
+    assert "older iolab" in caught.value.do
+
+
 def test_fields_of_a_later_version_are_passed_over(path: Path) -> None:
     path.write_bytes(encode_sealed({**plain(document()), "later": [1]}))
     assert decode_sealed(Document, path) == document()

@@ -362,9 +362,7 @@ def read_hello(host: str, message: Message) -> Hello:
         )
         raise HostError(happened, "Use an agent of the same iolab version as this command.")
     version = printable(hello.version, 100)
-    return Hello(
-        hello.wire, version, hello.pid, hello.capabilities, hello.runs_end_by, hello.uid
-    )
+    return Hello(hello.wire, version, hello.pid, hello.capabilities, hello.runs_end_by, hello.uid)
 
 
 def read_facts(host: str, message: Message) -> HostFacts:

@@ -82,7 +82,10 @@ def parse(shape: type[T], content: bytes, path: Path) -> T:
     try:
         document = _validated(shape, content)
     except ValidationError as error:
-        refuse_other_content(path, content)
+        version = _format_of(content)
+        refuse_other(path, version)
+        if isinstance(version, int) and version < layout.FORMAT:
+            raise _other_format(path, version) from error
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the document"
         raise damaged(path, f"{where}: {first['msg']}") from error
@@ -94,11 +97,7 @@ def refuse_other(path: Path, version: object) -> None:
     """StoreError if a document was written by a layout that is newer, or older than we read."""
     if not isinstance(version, int) or layout.FORMAT_OLDEST <= version <= layout.FORMAT:
         return
-    age = "newer" if version > layout.FORMAT else "older"
-    raise StoreError(
-        f"'{path}' has format {version}, and this iolab reads {_FORMATS}.",
-        f"Read it with the {age} iolab that wrote it, or measure again.",
-    )
+    raise _other_format(path, version)
 
 
 def refuse_other_content(path: Path, content: bytes) -> None:
@@ -106,11 +105,12 @@ def refuse_other_content(path: Path, content: bytes) -> None:
     refuse_other(path, _format_of(content))
 
 
-_FORMATS: Final = (
-    f"format {layout.FORMAT}"
-    if layout.FORMAT_OLDEST == layout.FORMAT
-    else f"formats {layout.FORMAT_OLDEST} to {layout.FORMAT}"
-)
+def _other_format(path: Path, version: int) -> StoreError:
+    age = "newer" if version > layout.FORMAT else "older"
+    return StoreError(
+        f"'{path}' has format {version}, and this iolab reads format {layout.FORMAT}.",
+        f"Read it with the {age} iolab that wrote it, or measure again.",
+    )
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - JSON is what it is

@@ -13,8 +13,8 @@ from typing import Final
 FORMAT: Final = 3
 """Raised when a file changes in a way that an older reader would misread."""
 
-FORMAT_OLDEST: Final = 3
-"""The oldest that this reader understands; sessions of earlier formats are refused."""
+FORMAT_OLDEST: Final = 2
+"""The oldest of which documents are read that have today's shape; earlier ones had no seals."""
 
 SESSION: Final = "session.json"
 STUDY: Final = "study.toml"
