@@ -21,6 +21,7 @@ from iolab.core.events import SessionStatus
 from iolab.core.run import EngineOutput, RunRecord
 from iolab.errors import ExitCode, StoreError
 from iolab.store import layout
+from iolab.store.index import read_index
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
 from tests.store.flushes import flushes_and_names
@@ -66,10 +67,13 @@ def _assert_whole(place: Path, *, named: bool) -> None:
     assert reader.session.status is SessionStatus.INTERRUPTED
     assert (reader.damaged(), reader.unsound()) == ((), {})
     assert reader.committed() == set(keys)
+    # Where it was killed before the index had the run, the run itself is found.
+    assert reader.overview().keys() == set(keys)
     for order, key in enumerate(keys):
         assert_same(reader.record(*key), record_of(order))
     with SessionWriter.reopen(place) as writer:
         assert layout.unfinished(place) == ()
+        assert read_index(place).keys() == set(keys)
         if not named:
             commit(writer, record_of(1))
     assert (len(reader.done()), reader.verify()) == (2, ())

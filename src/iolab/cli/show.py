@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from iolab.analysis.points import PointSummary
-    from iolab.core.metric import Result
+    from iolab.core.metric import Level, Result
     from iolab.core.study import Study
     from iolab.errors import ExitCode
     from iolab.store.reader import SessionReader
@@ -66,6 +66,10 @@ def show(
     time: Annotated[
         bool, typer.Option("--time", help="Only the seconds of each phase of the session.")
     ] = False,
+    summary: Annotated[
+        bool,
+        typer.Option("--summary", help="Only how many runs ended how, of each workload."),
+    ] = False,
     fail_on: FailOnOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -80,6 +84,8 @@ def show(
     if time:
         print_times(reader)
         raise typer.Exit(verdict_code((), None))
+    if summary:
+        raise typer.Exit(levels_code(print_summary(reader), fail_on))
     study, every = shown_of(reader)
     results = _of_digests(_chosen(study, every, workload), run)
     shown = {(result.workload, result.digest) for result in results}
@@ -152,15 +158,57 @@ def print_times(reader: SessionReader) -> None:
     result(f"{format_duration_s(whole)} in all, {whole - load:.2f} s beside the load.")
 
 
+def print_summary(reader: SessionReader) -> set[Level]:
+    """Print how many runs ended how, by configuration and workload, from the index; the levels."""
+    from collections import Counter
+
+    from iolab.cli.output import result, result_screen
+    from iolab.core.metric import Level
+    from iolab.core.run import RunStatus
+    from iolab.report.numbers import count
+    from iolab.report.terminal import Heading, one_line, plain, table
+
+    session, runs = reader.session, reader.overview()
+    said = f"{one_line(session.title)}: {session.status.value}, {count(len(runs), 'run')} committed"
+    ended: dict[tuple[str, str], Counter[str]] = {}
+    for entry in runs.values():
+        kind = entry.level if entry.status is RunStatus.DONE else entry.status
+        ended.setdefault((entry.configuration, entry.workload), Counter())[kind.value] += 1
+    every = [*Level, *(status for status in RunStatus if status is not RunStatus.DONE)]
+    kinds = [kind.value for kind in every if any(kind.value in one for one in ended.values())]
+    headings = [
+        Heading("configuration"),
+        Heading("workload", main=True),
+        Heading("runs", number=True),
+    ]
+    headings += [Heading(kind, number=True) for kind in kinds]
+    rows = [
+        [
+            plain(text)
+            for text in (*place, f"{found.total()}", *(f"{found[kind]}" for kind in kinds))
+        ]
+        for place, found in sorted(ended.items())
+    ]
+    result(f"{said}.")
+    if rows:
+        result_screen(table(headings, rows))
+    return {entry.level for entry in runs.values()}
+
+
 def verdict_code(results: Sequence[Result], fail_on: FailOnLevel | None) -> ExitCode:
     """1 when a result is at the level asked for or worse, else 0."""
+    return levels_code((result.verdict.level for result in results), fail_on)
+
+
+def levels_code(levels: Iterable[Level], fail_on: FailOnLevel | None) -> ExitCode:
+    """The same of the results' levels."""
     from iolab.core.metric import Level
     from iolab.errors import ExitCode
 
     if fail_on is None:
         return ExitCode.OK
     limit = Level(fail_on.value).rank
-    worst = max((result.verdict.level.rank for result in results), default=0)
+    worst = max((level.rank for level in levels), default=0)
     return ExitCode.VERDICT if worst >= limit else ExitCode.OK
 
 

@@ -5,6 +5,7 @@ See docs/reference/store.md for the meaning of each file.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ PLAN: Final = "plan.json"
 HOSTS: Final = "hosts.json"
 LEDGER: Final = "ledger.json"
 LOCK: Final = "lock"
+INDEX: Final = "index.jsonl"
 POINTS: Final = "points"
 
 MANIFEST: Final = "manifest.json"
@@ -34,7 +36,7 @@ ENGINE: Final = "engine"
 RunKey = tuple[str, int]
 """A point's digest and the repeat, from 1."""
 
-_OWN_FILES: Final = tuple((name,) for name in (SESSION, STUDY, PLAN, HOSTS, LEDGER, LOCK))
+_OWN_FILES: Final = tuple((name,) for name in (SESSION, STUDY, PLAN, HOSTS, LEDGER, LOCK, INDEX))
 _DIGEST: Final = re.compile(r"[0-9A-Za-z_-]{1,64}")
 _RUN: Final = re.compile(r"run-([1-9][0-9]{0,8})")
 _ATTEMPT: Final = re.compile(r"run-[1-9][0-9]{0,8}\.attempt-[1-9][0-9]{0,8}")
@@ -71,12 +73,20 @@ def output_name(index: int) -> str:
 
 def committed_runs(session: Path) -> dict[RunKey, Path]:
     """Every run in place, ordered by digest and repeat; unfinished ones are not seen."""
-    found = {
-        (run.parent.name, int(match.group(1))): run
-        for run in _below_points(session)
-        if (match := _RUN.fullmatch(run.name))
-    }
-    return dict(sorted(found.items()))
+    return {key: run_directory(session, key) for key in sorted(committed_keys(session))}
+
+
+def committed_keys(session: Path) -> Iterator[RunKey]:
+    """The same by their keys, in no order; of a hundred thousand runs no path is made."""
+    points = session / POINTS
+    if not points.is_dir():
+        return
+    with os.scandir(points) as every:
+        names = [point.name for point in every if _DIGEST.fullmatch(point.name) and point.is_dir()]
+    for digest in names:
+        for name in os.listdir(f"{points}/{digest}"):  # noqa: PTH208 - a Path each is too slow
+            if match := _RUN.fullmatch(name):
+                yield digest, int(match.group(1))
 
 
 def key_of(run: Path) -> RunKey:

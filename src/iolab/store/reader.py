@@ -31,6 +31,7 @@ from iolab.store.documents import (
     SessionDocument,
 )
 from iolab.store.durable import told
+from iolab.store.index import IndexEntry, entry_of, read_index
 from iolab.store.layout import RunKey
 from iolab.store.runs import read_run, read_table
 from iolab.store.verify import (
@@ -180,6 +181,28 @@ class SessionReader:
             )
             for key in keys
         )
+
+    def overview(self) -> dict[RunKey, IndexEntry]:
+        """How each committed run ended when it was committed, by the index; no run is verified.
+
+        What the index lacks is read; runs that cannot be are left out, see `met`.
+        """
+        known, found = read_index(self.directory), {}
+        with told(self.directory, "read"):
+            keys = tuple(layout.committed_keys(self.directory))
+        for key in keys:
+            entry = known.get(key) or self._entry(key)
+            if entry is not None:
+                found[key] = entry
+        return found
+
+    def _entry(self, key: RunKey) -> IndexEntry | None:
+        run = layout.run_directory(self.directory, key)
+        try:
+            return entry_of(self._head(key, run, stamp_of(run)).analysis.result)
+        except StoreError as error:
+            self._tell(self._run_damage(key, run, error))
+            return None
 
     def damaged(self) -> tuple[Damage, ...]:
         """What is damaged of the session's documents, of manifests, and of the sizes of tables.

@@ -20,7 +20,7 @@ from iolab.core.run import Plan, RunRecord, RunStatus
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger
 from iolab.errors import StoreError
-from iolab.store import layout
+from iolab.store import index, layout
 from iolab.store.codec import decode_sealed, encode, encode_sealed, unicode
 from iolab.store.documents import (
     Analysis,
@@ -101,6 +101,7 @@ class SessionWriter:
             with told(directory, "write"):
                 for leftover in layout.unfinished(directory):
                     _remove(leftover)
+            _complete_index(directory)
             writer = cls(directory, lock, session, clock)
             writer._turn(SessionStatus.RUNNING, None, tuple(command))
         except BaseException:
@@ -140,6 +141,7 @@ class SessionWriter:
         for key in runs:
             run = layout.run_directory(self._directory, key)
             with told(run, "write"):
+                index.call_off(self._directory, key)
                 run.rename(layout.next_attempt(run))
                 sync(run.parent)
 
@@ -160,11 +162,13 @@ class SessionWriter:
             try:
                 write_run(draft, record, Analysis(analysis_version, result), origin)
                 if final.exists():
+                    index.call_off(self._directory, layout.key_of(final))
                     final.rename(layout.next_attempt(final))
                 publish(draft, final)
             except BaseException:
                 shutil.rmtree(draft, ignore_errors=True)
                 raise
+        index.add(self._directory, layout.key_of(final), index.entry_of(result))
 
     def ended(
         self,
@@ -301,6 +305,15 @@ def _together(before: Iterable[PhaseTime], now: Iterable[PhaseTime]) -> tuple[Ph
         had = found.get(one.phase, PhaseTime(one.phase, 0, 0.0))
         found[one.phase] = PhaseTime(one.phase, had.times + one.times, had.seconds + one.seconds)
     return tuple(found.values())
+
+
+def _complete_index(directory: Path) -> None:
+    """Add the runs that the index lacks: their writer was killed, or is older than the index."""
+    known = index.read_index(directory)
+    for key in sorted(set(layout.committed_keys(directory)) - known.keys()):
+        with suppress(StoreError):  # a damaged run is told by who reads it
+            head = read_head(layout.run_directory(directory, key))
+            index.add(directory, key, index.entry_of(head.analysis.result))
 
 
 def _save(directory: Path, session: SessionDocument) -> None:
