@@ -67,6 +67,11 @@ def rows(heading: str) -> dict[str, list[str]]:
     return {cells[0].strip("`"): cells for cells in found}
 
 
+def common(heading: str) -> set[str]:
+    """Keys of every workload, which stand in the table of file I/O alone."""
+    return {"id", "title", "indicator"} if heading.endswith(" workloads") else set()
+
+
 def test_the_schema_is_the_generated_one() -> None:
     written = (ROOT / "schema" / "study.json").read_text(encoding="utf-8")
     assert written == json.dumps(study_schema(), indent=2, sort_keys=True) + "\n"
@@ -89,14 +94,14 @@ def test_the_schema_finds_what_the_loader_finds(line: str) -> None:
 
 @pytest.mark.parametrize("heading", HEADINGS)
 def test_every_key_is_documented_and_no_other(heading: str) -> None:
-    assert set(rows(heading)) == set(HEADINGS[heading].model_fields)
+    assert set(rows(heading)) == set(HEADINGS[heading].model_fields) - common(heading)
 
 
 @pytest.mark.parametrize("heading", HEADINGS)
 def test_required_keys_are_documented_as_such(heading: str) -> None:
     fields = HEADINGS[heading].model_fields
     said = {key for key, cells in rows(heading).items() if cells[3] == "required"}
-    assert said == {key for key, field in fields.items() if field.is_required()}
+    assert said == {key for key, field in fields.items() if field.is_required()} - common(heading)
 
 
 def test_the_example_is_a_study() -> None:
