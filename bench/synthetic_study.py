@@ -26,7 +26,8 @@ from iolab.core.host import (
 from iolab.core.run import Plan, PlanCost, PlannedRun, Point
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.workload import BY_IOPS, Axis, Workload
-from iolab.loads.fileio.workload import FIO_ENGINE, Access, Job
+from iolab.loads.fileio.engine_facts import FIO_ENGINE
+from iolab.loads.fileio.workload import Access, Job
 
 GIB: Final = 1 << 30
 DEPTHS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)

@@ -42,7 +42,8 @@ from iolab.core.samples import (
 )
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import CounterSeries
-from iolab.loads.fileio.workload import FIO_ENGINE, Access, Job
+from iolab.loads.fileio.engine_facts import FIO_ENGINE
+from iolab.loads.fileio.workload import Access, Job
 
 GO_NS: Final = 1_700_000_000_000_000_000
 SECOND: Final = 1_000_000_000

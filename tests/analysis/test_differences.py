@@ -17,7 +17,8 @@ from iolab.core.stopping import PRESETS, LoadPattern
 from iolab.core.study import Method
 from iolab.guests.guest import GuestSettings
 from iolab.importers.model import ImportedJob
-from iolab.loads.fileio.workload import NATIVE_ENGINE, file_job
+from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
+from iolab.loads.fileio.workload import file_job
 from iolab.store.reader import SessionReader
 from tests.cli.compared import Target, make_target
 

@@ -9,7 +9,8 @@ import pytest
 
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration, Trial
 from iolab.loads.fileio.calibration_words import calibration_document
-from iolab.loads.fileio.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Job
+from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
+from iolab.loads.fileio.workload import Access, Job
 from tests.cli.in_process import call
 
 INVENTORY = 'format = 1\n[[host]]\nname = "a"\n[[host]]\nname = "b"\npath = "/mnt/b"\n'

@@ -34,7 +34,8 @@ from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.target_state import EMPTY, Ledger
 from iolab.core.workload import Axis, Indicator, Workload
-from iolab.loads.fileio.workload import FIO_ENGINE, Access, Job, file_job
+from iolab.loads.fileio.engine_facts import FIO_ENGINE
+from iolab.loads.fileio.workload import Access, Job, file_job
 from iolab.store.documents import Analysis, HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
 from tests.report.counters import counters

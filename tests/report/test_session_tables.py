@@ -10,7 +10,7 @@ import pytest
 from iolab.core.events import SessionStatus
 from iolab.core.samples import BinTable
 from iolab.errors import StoreError
-from iolab.loads.fileio.workload import NATIVE_ENGINE
+from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.report.brief import Brief, SessionSource
 from iolab.report.html import ReportPage, make_page
 from iolab.report.markdown import render_appendix, render_markdown

@@ -9,7 +9,8 @@ import pytest
 from iolab.core.run import DeviceDelta, PlannedRun, Point
 from iolab.core.target_state import Ledger, LedgerTarget
 from iolab.hosts.device_counters import DeviceSnapshot, DiskCounts
-from iolab.loads.fileio.workload import FIO_ENGINE, Access, Job
+from iolab.loads.fileio.engine_facts import FIO_ENGINE
+from iolab.loads.fileio.workload import Access, Job
 from iolab.study.targets import Target
 from iolab.targets.devices import with_device
 from iolab.targets.state import PREPARING, SessionLedger, begun, ended

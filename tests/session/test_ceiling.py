@@ -11,9 +11,8 @@ from iolab.core.events import Event, Phase, PhaseStarted, SessionEnded, SessionS
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import RunRecord, RunStatus
 from iolab.errors import HostError
+from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE
 from iolab.loads.fileio.engines.fio import NULL_FOLDER
-from iolab.loads.fileio.generator_limit import LOAD_S
-from iolab.loads.fileio.workload import FIO_ENGINE
 from tests.fakes.fio import FakeLoad
 from tests.fakes.host import FakeHost
 from tests.fakes.script import FakeScript
@@ -70,7 +69,7 @@ def test_all_hosts_look_at_once() -> None:
         after_s - at_s for (phase, at_s), (_, after_s) in pairwise(begun) if phase is Phase.CEILING
     ]
     assert len(lasted) == 3
-    load_s = LOAD_S[FIO_ENGINE]
+    load_s = FILE_ENGINES[FIO_ENGINE].load_s
     assert all(load_s <= seconds < 1.5 * load_s for seconds in lasted), lasted
     for host in stage.hosts.values():
         assert len(looks(host)) == 3
@@ -149,7 +148,7 @@ def test_who_stops_is_not_kept_waiting() -> None:
     stage.play()
     assert stage.status is SessionStatus.INTERRUPTED
     begun_s, ended_s = asked_s
-    assert ended_s - begun_s < LOAD_S[FIO_ENGINE]
+    assert ended_s - begun_s < FILE_ENGINES[FIO_ENGINE].load_s
     assert [one["signal"] for one in stage.hosts["local"].asked("signal")] == ["INT"]
     assert len(looks(stage.hosts["local"])) == 1
     stage.assert_left_clean()

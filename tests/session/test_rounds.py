@@ -10,7 +10,7 @@ import pytest
 from iolab.hosts.answers import ExitedAnswer
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.remote_process import Ending
-from iolab.loads.fileio.workload import NATIVE_ENGINE
+from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.targets.precondition import round_fault
 from tests.analysis.records import engine_totals
 from tests.loads.fileio.test_checks_generator import CALM

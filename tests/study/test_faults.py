@@ -291,7 +291,7 @@ def test_a_path_given_on_the_command_line_twice() -> None:
         ("iodepth = 4", "Write iodepth as a key of the workload itself."),
         ('thinktime = "1 parsec"', "fio option thinktime of workload 'w' is '1 parsec'."),
         ('cpus_allowed = "0\\nexec_prerun=x"', "is '0\\nexec_prerun=x'."),
-        ("registerfiles = 1", "does not go with ioengine = 'libaio'."),
+        ("registerfiles = 1", "registerfiles and ioengine = 'libaio'"),
         ("nice = 20", "fio option nice of workload 'w' is 20."),
     ],
 )

@@ -16,7 +16,7 @@ from iolab.core.host import (
     ToolFacts,
 )
 from iolab.errors import EngineError, ExitCode, HostError, IolabError
-from iolab.loads.fileio.study import fio_version
+from iolab.loads.fileio.engine_facts import fio_version
 from iolab.study.targets import targets_of
 from tests.plans import check_ready, make_plan
 from tests.study.studies import SMALL, load
@@ -112,12 +112,12 @@ def test_a_target_that_cannot_serve(probe: TargetProbe | None, says: str) -> Non
 @pytest.mark.parametrize(
     ("facts", "says"),
     [
-        (replace(FACTS, tools=()), "There is no fio on host 'local'."),
-        (fio(None, None), "There is no fio on host 'local'."),
-        (fio("/bin/fio", "fio-3.15"), "fio on host 'local' is fio-3.15, older than 3.16."),
-        (fio("/bin/fio", "fio-2.99"), "older than 3.16."),
-        (fio("/bin/fio", "segfault\n"), "(/bin/fio) says 'segfault\\n' as version."),
-        (fio("/bin/fio", None), "says '' as version."),
+        (replace(FACTS, tools=()), "fio on host 'local' is not installed."),
+        (fio(None, None), "fio on host 'local' is not installed."),
+        (fio("/bin/fio", "fio-3.15"), "fio on host 'local' is 'fio-3.15', where fio 3.16"),
+        (fio("/bin/fio", "fio-2.99"), "3.16 or newer"),
+        (fio("/bin/fio", "segfault\n"), "is 'segfault\\n', where"),
+        (fio("/bin/fio", None), "is '', where"),
     ],
 )
 def test_an_engine_that_cannot_serve(facts: HostFacts, says: str) -> None:

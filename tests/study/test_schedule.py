@@ -9,8 +9,8 @@ import pytest
 from iolab.core.data_set import DataSet
 from iolab.core.run import Plan
 from iolab.core.study import IDLE_WATCH_S, Study
-from iolab.loads.fileio.generator_limit import LOOK_S
-from iolab.loads.fileio.workload import FIO_ENGINE, file_job
+from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE
+from iolab.loads.fileio.workload import file_job
 from iolab.study.cost import (
     ASSUMED_WRITE_BYTES_PER_S,
     RUN_OVERHEAD_S,
@@ -166,7 +166,7 @@ def test_the_budget_says_where_the_time_goes() -> None:
         round(layout, 6),
         105.0,
         3 * (RUN_OVERHEAD_S + IDLE_WATCH_S),
-        2 * LOOK_S[FIO_ENGINE],
+        2 * FILE_ENGINES[FIO_ENGINE].look_s,
         6.0,
     ]
     assert budget.seconds == pytest.approx(sum(seconds for _, seconds in budget.reasons))

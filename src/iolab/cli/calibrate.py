@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from iolab.cli.options import AsJson
-from iolab.loads.fileio.workload import FIO_ENGINE
+from iolab.loads.fileio.engine_facts import FIO_ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

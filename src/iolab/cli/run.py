@@ -124,10 +124,11 @@ def no_usable_fio(search: str | None = None) -> str:
     import shutil
     import subprocess
 
+    from iolab.core.host import ToolFacts
     from iolab.hosts.host import printable
-    from iolab.loads.fileio.study import FIO, FIO_OLDEST, fio_version
+    from iolab.loads.fileio.engine_facts import FIO_ENGINE, fio_fault
 
-    program = shutil.which(FIO, path=search)
+    program = shutil.which(FIO_ENGINE, path=search)
     if program is None:
         return "There is no fio on this machine"
     try:
@@ -136,10 +137,9 @@ def no_usable_fio(search: str | None = None) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as fault:
         return f"{program} does not run ({printable(str(fault))})"
-    says = asked.stdout.decode("utf-8", "replace")
-    if (fio_version(says) or (0, 0)) < FIO_OLDEST:
-        return f"{program} is {printable(says)}, older than {'.'.join(map(str, FIO_OLDEST))}"
-    return ""
+    says = printable(asked.stdout.decode("utf-8", "replace").strip())
+    wrong = fio_fault(ToolFacts(FIO_ENGINE, program, says))
+    return f"{program} is {wrong}" if wrong else ""
 
 
 def new_session(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:

@@ -9,7 +9,8 @@ import pytest
 from iolab.core.host import HostFacts, TargetFacts, ToolFacts
 from iolab.errors import EngineError, HostError
 from iolab.loads.fileio.calibration import refuse_unready
-from iolab.loads.fileio.workload import FIO_ENGINE, Access, Job
+from iolab.loads.fileio.engine_facts import FIO_ENGINE
+from iolab.loads.fileio.workload import Access, Job
 from tests.analysis.records import facts_of
 
 JOB = Job(FIO_ENGINE, Access.RANDREAD, 4096, 32, 2, 1 << 28)

@@ -13,8 +13,9 @@ from iolab.core.host import ToolFacts
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.loads.fileio.calibration import ELSEWISE, Calibrated, Wish, calibrate_on
 from iolab.loads.fileio.calibration_model import Calibration
+from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.engines.fio import NULL_FOLDER
-from iolab.loads.fileio.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Job
+from iolab.loads.fileio.workload import Access, Job
 from tests.fakes.fio import FakeLoad
 from tests.fakes.host import FakeHost
 from tests.fakes.machine import machine_facts

@@ -8,7 +8,7 @@ import pytest
 
 from iolab.loads.fileio.calibration import rows_of
 from iolab.loads.fileio.calibration_model import Trial
-from iolab.loads.fileio.workload import FIO_ENGINE, NATIVE_ENGINE
+from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.stats.comparison import ComparisonVerdict
 
 FIO = Trial(FIO_ENGINE, 1, 1000.0, 5000.0, 4000.0, 9000.0, 3000.0)

@@ -10,7 +10,8 @@ from iolab.loads.fileio.calibration import rows_of
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration, Trial
 from iolab.loads.fileio.calibration_words import Meaning, Tone, meanings, shares_of
 from iolab.loads.fileio.checks import BOUND_SHARE
-from iolab.loads.fileio.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Job
+from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
+from iolab.loads.fileio.workload import Access, Job
 
 FIO, NATIVE = FIO_ENGINE, NATIVE_ENGINE
 JOB = Job(FIO, Access.RANDREAD, 4096, 32, 1, 1 << 28)

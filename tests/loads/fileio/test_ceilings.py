@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from iolab.loads.fileio.generator_limit import LOOK_S, kind_of, limit_reasons, look_notes
-from iolab.loads.fileio.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Arrivals, Contents, Job
+from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, NATIVE_ENGINE
+from iolab.loads.fileio.generator_limit import kind_of, limit_reasons, look_notes
+from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job
 from tests.loads.metadata.test_metadata import metadata
 from tests.plans import make_plan
 from tests.study.studies import SMALL, load
@@ -77,13 +78,13 @@ def test_trims_stay_trims() -> None:
 def test_each_kind_is_looked_at_once_for_each_set_of_hosts() -> None:
     study = load(SMALL, "method.repeats=3")
     ((says, seconds),) = limit_reasons(study, make_plan(study).runs)
-    assert seconds == 2 * LOOK_S[FIO_ENGINE]  # depths 1 and 8: the mix mostly reads
+    assert seconds == 2 * FILE_ENGINES[FIO_ENGINE].look_s  # depths 1 and 8: the mix mostly reads
     assert says.startswith("2 kinds of job")
     two = SMALL.replace("iodepth = [1, 8]", "iodepth = 1\nhosts = [1, 2]")
     two += '[[host]]\nname = "a"\n[[host]]\nname = "b"\n'
     study = load(two)
     ((_, seconds),) = limit_reasons(study, make_plan(study).runs)
-    assert seconds == 2 * LOOK_S[FIO_ENGINE]  # of one host, and of both
+    assert seconds == 2 * FILE_ENGINES[FIO_ENGINE].look_s  # of one host, and of both
 
 
 def test_who_makes_no_io_has_no_ceiling() -> None:

@@ -21,7 +21,8 @@ from iolab.loads.fileio.checks import (
     littles_law,
     wrong_blocks,
 )
-from iolab.loads.fileio.workload import NATIVE_ENGINE, Arrivals, Job
+from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
+from iolab.loads.fileio.workload import Arrivals, Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import JOB, WRITES, Burst, bursts_record, engine_totals, healthy
 from tests.facts import tells

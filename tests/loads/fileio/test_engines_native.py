@@ -11,9 +11,10 @@ import pytest
 from iolab.core.data_set import DataSet
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
+from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.loads.fileio.engines.fio_job import layout_job
 from iolab.loads.fileio.engines.native import NativeEngine
-from iolab.loads.fileio.workload import NATIVE_ENGINE, Access, Arrivals, Job
+from iolab.loads.fileio.workload import Access, Arrivals, Job
 from tests.agent.test_schema import validator
 
 NATIVE = NativeEngine()

@@ -12,8 +12,9 @@ from iolab.core.data_set import DataSet
 from iolab.core.host import ToolFacts
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
+from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.engines.fio import FioEngine
-from iolab.loads.fileio.workload import FIO_ENGINE, Access, Contents, Job
+from iolab.loads.fileio.workload import Access, Contents, Job
 from tests.loads.fileio.fixtures import output
 
 FIO = FioEngine()
@@ -37,12 +38,12 @@ def test_versions_that_serve(version: str) -> None:
     ("facts", "says"),
     [
         (ToolFacts("fio", None, None), "fio is not installed."),
-        (tool("fio-3.15"), "fio-3.15 is too old: fio 3.16 or newer is needed."),
-        (tool("fio-2.99"), "fio-2.99 is too old"),
-        (tool("fio-1.59"), "fio-1.59 is too old"),
-        (tool("bash: fio: not found"), "'bash: fio: not found', which is unknown."),
-        (tool("fio-3"), "'fio-3', which is unknown."),
-        (tool(None), "'', which is unknown."),
+        (tool("fio-3.15"), "'fio-3.15', where fio 3.16 or newer is needed."),
+        (tool("fio-2.99"), "'fio-2.99'"),
+        (tool("fio-1.59"), "'fio-1.59'"),
+        (tool("bash: fio: not found"), "'bash: fio: not found', where"),
+        (tool("fio-3"), "'fio-3', where"),
+        (tool(None), "'', where"),
     ],
 )
 def test_versions_that_do_not_serve(facts: ToolFacts, says: str) -> None:

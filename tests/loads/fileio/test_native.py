@@ -7,7 +7,8 @@ import pytest
 from iolab.core.engine import EngineName
 from iolab.core.study import Study
 from iolab.errors import StudyError
-from iolab.loads.fileio.workload import FIO_ENGINE, NATIVE_ENGINE, file_job
+from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
+from iolab.loads.fileio.workload import file_job
 from iolab.study.load import LoadOptions, options_of
 from tests.guests.guest_studies import FLEET
 from tests.plans import make_plan, parse_study
@@ -61,7 +62,7 @@ def test_what_it_cannot_do_is_refused_all_at_once_with_the_value() -> None:
 )
 def test_values_that_mean_something_else_are_refused(name: str, value: str | int) -> None:
     said = told(workload(f"{NATIVE}fio = {{ {name} = {value!r} }}".replace("'", '"')))
-    assert any(f"cannot do fio option {name} = " in one for one in said), said
+    assert any(f"fio option {name} = " in one for one in said), said
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ import pytest
 from iolab.core.data_set import DataSet
 from iolab.hosts.engine import EngineReading, OutputReader
 from iolab.hosts.intervals import SERVICE_TIMES
+from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.loads.fileio.engines.native import NativeEngine
-from iolab.loads.fileio.workload import NATIVE_ENGINE, Access, Arrivals, Job
+from iolab.loads.fileio.workload import Access, Arrivals, Job
 from tests.recorded import recorded
 
 NATIVE = NativeEngine()

@@ -27,12 +27,12 @@ from iolab.hosts.host import Host
 from iolab.hosts.intervals import NS_PER_S
 from iolab.hosts.remote_process import drive
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration, Trial
+from iolab.loads.fileio.engine_facts import AUTO, FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.generator_limit import kind_of
 from iolab.loads.fileio.limit_runs import LimitTally, null_rate, tally_of, trial_of
-from iolab.loads.fileio.options import AUTO
-from iolab.loads.fileio.workload import FIO_ENGINE, NATIVE_ENGINE, Job
+from iolab.loads.fileio.workload import Job
 from iolab.session.discovery import FACTS_LIMIT_S, tools_of
 from iolab.session.start_time import ROUND_TRIPS_TO_START
 from iolab.stats.comparison import Comparison, compare_paired

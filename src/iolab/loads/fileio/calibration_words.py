@@ -12,7 +12,7 @@ from iolab.core.engine import EngineName
 from iolab.loads.fileio.calibration import CalibrationRow, rows_of
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration, Trial
 from iolab.loads.fileio.checks import BOUND_SHARE
-from iolab.loads.fileio.workload import FIO_ENGINE, NATIVE_ENGINE
+from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.report.numbers import listing, show_value
 from iolab.stats.comparison import SAME_WITHIN, Comparison
 from iolab.units import format_count, format_ns

@@ -5,23 +5,16 @@ Pure. A session looks once at each kind of job on each set of hosts, all of them
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Final
 
 from iolab.core.engine import EngineName
 from iolab.core.run import PlannedRun, Point
 from iolab.core.study import Study
-from iolab.loads.fileio.workload import FIO_ENGINE, NATIVE_ENGINE, Access, Contents, Job
+from iolab.loads.fileio.engine_facts import FILE_ENGINES
+from iolab.loads.fileio.workload import Access, Contents, Job
 from iolab.study.targets import makers_of
-
-LOAD_S: Final[Mapping[EngineName, float]] = MappingProxyType({FIO_ENGINE: 0.5, NATIVE_ENGINE: 0.3})
-"""Load of one look: hundreds of thousands of I/Os. fio counts its time in whole milliseconds from
-each process's own start, so it takes longer until that no longer matters."""
-
-LOOK_S: Final[Mapping[EngineName, float]] = MappingProxyType({FIO_ENGINE: 1.0, NATIVE_ENGINE: 0.4})
-"""The same with the engine's start and end, as it was measured on two busy cores."""
 
 ANY_BLOCK_BYTES: Final = 4096
 """The block where its size does not matter, since nobody looks at what is in it."""
@@ -102,7 +95,7 @@ def limit_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, 
     return tuple(
         (f"{_kinds(count)}: {engine}'s ceiling, on a null target", seconds)
         for engine, count in looks.items()
-        if (seconds := count * LOOK_S[engine])
+        if (seconds := count * FILE_ENGINES[engine].look_s)
     )
 
 

@@ -24,7 +24,8 @@ from iolab.hosts.host import printable
 from iolab.hosts.intervals import NS_PER_S, SERVICE_TIMES
 from iolab.hosts.remote_process import Ending, drive
 from iolab.loads.fileio.calibration_model import Trial
-from iolab.loads.fileio.generator_limit import LOAD_S, LOOK_S, kind_of
+from iolab.loads.fileio.engine_facts import FILE_ENGINES
+from iolab.loads.fileio.generator_limit import kind_of
 from iolab.loads.fileio.workload import Job, file_job
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare, on_each
@@ -97,7 +98,7 @@ async def _looked(
         found[mine.name] = await _measured(session, engine, kinds[mine.name], mine)
 
     detail = f"{engine.name}'s ceiling, on a null target"
-    session.begin(Phase.CEILING, run, detail, LOOK_S[engine.name])
+    session.begin(Phase.CEILING, run, detail, FILE_ENGINES[engine.name].look_s)
     await on_each(evidence, look)
     return found
 
@@ -105,7 +106,7 @@ async def _looked(
 async def _measured(
     session: SessionContext, engine: FileEngine[Job], job: Job, mine: HostShare
 ) -> GeneratorLimit:
-    command = engine.null(job, seconds=LOAD_S[engine.name])
+    command = engine.null(job, seconds=FILE_ENGINES[engine.name].load_s)
     if command is None:
         return GeneratorLimit(None)
     reader = engine.null_reader(job)

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from iolab.core.engine import EngineOption
+from iolab.loads.fileio.engine_facts import AUTO
 from iolab.loads.fileio.workload import WHOLE, shares_of
 
 
@@ -128,10 +129,6 @@ FIO_OPTIONS: Final[Mapping[str, FioOption]] = MappingProxyType(
 )
 """All options that a workload's `fio` table may hold, by name."""
 
-
-AUTO: Final = "auto"
-"""The way to the kernel that the engine finds best on the target: what a job says that names no
-`ioengine`."""
 
 METHODS: Final[Mapping[str, str]] = MappingProxyType(
     {

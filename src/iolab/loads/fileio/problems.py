@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from iolab.core.configuration import Objective
+from iolab.core.engine import EngineName
 from iolab.core.study import Study
+from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.options import (
     ADVICE,
     FIO_OPTIONS,
@@ -19,8 +21,6 @@ from iolab.loads.fileio.options import (
 )
 from iolab.loads.fileio.table import DEFAULT_READ_PERCENT, FLEET_RATE_MAX, RATE_MAX, FileTable
 from iolab.loads.fileio.workload import (
-    FIO_ENGINE,
-    NATIVE_ENGINE,
     SYNC_IOENGINES,
     WHOLE,
     Arrivals,
@@ -62,7 +62,7 @@ def check_io(document: StudyDocument, tables: Tables, faults: Faults) -> None:
         _check_sizes(document, item, workload, faults)
     for item in tables.items["workload"]:
         _check_fio_options(document, item, faults)
-    check_native(document, tables, faults)
+    _check_engine(document, tables, faults)
 
 
 def _check_mix(document: StudyDocument, item: Item, workload: FileTable, faults: Faults) -> None:
@@ -125,7 +125,6 @@ def _check_sizes(document: StudyDocument, item: Item, workload: FileTable, fault
 def _check_fio_options(document: StudyDocument, item: Item, faults: Faults) -> None:
     """The options by themselves, so that they are told also where another key is at fault."""
     written = item.written.get("fio")
-    workload = item.table if isinstance(item.table, FileTable) else None
     for name, value in written.items() if isinstance(written, dict) else ():
         if not isinstance(value, str | int | float):
             continue  # it is told of where the table is read
@@ -138,27 +137,6 @@ def _check_fio_options(document: StudyDocument, item: Item, faults: Faults) -> N
         if not option.fits(option_text(value)):
             happened = f"fio option {name} of {place(document, item.path)} is {shown(value)}."
             faults.add_once(origin, name, happened, f"Write for example {shown(option.example)}.")
-        by_fio = workload if workload and workload.engine == FIO_ENGINE else None
-        if by_fio and name == "bssplit" and option.fits(option_text(value)):
-            _check_split(document, item, option_text(value), faults)
-        if by_fio and option.ioengines and by_fio.ioengine not in option.ioengines:
-            happened = (
-                f"fio option {name} of {place(document, item.path)} does not go with "
-                f"ioengine = {shown(by_fio.ioengine)}."
-            )
-            do = f"It belongs to {' and '.join(option.ioengines)}."
-            faults.add_once(origin, f"{name} ioengine", happened, do)
-
-
-def _check_split(document: StudyDocument, item: Item, split: str, faults: Faults) -> None:
-    """Shares of blocks that fio can draw; what the native engine cannot is told with the rest."""
-    for side in split.split(","):
-        percent = whole_percent_of(side)
-        if not 0 < percent <= WHOLE:
-            happened = f"The shares of fio option bssplit of {place(document, item.path)} come to "
-            happened += f"{percent} % in {shown(side)}."
-            origin = document.where((*item.path, "fio", "bssplit"))
-            faults.add_once(origin, "bssplit shares", happened, "Give shares of 1 to 100 %.")
 
 
 def _instead_of(option: str) -> str:
@@ -171,57 +149,38 @@ def _instead_of(option: str) -> str:
     return "docs/reference/study.md lists the options that are."
 
 
-def check_native(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+def _check_engine(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Add every fault of a workload that its engine cannot do as it is written."""
     for item, workload in tables.read("workload", FileTable):
-        if workload.engine == NATIVE_ENGINE:
-            _check_method(document, item, workload, faults)
-            _check_options(document, item, workload, faults)
-            filled = tables.precondition.fill > 0
-            told = (*_apart(workload), *_unverifiable(workload, filled=filled))
-            if workload.verify:
-                told = (*told, *_unknowable(tables, workload))
-        else:
-            told = tuple(_by_fio(workload))
-        for key, says, do in told:
+        for key, says, do in _BY_ENGINE[workload.engine](workload, tables):
             happened = f"{start(document, item.path)} has {says}."
             origin = document.where((*item.path, *key))
             faults.add_once(origin, says, happened, do)
-
-
-def _check_method(document: StudyDocument, item: Item, workload: FileTable, faults: Faults) -> None:
-    if workload.ioengine in METHODS:
-        return
-    happened = (
-        f"{start(document, item.path)} has ioengine = {shown(workload.ioengine)}, which the native "
-        "engine has nothing like."
-    )
-    do = "Leave it out, and the engine takes the best it finds; or write engine = 'fio'."
-    faults.add_once(document.where((*item.path, "ioengine")), "ioengine", happened, do)
-
-
-def _check_options(
-    document: StudyDocument, item: Item, workload: FileTable, faults: Faults
-) -> None:
-    for name, value in workload.fio.items():
-        text = option_text(value)
-        # What fio itself would not take is told where its options are looked at.
-        if name not in FIO_OPTIONS or not FIO_OPTIONS[name].fits(text) or is_native(name, text):
-            continue
-        what = f"fio option {name}"
-        if name in NATIVE_OPTIONS:
-            what += f" = {shown(value)}"
-        happened = f"The native engine of {place(document, item.path)} cannot do {what}."
-        do = "Leave it out, or write engine = 'fio'."
-        faults.add_once(document.where((*item.path, "fio", name)), f"{name} native", happened, do)
 
 
 _Told = Iterator[tuple[tuple[str, ...], str, str]]
 """The key at fault, what the workload has, and what to do."""
 
 
-def _by_fio(workload: FileTable) -> _Told:
+def _written(workload: FileTable) -> dict[str, str]:
+    """Its options, but for those that are told of where they are looked at by themselves."""
+    texts = {name: option_text(value) for name, value in workload.fio.items()}
+    return {k: text for k, text in texts.items() if k in FIO_OPTIONS and FIO_OPTIONS[k].fits(text)}
+
+
+def _by_fio(workload: FileTable, _: Tables) -> _Told:
     """What fio would not do."""
+    written = _written(workload)
+    for side in written.get("bssplit", "0/100").split(","):
+        percent = whole_percent_of(side)
+        if not 0 < percent <= WHOLE:
+            says = f"fio option bssplit, whose shares come to {percent} % in {shown(side)}"
+            yield ("fio", "bssplit"), says, "Give shares of 1 to 100 %."
+    for name in written:
+        known = FIO_OPTIONS[name].ioengines
+        if known and workload.ioengine not in known:
+            says = f"fio option {name} and ioengine = {shown(workload.ioengine)}"
+            yield ("fio", name), says, f"It belongs to {' and '.join(known)}."
     if workload.verify:
         do = "Leave it out, or write engine = 'native'."
         yield ("verify",), "verify, which fio is not asked to do", do
@@ -268,10 +227,32 @@ def _rare(workload: FileTable, rates: Sequence[int | str]) -> _Told:
         yield ("rate",), says, do
 
 
+def _by_native(workload: FileTable, tables: Tables) -> _Told:
+    """What the native engine cannot do."""
+    if workload.ioengine not in METHODS:
+        says = f"ioengine = {shown(workload.ioengine)}, which the native engine has nothing like"
+        do = "Leave it out, and the engine takes the best it finds; or write engine = 'fio'."
+        yield ("ioengine",), says, do
+    for name, text in _written(workload).items():
+        if not is_native(name, text):
+            value = f" = {shown(workload.fio[name])}" if name in NATIVE_OPTIONS else ""
+            says = f"fio option {name}{value}, which the native engine cannot do"
+            yield ("fio", name), says, "Leave it out, or write engine = 'fio'."
+    yield from _apart(workload)
+    if workload.verify:
+        yield from _unverifiable(workload, filled=tables.precondition.fill > 0)
+        yield from _unknowable(tables, workload)
+
+
+_BY_ENGINE: Final[Mapping[EngineName, Callable[[FileTable, Tables], _Told]]] = {
+    FIO_ENGINE: _by_fio,
+    NATIVE_ENGINE: _by_native,
+}
+
+
 def _options(workload: FileTable) -> dict[str, str]:
-    """What is written, but for values that are told of where options are looked at."""
-    texts = {name: option_text(value) for name, value in workload.fio.items()}
-    return {name: text for name, text in texts.items() if is_native(name, text)}
+    """Those of them that it can do."""
+    return {name: text for name, text in _written(workload).items() if is_native(name, text)}
 
 
 def _apart(workload: FileTable) -> _Told:
@@ -335,8 +316,6 @@ def _polling(workload: FileTable, options: Mapping[str, str]) -> _Told:
 
 def _unverifiable(workload: FileTable, *, filled: bool) -> _Told:
     """What cannot be verified: blocks without a stamp of their own, or with several."""
-    if not workload.verify:
-        return
     options = _options(workload)
     do = "Leave one of them out."
     if workload.rw.trims:

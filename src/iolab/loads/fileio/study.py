@@ -3,70 +3,26 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
 from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
+from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.generator_limit import limit_reasons, look_notes
 from iolab.loads.fileio.options import ADVICE
 from iolab.loads.fileio.problems import check_io, check_shares
 from iolab.loads.fileio.table import IO_ENGINES, FileTable
-from iolab.loads.fileio.workload import FIO_ENGINE, Job, file_job
+from iolab.loads.fileio.workload import Job, file_job
 from iolab.study.document import Faults, StudyDocument
-from iolab.study.kinds import HostProgram, HostStudy, LoadCost, LoadStudy, SeenFacts
+from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, SeenFacts
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Tables
 from iolab.study.targets import Target, makers_of
 from iolab.study.wording import shown
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
-
-FIO: Final = "fio"
-
-FIO_OLDEST: Final = (3, 16)
-"""The first fio whose JSON has the latency bins of whole I/Os (lat_ns) that iolab reads."""
-
-_FIO_VERSION: Final = re.compile(r"fio-(\d{1,4})\.(\d{1,4})")
-
-
-def fio_version(text: str | None) -> tuple[int, int] | None:
-    """Major and minor number in a first line like `fio-3.33-5-gabc`; None where there is none."""
-    match = _FIO_VERSION.search(text or "")
-    return (int(match.group(1)), int(match.group(2))) if match else None
-
-
-_OLDEST: Final = ".".join(str(part) for part in FIO_OLDEST)
-
-
-def _fio_fault(facts: HostFacts) -> str | None:
-    tool = facts.tool(FIO)
-    if tool is None or tool.path is None:
-        return "not found on PATH"
-    version = fio_version(tool.version)
-    if version is None or version < FIO_OLDEST:
-        return f"{tool.version or 'of unknown version'} at {tool.path}"
-    return None
-
-
-def _fio_words(facts: HostFacts) -> str:
-    tool = facts.tool(FIO)
-    return "none" if tool is None or tool.path is None else tool.version or "unknown"
-
-
-FIO_PROGRAM: Final = HostProgram(
-    FIO,
-    FIO,
-    {FIO: (FIO, "--version")},
-    _fio_words,
-    same="Install the same version on all; versions differ in what they do and count.",
-    fault=_fio_fault,
-    install=f"Install fio {_OLDEST} or newer, as with 'apt-get install fio'; runs with --engine "
-    "native need none.",
-)
 
 
 class FileIoStudy(LoadStudy):
@@ -76,7 +32,7 @@ class FileIoStudy(LoadStudy):
     advice: Mapping[str, str] = ADVICE
     examples: Mapping[str, str] = {"rw": '"randread"', "bs": '"4k"', "filesize": '"2g"'}
     on_device_filesystem = False
-    programs = (FIO_PROGRAM,)
+    programs = tuple(one.program for one in FILE_ENGINES.values() if one.program)
 
     def job_text(self, job: Job) -> str:
         """See `LoadStudy`."""
@@ -115,31 +71,20 @@ class FileIoStudy(LoadStudy):
         )
 
     def engine_faults(self, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:
-        """That fio is missing or too old, where a job of the host is fio's."""
-        here = (p for p in plan.points if p.configuration in target.configurations)
-        uses_fio = any(point.job.engine == FIO_ENGINE for point in here)
-        return _engine_faults(target, facts) if uses_fio else []
+        """Those of programs that jobs of the host need."""
+        here = (p.job.engine for p in plan.points if p.configuration in target.configurations)
+        needed = (
+            FILE_ENGINES[name].program for name in dict.fromkeys(here) if name in FILE_ENGINES
+        )
+        return [
+            Fault(f"{one.title} on host {shown(target.host)} is {wrong}.", one.install)
+            for one in needed
+            if one and one.fault and (wrong := one.fault(facts))
+        ]
 
     def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterator[str]:  # noqa: ARG002
         """What the study leaves out."""
         yield from look_notes(study, plan.points)
-
-
-def _engine_faults(target: Target, facts: HostFacts) -> list[Fault]:
-    name = shown(target.host)
-    do = f"Install fio {_OLDEST} or newer there, as with 'apt-get install fio', or choose the "
-    do += "engine that needs nothing installed, with --engine native."
-    tool = facts.tool(FIO)
-    if tool is None or tool.path is None:
-        return [Fault(f"There is no fio on host {name}.", do)]
-    version = fio_version(tool.version)
-    if version is None:
-        happened = f"fio on host {name} ({tool.path}) says {shown(tool.version or '')} as version."
-        return [Fault(happened, do)]
-    if version < FIO_OLDEST:
-        happened = f"fio on host {name} is {tool.version}, older than {_OLDEST}."
-        return [Fault(happened, do)]
-    return []
 
 
 def _written(study: Study, points: Iterable[Point], rate: float, hosts: HostStudy) -> int:

@@ -9,23 +9,14 @@ from pydantic import Field
 
 from iolab.core.engine import EngineName
 from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, HOSTS, PER_NODE, AnyJob, Indicator
-from iolab.loads.fileio.options import AUTO
-from iolab.loads.fileio.workload import (
-    FIO_ENGINE,
-    IOENGINES,
-    LIBAIO,
-    NATIVE_ENGINE,
-    Access,
-    Arrivals,
-    Contents,
-    Job,
-)
+from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, LIBAIO
+from iolab.loads.fileio.workload import IOENGINES, Access, Arrivals, Contents, Job
 from iolab.study import values
 from iolab.study.load_tables import SearchTable
 from iolab.study.target_tables import Flag, Label, Numbers, NumJobs, Sizes
 from iolab.units import parse_size
 
-IO_ENGINES: Final = (FIO_ENGINE, NATIVE_ENGINE)
+IO_ENGINES: Final = tuple(one.name for one in FILE_ENGINES.values())
 
 SECTOR_BYTES: Final = 512
 """The smallest block that any device has."""
@@ -102,14 +93,14 @@ class FileTable(SearchTable):
     fio: dict[str, Label] = Field(default_factory=dict)
 
     def job(self) -> Job:
-        """See `LoadTable`; the native engine asks the kernel in its own way where none is named."""
+        """See `LoadTable`; where none is named an engine asks the kernel in its own way."""
         job = Job(**Job.fields_of(self.first()))
         mix = DEFAULT_READ_PERCENT if job.read_percent is None else job.read_percent
-        free = self.engine == NATIVE_ENGINE and "ioengine" not in self.model_fields_set
+        named = "ioengine" in self.model_fields_set
         return replace(
             job,
             read_percent=mix if self.rw.mixed else None,
-            ioengine=AUTO if free else self.ioengine,
+            ioengine=self.ioengine if named else FILE_ENGINES[self.engine].ioengine,
         )
 
     @property

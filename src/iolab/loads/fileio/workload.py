@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
 from iolab.core.workload import AnyJob, Direction
+from iolab.loads.fileio.engine_facts import FILE_ENGINES, LIBAIO
 from iolab.units import parse_size
 
 
@@ -84,14 +85,7 @@ SYNC_IOENGINES: Final = ("psync", "sync", "pvsync", "pvsync2")
 ASYNC_IOENGINES: Final = ("libaio", "io_uring", "posixaio")
 """As many I/Os in flight as iodepth says."""
 
-LIBAIO: Final = "libaio"
-"""The usual one."""
-
 IOENGINES: Final = ASYNC_IOENGINES + SYNC_IOENGINES
-
-FIO_ENGINE: Final = EngineName("fio")
-NATIVE_ENGINE: Final = EngineName("native")
-"""Engines of I/O on files and devices; the agent itself is the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +137,7 @@ class Job(AnyJob):
     @property
     def counts_errors_late(self) -> bool:
         """See `AnyJob`."""
-        return self.engine == NATIVE_ENGINE
+        return FILE_ENGINES[self.engine].counts_errors_late
 
     @property
     def asked_iops(self) -> float | None:

@@ -7,7 +7,6 @@ docs/decisions has why this and not fio's logs.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from typing import Final
 
@@ -17,6 +16,7 @@ from iolab.core.host import ToolFacts
 from iolab.core.samples import Direction
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command, OutputReader
+from iolab.loads.fileio.engine_facts import FIO_ENGINE, LIBAIO, fio_fault
 from iolab.loads.fileio.engines.fio_job import (
     fill_job,
     fill_job_bytes,
@@ -26,7 +26,7 @@ from iolab.loads.fileio.engines.fio_job import (
 )
 from iolab.loads.fileio.engines.fio_output import FioDocument
 from iolab.loads.fileio.engines.fio_reader import FioReader
-from iolab.loads.fileio.workload import FIO_ENGINE, LIBAIO, Access, Job
+from iolab.loads.fileio.workload import Access, Job
 
 NULL_FOLDER: Final = "/dev"
 """Where the device is: no path ever stands in a job file."""
@@ -50,9 +50,6 @@ def null_job(job: Job, seconds: float) -> str:
     return measure_job(same, device, max(math.ceil(seconds * 1000), 1), 0)
 
 
-OLDEST: Final = (3, 16)
-"""The oldest version whose output is held as a test; older ones lack options that we set."""
-
 END_LIMIT_S: Final = 60.0
 """For an engine to start its jobs and to end them, beside what it still has to move."""
 
@@ -67,7 +64,6 @@ SPARE_REPORTS: Final = 60
 """Reports that a run may print beyond one a second: a late end, and the final one."""
 
 _ARGV: Final = ("fio", "--output-format=json+", "--status-interval=1", "--eta=never", "-")
-_VERSION: Final = re.compile(r"fio-(\d+)\.(\d+)(?:[.-].*)?")
 _INSTALL: Final = "Install it there: `apt-get install fio`, `dnf install fio` or `zypper in fio`."
 
 
@@ -86,15 +82,8 @@ class FioEngine:
 
     def check(self, tool: ToolFacts) -> None:
         """EngineError when fio is missing, unknown or older than 3.16."""
-        if tool.path is None and tool.version is None:
-            raise EngineError("fio is not installed.", _INSTALL)
-        words = (tool.version or "").strip()
-        match = _VERSION.fullmatch(words)
-        if not match:
-            raise EngineError(f"fio says its version is {words!r}, which is unknown.", _INSTALL)
-        if (int(match[1]), int(match[2])) < OLDEST:
-            oldest = ".".join(map(str, OLDEST))
-            raise EngineError(f"{words} is too old: fio {oldest} or newer is needed.", _INSTALL)
+        if wrong := fio_fault(tool):
+            raise EngineError(f"fio is {wrong}.", _INSTALL)
 
     def layout(self, data_set: DataSet, directory: str, job: Job | None, *, seed: int) -> Command:
         """Write every file of the data set once, with random contents, flushed at the end."""

@@ -15,6 +15,7 @@ from iolab.core.run import EngineTotals
 from iolab.core.samples import Direction
 from iolab.errors import EngineError, Fault
 from iolab.hosts.engine import BlockLedger, Command, OutputReader
+from iolab.loads.fileio.engine_facts import AUTO, NATIVE_ENGINE
 from iolab.loads.fileio.engines.fio import (
     END_LIMIT_S,
     NULL_FOLDER,
@@ -33,14 +34,8 @@ from iolab.loads.fileio.engines.fio_job import (
     layout_block_bytes,
 )
 from iolab.loads.fileio.engines.native_reader import NativeReader
-from iolab.loads.fileio.options import (
-    AUTO,
-    FIO_OPTIONS,
-    METHODS,
-    is_native,
-    microseconds,
-)
-from iolab.loads.fileio.workload import NATIVE_ENGINE, Arrivals, Contents, Job, shares_of
+from iolab.loads.fileio.options import FIO_OPTIONS, METHODS, is_native, microseconds
+from iolab.loads.fileio.workload import Arrivals, Contents, Job, shares_of
 
 FORMAT: Final = 1
 """The version of the format."""

@@ -1,0 +1,95 @@
+"""What jobs, studies and plans need to know of each engine of files, before any is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from iolab.core.engine import EngineName
+from iolab.core.host import HostFacts, ToolFacts
+from iolab.study.kinds import HostProgram
+from iolab.study.wording import shown
+
+FIO_ENGINE: Final = EngineName("fio")
+
+NATIVE_ENGINE: Final = EngineName("native")
+"""The agent itself."""
+
+LIBAIO: Final = "libaio"
+
+AUTO: Final = "auto"
+"""The way to the kernel that the native engine finds best on the target."""
+
+FIO_OLDEST: Final = (3, 16)
+"""The first fio whose JSON has the latency bins of whole I/Os (lat_ns) that iolab reads."""
+
+_OLDEST: Final = ".".join(map(str, FIO_OLDEST))
+_FIO_VERSION: Final = re.compile(r"fio-(\d{1,4})\.(\d{1,4})(?:[.-].*)?")
+
+
+def fio_version(text: str | None) -> tuple[int, int] | None:
+    """Major and minor number in a first line like `fio-3.33-5-gabc`; None where there is none."""
+    match = _FIO_VERSION.fullmatch((text or "").strip())
+    return (int(match.group(1)), int(match.group(2))) if match else None
+
+
+def fio_fault(tool: ToolFacts | None) -> str | None:
+    """What a host's fio is, if it cannot serve: `not installed`; None where it can."""
+    if tool is None or (tool.path is None and tool.version is None):
+        return "not installed"
+    if (fio_version(tool.version) or (0, 0)) < FIO_OLDEST:
+        return f"{shown(tool.version or '')}, where fio {_OLDEST} or newer is needed"
+    return None
+
+
+def _fio_words(facts: HostFacts) -> str:
+    tool = facts.tool(FIO_ENGINE)
+    return "none" if tool is None or tool.path is None else tool.version or "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class FileEngineFacts:
+    """One engine: its `name` in studies, and the `program` of hosts that it is, if any.
+
+    `ioengine` is how it asks the kernel where a study does not say. `load_s` is the load of one
+    look at how much it can make at all, `look_s` the same with its start and end.
+    `counts_errors_late` is whether it goes on after errors, which only its last word tells of.
+    """
+
+    name: EngineName
+    ioengine: str
+    load_s: float
+    look_s: float
+    counts_errors_late: bool = False
+    program: HostProgram | None = None
+
+
+FILE_ENGINES: Final[Mapping[str, FileEngineFacts]] = MappingProxyType(
+    {
+        FIO_ENGINE: FileEngineFacts(
+            FIO_ENGINE,
+            LIBAIO,
+            # Hundreds of thousands of I/Os. fio counts its time in whole milliseconds from each
+            # process's own start, so it takes longer until that no longer matters.
+            load_s=0.5,
+            look_s=1.0,
+            program=HostProgram(
+                FIO_ENGINE,
+                FIO_ENGINE,
+                {FIO_ENGINE: (FIO_ENGINE, "--version")},
+                _fio_words,
+                same="Install the same version on all; versions differ in what they do and count.",
+                fault=lambda facts: fio_fault(facts.tool(FIO_ENGINE)),
+                install=f"Install fio {_OLDEST} or newer there, as with 'apt-get install fio'; "
+                "runs with --engine native need none.",
+            ),
+        ),
+        NATIVE_ENGINE: FileEngineFacts(
+            NATIVE_ENGINE, AUTO, load_s=0.3, look_s=0.4, counts_errors_late=True
+        ),
+    }
+)
+"""All that a study may name. Times of looks are as they were measured on two busy cores."""
