@@ -59,6 +59,11 @@ class Maximum:
         return spec_of(self.metric).combine is Combine.RATE
 
     @property
+    def better(self) -> Better:
+        """Which way it gets better."""
+        return spec_of(self.metric).better
+
+    @property
     def is_sound(self) -> bool:
         """Whether it may be claimed of anything: what is invalid is shown, and no more."""
         return self.level is not Level.INVALID

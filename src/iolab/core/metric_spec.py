@@ -110,6 +110,17 @@ def spec_of(key: str) -> MetricSpec:
     return _DECLARED.get(key) or operation_metric(key)
 
 
+def shared_label(keys: Iterable[str]) -> str:
+    """What metrics measure, whatever operations they are of; "" where they measure several."""
+    labels = {_without_operation(spec_of(key)).label for key in keys}
+    return labels.pop() if len(labels) == 1 else ""
+
+
+def _without_operation(spec: MetricSpec) -> MetricSpec:
+    whole = spec.key.removeprefix(f"{spec.operation}_").removesuffix("_whole")
+    return spec_of(whole) if spec.operation else spec
+
+
 @lru_cache(maxsize=1024)
 def operation_metric(key: str) -> MetricSpec:
     """The metric of operations with that systematic key; KeyError for any other key."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from iolab.analysis.metrics import NANOSECONDS
 from iolab.analysis.points import Axis, PointSummary
 from iolab.analysis.value import (
     TERABYTES,
@@ -26,7 +25,7 @@ from iolab.analysis.value import (
 )
 from iolab.core.configuration import Capacity, Configuration
 from iolab.core.metric import Level, Metric, Result
-from iolab.core.metric_spec import OPS_PER_S, Better
+from iolab.core.metric_spec import OPS_PER_S, Better, Combine, spec_of
 from iolab.core.study import Study
 from iolab.published.audit.document import MODULES, PublishedSet, label, positive, span
 from iolab.published.audit.printed_figure import FigureRange, exact, product
@@ -53,19 +52,26 @@ _UNITS: Final = {"iops": "IOPS", "gb_s": "GB/s", "tb": TERABYTES}
 
 @dataclass(frozen=True, slots=True)
 class _Gain:
-    """A claim of one product over the other: the key of both figures, and what it is told in."""
+    """A claim of one product over the other: the key of both figures, and what it is told in.
+
+    `metric` is the key that results have such figures under.
+    """
 
     of: str
+    metric: str
     what: str
     unit: str
 
 
-_LATENCIES: Final = ("p99_99_read_ms",)
 _GAINS: Final = {
-    "gain_ops": _Gain("ops_s", "gain in operations a second", "times"),
-    "gain_latency": _Gain("p99_99_read_ms", "gain in p99.99 latency", "times"),
-    "max_gain_ops_pct": _Gain("ops_s", "largest gain in operations a second", "%"),
-    "max_gain_latency_pct": _Gain("p99_99_read_ms", "largest gain in latency", "%"),
+    "gain_ops": _Gain("ops_s", OPS_PER_S, "gain in operations a second", "times"),
+    "gain_latency": _Gain(
+        "p99_99_read_ms", "read_lat_ns_p99_99", "gain in p99.99 latency", "times"
+    ),
+    "max_gain_ops_pct": _Gain("ops_s", OPS_PER_S, "largest gain in operations a second", "%"),
+    "max_gain_latency_pct": _Gain(
+        "p99_99_read_ms", "read_lat_ns_p99_99", "largest gain in latency", "%"
+    ),
 }
 
 
@@ -217,8 +223,7 @@ def stated_gains(published: PublishedSet) -> Iterator[StatedFigure]:
             both = one.get(gain.of)
             sides = both if isinstance(both, dict) else {}
             mine, other = (_metric(sides.get(side), gain) for side in ("measured", "competitor"))
-            better = Better.LOWER if gain.of in _LATENCIES else Better.HIGHER
-            times = factor(mine, other, better) if mine and other else None
+            times = factor(mine, other, spec_of(gain.metric).better) if mine and other else None
             computed = _percent(times) if times and gain.unit == "%" else times
             yield StatedFigure(label(one), gain.what, str(one[key]), stated, computed, gain.unit)
 
@@ -231,7 +236,7 @@ def _percent(times: Metric) -> Metric:
 
 def _metric(value: object, gain: _Gain) -> Metric | None:
     found = positive(value)
-    unit = "ns" if gain.of in _LATENCIES else "1/s"
+    unit = spec_of(gain.metric).unit
     return None if found is None else Metric(found.middle, unit, found.low, found.high)
 
 
@@ -335,14 +340,15 @@ def _pair(
         known = at or ([] if name == "block_size" and varied else known)
     if not known:
         return None
-    pick = min if figure.unit == NANOSECONDS else max
+    pick = min if figure.better is Better.LOWER else max
     best = pick(known, key=lambda one: _value(one, figure.metric) or 0.0)
     run = next(iter(best.results or best.left_out), None)
     ours = _sizes(study, configuration, run)
     shares = {
         basis: _share(best.metrics[figure.metric], figure.value, here, there_size)
         for basis, there_size in _their_sizes(figure.owner)
-        if (here := ours.get(basis)) and (basis is Basis.WHOLE or figure.unit != NANOSECONDS)
+        if (here := ours.get(basis))
+        and (basis is Basis.WHOLE or spec_of(figure.metric).combine is Combine.RATE)
     }
     return MatchedFigure(configuration, figure, best.key.axis, best.level, shares, run)
 

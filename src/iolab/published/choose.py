@@ -12,6 +12,7 @@ from typing import Any, Final
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LATENCIES, Configuration, limit_name
 from iolab.core.metric import Level, Metric
+from iolab.core.metric_spec import spec_of
 from iolab.published.audit.document import PublishedSet, span
 from iolab.study.load_tables import parse_limit
 from iolab.units import format_count, format_ns, format_rate_bytes
@@ -156,7 +157,7 @@ def _rates(point: PointSummary) -> dict[str, Metric]:
 
 
 def _latencies(point: PointSummary) -> dict[str, Metric]:
-    return {key: one for key, one in point.metrics.items() if "lat_ns_" in key}
+    return {key: one for key, one in point.metrics.items() if spec_of(key).statistic}
 
 
 def published_offers(published: PublishedSet) -> tuple[Offer, ...]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from iolab.analysis.metrics import NANOSECONDS
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level
+from iolab.core.metric_spec import Better
 from iolab.published.against import Basis, MatchedFigure, matched_figures, owners
 from iolab.published.audit.document import words
 from iolab.published.audit.printed_figure import FigureRange
@@ -196,7 +196,7 @@ def _figure(
         subject=owner,
         title=f"Beside {owner}, for {words}",
         finding=_finding(owner, pairs, basis, words),
-        note=_LATENCIES if any(one.printed.unit == NANOSECONDS for one in pairs) else "",
+        note=_LATENCIES if any(one.printed.better is Better.LOWER for one in pairs) else "",
         dots=dots,
         table=table,
     )
@@ -208,11 +208,11 @@ _LATENCIES: Final = "Latencies are told as they are: below 1 is faster here."
 def _finding(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, words: str) -> str:
     """How far the ratios reach, rates and latencies apart, since they are good in opposite ways."""
     parts = []
-    for name, is_latency in (("rates", False), ("latencies", True)):
+    for name, better in (("rates", Better.HIGHER), ("latencies", Better.LOWER)):
         found = [
             ratio
             for one in pairs
-            if (one.printed.unit == NANOSECONDS) is is_latency
+            if one.printed.better is better
             and (ratio := one.shares.get(basis, one.shares[Basis.WHOLE]).ratio.value) is not None
         ]
         if found:

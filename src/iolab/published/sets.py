@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from iolab.analysis.points import Axis
-from iolab.core.metric_spec import OPS_PER_S, whole_rate_key
+from iolab.core.metric_spec import OPS_PER_S, Better, spec_of, whole_rate_key
 from iolab.published.audit.document import PublishedSet, flat, positive
 from iolab.published.audit.printed_figure import FigureRange, exact
 
@@ -53,6 +53,11 @@ class PublishedFigure:
     unit: str
     value: FigureRange
     axis: Axis = field(default=())
+
+    @property
+    def better(self) -> Better:
+        """Which way it gets better."""
+        return spec_of(self.metric).better
 
 
 @dataclass(frozen=True, slots=True)

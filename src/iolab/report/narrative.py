@@ -97,7 +97,8 @@ def _(best: Best, names: Names) -> str:
     at = f" at {place(best.axis)}" if best.axis else ""
     verb = "with" if names.several else "is"
     text = f"{best.workload}: {who} {verb} {_with_interval(best.value)}{at}"
-    text += f", the {'lowest' if best.value.unit == 'ns' else 'highest'}{of}" if of else ""
+    end = "lowest" if spec_of(best.metric).better is Better.LOWER else "highest"
+    text += f", the {end}{of}" if of else ""
     if best.alike and best.value.low is not None:
         others = listing([place(one) for one in best.alike], ALIKE_NAMED)
         text += f"; not distinguishable from {others}"

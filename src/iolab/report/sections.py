@@ -8,6 +8,7 @@ from typing import Final
 from iolab.analysis.curves import Scaling, scalings
 from iolab.analysis.points import PointSummary, alarms, positive_values, sentinel_of
 from iolab.analysis.value import Scaled, per_host, scaled
+from iolab.core.metric_spec import Better, shared_label
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.core.target_state import RoundsSeries
@@ -93,13 +94,6 @@ _CLIENTS: Final = (
     "that differs in its hosts alone."
 )
 
-_TITLES: Final = {
-    "1/s": "Best IOPS",
-    "bytes/s": "Best bandwidth",
-    "ops/s": "Best operations a second",
-    "ns": "Lowest mean latency",
-}
-
 
 def maxima(
     brief: Brief,
@@ -146,7 +140,8 @@ def _figures(
             )
             for workload in workloads
         ]
-        title = _TITLES.get(unit, "Best figures")
+        best = "Lowest" if mine[0].best.better is Better.LOWER else "Best"
+        title = f"{best} {shared_label(one.best.metric for one in mine) or 'figures'}"
         figure = lying_bars(
             "Best figures",
             f"{title}, and where it was reached",
@@ -172,7 +167,7 @@ def _finding(peaks: Sequence[PeakFigure], looks: Mapping[str, ConfigurationStyle
     said = []
     for workload in dict.fromkeys(one.best.workload for one in peaks):
         mine = [one.best for one in peaks if one.best.workload == workload]
-        pick = max if mine[0].is_rate else min
+        pick = min if mine[0].better is Better.LOWER else max
         sound = [one for one in mine if one.is_sound] or mine
         best = pick(sound, key=lambda one: one.value.value or 0.0)
         who = f" by {looks[best.configuration].title}" if several and len(mine) > 1 else ""

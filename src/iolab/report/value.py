@@ -10,6 +10,7 @@ from iolab.analysis.curves import HOSTS
 from iolab.analysis.points import PointSummary
 from iolab.analysis.value import (
     MONEY,
+    TERABYTES,
     Maximum,
     Over,
     Quotient,
@@ -25,6 +26,7 @@ from iolab.analysis.value import (
 )
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
+from iolab.core.metric_spec import shared_label
 from iolab.core.study import Study
 from iolab.report.best import Headline
 from iolab.report.brief import Brief
@@ -341,12 +343,6 @@ _LEDE: Final = (
     "configuration. They divide what was measured: nobody measured one terabyte or one node alone."
 )
 
-_UNITS: Final = {
-    "1/s": "IOPS",
-    "bytes/s": "Bandwidth",
-    "ops/s": "Operations a second",
-    "TB": "Capacity",
-}
 _CAPACITIES: Final = {"raw_tb": "Raw capacity", "usable_tb": "Usable capacity"}
 _MEASURES: Final = {
     Over.RAW: "raw capacity",
@@ -476,10 +472,10 @@ def _figure(
     groups: dict[tuple[str, str], list[Quotient]] = {}
     for one in found:
         groups.setdefault((one.of.workload, one.of.metric), []).append(one)
-    name = f"{_UNITS.get(unit, 'Figures')} for each {per}"
+    of = shared_label(one.of.metric for one in found) if unit != TERABYTES else "capacity"
     return lying_bars(
         "Price/performance",
-        name,
+        f"{of[:1].upper()}{of[1:]} for each {per}" if of else f"Figures for each {per}",
         [BarGroup(_title(of[0]), tuple(_bar(one, looks) for one in of)) for of in groups.values()],
         finding=_finding(list(groups.values()), looks),
         table=table,
