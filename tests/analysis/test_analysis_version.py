@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import inspect
 import json
 from collections.abc import Iterable
 from importlib import import_module
-from types import ModuleType
 from typing import Any, Final
 
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge
 from iolab.cli.kinds import LOADS, analyses
 from iolab.core.metric_spec import MetricSpec, spec_of
 
-RECORDED: Final = (12, "da1b7ea3162474bd")
+RECORDED: Final = (12, "5aee8933d92a4bef")
 """The version, and the digest of what it judges by."""
 
 ROOMS: Final = ("iolab.analysis.", "iolab.stats.")
@@ -21,13 +22,17 @@ NOT_JUDGED: Final = ("ANALYSIS_VERSION", "_SHOWN")
 """The ends of names of numbers that move no result."""
 
 
-def limits(module: ModuleType) -> dict[str, Any]:
-    """The numbers that a module names, alone or several together."""
-    return {
-        name: value
-        for name, value in vars(module).items()
-        if name.lstrip("_").isupper() and not name.endswith(NOT_JUDGED) and is_number(value)
-    }
+def limits(name: str) -> list[tuple[str, Any]]:
+    """The numbers to which a module gives a name, alone or several together."""
+    module = import_module(name)
+    tree = ast.parse(inspect.getsource(module))
+    targets = [one.target for one in tree.body if isinstance(one, ast.AnnAssign)]
+    named = {one.id for one in targets if isinstance(one, ast.Name)}
+    return [
+        (one, value)
+        for one, value in vars(module).items()
+        if one in named and is_number(value) and not one.endswith(NOT_JUDGED)
+    ]
 
 
 def is_number(value: object) -> bool:
@@ -65,9 +70,9 @@ def judged_by() -> dict[str, Any]:
     declared = {one.key for kind in LOADS for one in kind.metrics}
     return {
         "checks": {name: [one.code for one in each] for name, each in checks.items()},
-        "limits": {
-            name: limits(import_module(name)) for name in modules_below({judge.__module__, *judges})
-        },
+        "limits": sorted(
+            one for name in modules_below({judge.__module__, *judges}) for one in limits(name)
+        ),
         "metrics": {key: spec(key) for key in rates | declared},
     }
 
