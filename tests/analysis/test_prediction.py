@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from iolab.analysis.bottleneck import Resource, ResourceUse, RunResources
@@ -61,3 +63,19 @@ def test_invalid_points_do_not_enter() -> None:
     assert [one.load for one in told.measured] == [1, 2, 4]
     assert told.prediction is None
     assert "3" in told.reason
+
+
+@pytest.mark.parametrize("axis", ["iodepth", "threads", "vms_per_node"])
+def test_every_load_is_predicted_alike(axis: str) -> None:
+    found = [
+        replace(
+            point, key=replace(point.key, axis=tuple((axis, load) for _, load in point.key.axis))
+        )
+        for point in points(runs(LINEAR))
+    ]
+    (told,) = predictions(STUDY, found, axis, 16, lambda _: seen(CLIENT_PORT), extrapolate=False)
+    assert told.prediction is not None
+    assert told.limited_by == CLIENT_PORT
+    assert told.prediction.limit == pytest.approx(80_000 / 0.9, rel=0.01)
+    assert told.prediction.high <= 80_000 / 0.9 * 1.01
+    assert predictions(STUDY, found, "hosts", 16, lambda _: None, extrapolate=False) == ()

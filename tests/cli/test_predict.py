@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +14,10 @@ import pytest
 from iolab.core.metric import Result
 from iolab.core.run import Plan
 from iolab.errors import UsageError
+from iolab.report.numbers import show_value
 from tests.cli.compared import Target, make_target
 from tests.cli.in_process import call
+from tests.facts import tells
 
 SCHEMA = json.loads(
     (Path(__file__).parents[2] / "schema" / "predict.json").read_text(encoding="utf-8")
@@ -94,3 +97,31 @@ def test_the_screen_says_that_it_is_no_result(session: Path) -> None:
     text = call("predict", session, "--depth", "32").stdout
     assert "not measured" in text
     assert "1 to 16" in text
+
+
+def test_a_report_shows_predictions_hatched_and_apart(session: Path, tmp_path: Path) -> None:
+    files = {form: tmp_path / f"r.{form}" for form in ("html", "md", "pdf")}
+    words = [word for form, file in files.items() for word in (f"--{form}", file)]
+    asked = ("--predict", "depth=24", "--predict", "depth=100")
+    done = call("report", session, *words, *asked)
+    assert done.returncode == 0, done.stderr
+    told = predicted(session, "--depth", "24")["predicted"]
+    page, text = (files[form].read_text(encoding="utf-8") for form in ("html", "md"))
+    part = page[page.index('<section id="predicted">') :].partition("</section>")[0]
+    ends = [show_value(told[end], "1/s") for end in ("rate", "low", "high")]
+    for place in (html.unescape(part), text):
+        for fact in (*ends, "1.5 times", "1 to 16", told["law"]):
+            assert tells(place, fact), fact
+    assert "100 is more than 2 times" in text
+    assert part.count("<svg") == 1
+    assert "hatched: predicted, not measured" in part.lower()
+    assert files["pdf"].stat().st_size > 0
+    call("report", session, "--html", files["html"])
+    assert 'id="predicted"' not in files["html"].read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("words", ["iodepth=4", "depth", "depth=0", "depth=4.5", "hosts=24"])
+def test_a_report_refuses_what_cannot_be_predicted(session: Path, words: str) -> None:
+    done = call("report", session, "--predict", words)
+    assert done.returncode == UsageError.exit_code
+    assert words.partition("=")[0] in done.stderr

@@ -12,13 +12,18 @@ from iolab.cli.options import AsJson, SessionDirectory, Workloads
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from iolab.analysis.bottleneck import ResourceUse, RunResources
-    from iolab.analysis.points import PointSummary
     from iolab.analysis.prediction import Predicted
-    from iolab.store.reader import SessionReader
 
 FORMAT: Final = 1
 """The number of the JSON document's format; it changes when a reader would have to."""
+
+AXES: Final = {
+    "hosts": "hosts",
+    "depth": "iodepth",
+    "threads": "threads",
+    "vms": "vms_per_node",
+}
+"""What loads are called on the command line, and the axis of each in a study."""
 
 
 def predict(
@@ -50,12 +55,16 @@ def predict(
     from iolab.analysis.points import summarise
     from iolab.analysis.prediction import predictions
     from iolab.analysis.resume_marks import shown_of
+    from iolab.cli.kinds import analyses
     from iolab.cli.output import open_session, result_json, result_screen
     from iolab.errors import UsageError
+    from iolab.report.prediction import watch_of
     from iolab.study.wording import shown
 
-    asked = {"hosts": hosts, "iodepth": depth, "threads": threads, "vms_per_node": vms}
-    wanted = [(axis, load) for axis, load in asked.items() if load is not None]
+    loads = (hosts, depth, threads, vms)
+    wanted = [
+        (axis, load) for axis, load in zip(AXES.values(), loads, strict=True) if load is not None
+    ]
     if len(wanted) != 1:
         raise UsageError(
             f"A prediction is along one axis, {len(wanted)} were given.",
@@ -74,7 +83,7 @@ def predict(
         points,
         axis,
         load,
-        lambda point: _watched(reader, point),
+        watch_of(reader, analyses()),
         extrapolate=extrapolate,
     )
     if not found:
@@ -88,22 +97,9 @@ def predict(
         result_screen(*_screen(axis, load, found))
 
 
-def _watched(reader: SessionReader, point: PointSummary) -> RunResources | None:
-    """What the point's first run tells of its resources; None where it is damaged."""
-    from iolab.analysis.bottleneck import view_of, watch
-    from iolab.cli.kinds import analyses
-    from iolab.errors import StoreError
-
-    first = point.results[0]
-    try:
-        record = reader.record(first.digest, first.repeat)
-    except StoreError:
-        return None
-    return watch(view_of(record, reader.facts, analyses()))
-
-
 def prediction_document(axis: str, load: int, found: Sequence[Predicted]) -> dict[str, Any]:
     """What `iolab predict --json` prints, made of JSON's own types only."""
+    from iolab.report.prediction import resource_name
     from iolab.stats.scaling import COVERED
 
     return {
@@ -131,7 +127,7 @@ def prediction_document(axis: str, load: int, found: Sequence[Predicted]) -> dic
                     "high": one.prediction.high,
                     "law": one.prediction.law.value,
                     "limit": one.prediction.limit,
-                    "limited_by": None if one.limited_by is None else _name(one.limited_by),
+                    "limited_by": None if one.limited_by is None else resource_name(one.limited_by),
                 },
                 "reason": one.reason,
             }
@@ -142,6 +138,7 @@ def prediction_document(axis: str, load: int, found: Sequence[Predicted]) -> dic
 
 def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[RenderableType]:
     from iolab.report.numbers import axis_label, show_value
+    from iolab.report.prediction import caveat
     from iolab.report.terminal import QUIET_STYLE, Heading, plain, table, title
 
     yield title(f"Predicted, not measured: {axis} {load}")
@@ -154,15 +151,13 @@ def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[Render
         cells = [name, one.configuration, known]
         if told is None:
             rows.append([*map(plain, cells), plain("–"), plain("")])
-            laws[f"{name}: {one.reason}."] = None
+            laws[f"{name}: {caveat(one, load)}"] = None
             continue
         ends = f"[{show_value(told.low, one.unit)}, {show_value(told.high, one.unit)}]"
-        law = told.law.value
-        if told.limit is not None and one.limited_by is not None and told.high >= told.limit:
-            law += f", at most {show_value(told.limit, one.unit)} by {_name(one.limited_by)}"
         value = show_value(told.rate, one.unit)
         rows.append([*map(plain, (*cells, value, ends))])
-        laws[f"{name}: {law}, n={one.runs} a load."] = None
+        law = "; ".join(filter(None, (told.law.value, f"n={one.runs} a load", caveat(one, load))))
+        laws[f"{name}: {law}."] = None
     heads = [
         Heading("workload", main=True),
         Heading("configuration", spare=True),
@@ -173,7 +168,3 @@ def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[Render
     yield table(heads, rows)
     yield from map(plain, laws)
     yield plain("From measured points alone; measure before you rely on it.", QUIET_STYLE)
-
-
-def _name(use: ResourceUse) -> str:
-    return " ".join(filter(None, (use.resource.value, use.name, "of", use.host)))

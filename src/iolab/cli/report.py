@@ -20,6 +20,10 @@ REPORT_FILE: Final = "report.html"
 """Where a session's report goes unless a form is named; that of several goes where we are."""
 
 
+LOAD_MOST: Final = 1_000_000
+"""No axis goes so far."""
+
+
 class PaperName(StrEnum):
     """What `--paper` takes."""
 
@@ -97,6 +101,19 @@ def report(
             help="Compare although load or method differ; such rows are marked.",
         ),
     ] = False,
+    predict: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--predict",
+            metavar="LOAD=N",
+            help="Add what the measured points say of N hosts, depth, threads or vms (a node); "
+            "repeat for more.",
+        ),
+    ] = None,
+    extrapolate: Annotated[
+        bool,
+        typer.Option("--extrapolate", help="Predict also beyond twice the largest measured load."),
+    ] = False,
     paper: Annotated[PaperName, typer.Option("--paper", help="Paper of the PDF.")] = PaperName.A4,
     as_json: AsJson = False,
 ) -> None:
@@ -108,7 +125,10 @@ def report(
     if not wanted:
         wanted = {"html": _default_file(sessions)}
     source = _opened(sessions, allow_differences=allow_differences)
-    written = write_forms(source, wanted, paper, against, text)
+    beside = _against(against) if against else ()
+    if predict:
+        beside += _predicted(source, predict, extrapolate=extrapolate)
+    written = write_forms(source, wanted, paper, beside, text)
     if as_json:
         # One form is told as it always was.
         told = written[0] if len(written) == 1 else list(written)
@@ -159,7 +179,7 @@ def write_forms(
     source: SessionSource,
     wanted: Mapping[str, Path],
     paper: PaperName,
-    against: str | None = None,
+    beside: tuple[SectionMaker, ...] = (),
     text: Path | None = None,
 ) -> tuple[str, ...]:
     """Build the report once, then write it in each form when all are made; where they went."""
@@ -175,7 +195,6 @@ def write_forms(
             refuse_output(appendix_file(path))
         if form == "figures":
             refuse_no_directory(path)
-    beside = _against(against) if against else ()
     words = read_words(text) if text else NO_WORDS
     made_of = build_brief(reported(), source, _published(source), sessions_of(source), beside)
     brief = replace(made_of, words=words)
@@ -252,6 +271,41 @@ def _against(name: str) -> tuple[SectionMaker, ...]:
             f"{shown(place)} has no figures of {shown(only)}.", suggestion(only, known, "names")
         )
     return (partial(against, Against(published, only)),)
+
+
+def _predicted(
+    source: SessionSource, asked: Sequence[str], *, extrapolate: bool
+) -> tuple[SectionMaker, ...]:
+    """The section of those loads; UsageError for what is none, or varied by no workload."""
+    from functools import partial
+
+    from iolab.cli.kinds import analyses
+    from iolab.cli.predict import AXES
+    from iolab.errors import UsageError
+    from iolab.report.prediction import AskedLoad, predicted, watch_of
+    from iolab.study.wording import shown, suggestion
+
+    loads = []
+    swept = {axis.name for workload in source.study.workloads for axis in workload.sweep}
+    for one in asked:
+        name, _, number = one.partition("=")
+        if name not in AXES:
+            raise UsageError(
+                f"{shown(name)} is no load that can be predicted.",
+                suggestion(name, tuple(AXES), "loads"),
+            )
+        if not (number.isascii() and number.isdecimal() and 0 < int(number[:10]) < LOAD_MOST):
+            raise UsageError(
+                f"{shown(one)} has no whole number below {LOAD_MOST}.",
+                f"Write it like {name}=24.",
+            )
+        if AXES[name] not in swept:
+            raise UsageError(
+                f"No workload of the session varies {shown(AXES[name])}.",
+                "Ask for an axis that its study has.",
+            )
+        loads.append(AskedLoad(AXES[name], int(number), extrapolate=extrapolate))
+    return (partial(predicted, loads, watch_of(source, analyses())),)
 
 
 def _published(source: SessionSource) -> PublishedTables | None:

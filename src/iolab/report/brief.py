@@ -345,7 +345,7 @@ class _Reading:
         """A run's evidence without the engine's own output, which a report does not show."""
         try:
             manifest = self.source.manifest(*key)
-            return manifest, _record(self.source, key, manifest, with_counters=with_counters)
+            return manifest, record_of(self.source, key, manifest, with_counters=with_counters)
         except StoreError as error:
             self._note(key, error)
             return None
@@ -381,9 +381,10 @@ def _best_runs(best: Sequence[Headline]) -> frozenset[DetailKey]:
     return frozenset([(run.digest, run.repeat) for run in found][:LIMITED_RUNS_MAX])
 
 
-def _record(
+def record_of(
     source: SessionSource, key: DetailKey, manifest: Manifest, *, with_counters: bool
 ) -> RunRecord:
+    """A run's evidence but for what its engine wrote; StoreError where it is damaged."""
     return RunRecord(
         **manifest.facts(),
         intervals=source.intervals(*key),
