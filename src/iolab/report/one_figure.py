@@ -158,10 +158,10 @@ def _charts(
     best = headlines_of(brief.study, own, (type(workload.job),))
     best = tuple(one for one in best if one.workload is workload)
     mine = {(who, fixed): at for (what, who, fixed), at in knees.items() if what == workload.id}
-    figures = axis_figures(workload, own, looks, curves, mine)
+    figures, others = axis_figures(workload, own, looks, curves, mine)
     results = [result for result in brief.results if result.workload == workload.id]
     by_percentile = workload_distribution(workload, best, results, brief.details, looks)
-    further = () if by_percentile is None else (by_percentile,)
+    further = (*others, *by_percentile)
     if figures or further:
         yield ChartGroup(workload.title, tuple(figures), further=further)
 

@@ -28,7 +28,6 @@ from iolab.loads.metadata.report import (
 )
 from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import TextMark
 from iolab.report.charts.choose import looks_of
 from iolab.report.charts.series import LatencyCurve
 from iolab.report.charts.svg import draw
@@ -179,12 +178,7 @@ def test_of_an_invalid_operation_no_mean_is_drawn(source: MetadataSource) -> Non
     spoilt = [replace(run, verdict=Verdict(Level.INVALID, ())) for run in of_metadata(source)]
     points = point_statistics(spoilt)
     figure = rates_figure("Metadata", points, source.study, looks_of(source.study))
-    drawn = {
-        place[2]
-        for mark in figure.plots[0].marks
-        if isinstance(mark, TextMark)
-        for place in mark.places
-    }
+    drawn = {end.text for end in figure.plots[0].ends}
     for one in points[0].operations:
         assert rate_text(one.mean) not in drawn
         assert rate_text(one.mean) not in figure.finding

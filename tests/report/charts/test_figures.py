@@ -8,18 +8,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.core.metric import Level
-from iolab.report.charts.chart import LINE_GAP, Arrows, Figure, Mark, Points, Rules, spread
+from iolab.core.metric import Level, Metric
+from iolab.core.metric_spec import Better
+from iolab.report.charts.chart import (
+    LINE_GAP,
+    Arrows,
+    Figure,
+    Mark,
+    Points,
+    Rules,
+    TextMark,
+    spread,
+)
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.distribution import MARKS, DrawnCurve, at_percent, distribution_figure
-from iolab.report.charts.lines import MAX_LINES, MEAN, ChartLine, rate_of
+from iolab.report.charts.lines import MAX_LINES, MEAN, ChartLine, beside, leading, rate_of
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.scale import linear_scale, log_scale, number_text, time_ticks
 from iolab.report.charts.series import LatencyCurve, Panel, PanelTrace, Timeline
 from iolab.report.charts.svg import draw
 from iolab.report.charts.timeline import TABLE_ROWS, timeline_figure
 from iolab.report.charts.tradeoff import tradeoff_figure
+from iolab.report.charts.value import BARS_MAX, Bar, BarGroup, lying_bars
 from iolab.report.render import figure_pdf
+from iolab.report.table import Table
 from tests.report.charts.outcomes import WORKLOAD, points, rate_figure, result
 from tests.report.charts.specs import CURVE, figures, lines
 
@@ -105,14 +117,50 @@ def test_the_table_of_a_long_run_gives_the_highest_p99_and_averages_none() -> No
     assert {tuple(cell.text for cell in row[1:]) for row in table.rows} == {("2 k IOPS", "9 ms")}
 
 
-def test_lines_beyond_the_limit_stand_in_the_table_alone() -> None:
+def test_of_many_lines_the_best_are_drawn_and_the_others_beside() -> None:
     many = [
-        ChartLine(f"c{i}", SERIES[0], (), points((result(1, 1e3), result(2, 2e3))))
+        ChartLine(f"c{i}", SERIES[0], (), points((result(1, 1e3 + i), result(2, 2e3 + i))))
         for i in range(11)
     ]
     figure = rate_figure(WORKLOAD, "iodepth", many)
     assert (len(marks(figure, LineMark)), len(figure.table.rows)) == (MAX_LINES, 22)
-    assert "3 lines more" in figure.note
+    assert f"best {MAX_LINES} of 11 lines" in figure.note
+    drawn = leading(many, "iops")
+    assert [line.name for line in drawn] == [f"c{i}" for i in range(11 - MAX_LINES, 11)]
+    (rest,) = beside(many, "iops")
+    assert [line.name for line in rest] == [f"c{i}" for i in range(11 - MAX_LINES)]
+    assert leading(many[:2], "iops") == many[:2]
+
+
+def test_of_many_bars_the_best_are_drawn() -> None:
+    bars = tuple(Bar(f"c{i}", SERIES[0], Metric(1.0 + i, "1/s"), Level.VALID) for i in range(30))
+    for better, names in (
+        (Better.HIGHER, [f"c{i}" for i in range(30 - BARS_MAX, 30)]),
+        (Better.LOWER, [f"c{i}" for i in range(BARS_MAX)]),
+    ):
+        groups = [BarGroup("reads", bars)]
+        table = Table("t", (), ())
+        figure = lying_bars("s", "t", groups, finding="", table=table, better=better)
+        assert figure is not None
+        assert f"{BARS_MAX} of 30 bars" in figure.note
+        texts = [text for one in marks(figure, TextMark) for _, _, text in one.places]
+        assert [text for text in texts if text.startswith("c")] == names
+
+
+def test_a_label_that_has_no_room_is_written_out_below_and_never_cut() -> None:
+    long = "a configuration of fifty characters, block_size 16k"
+    many = [
+        ChartLine(name, token, (), lines()[0].points)
+        for name, token in zip((long, "short"), SERIES, strict=False)
+    ]
+    figure = rate_figure(WORKLOAD, "iodepth", many)
+    assert figure.key == {long: "A"}
+    svg = draw(figure).svg
+    assert f">A: {long}<" in svg
+    assert ">short<" in svg
+    assert "…" not in svg
+    assert f'viewBox="0 0 {figure.width} {figure.whole_height}"' in svg
+    assert figure.whole_height > figure.height
 
 
 def test_a_hostile_name_is_text_in_what_a_pointer_is_told() -> None:

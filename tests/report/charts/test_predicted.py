@@ -16,7 +16,7 @@ def charts(*, with_curves: bool) -> list[Figure]:
     _, results = whole_session(study, SOFT)
     curves = findings(study, results).curves if with_curves else ()
     points = summarise(results, study)
-    return axis_figures(study.workloads[0], points, looks_of(study), curves)
+    return axis_figures(study.workloads[0], points, looks_of(study), curves)[0]
 
 
 def test_predicted_loads_are_open_circles_over_a_band() -> None:

@@ -73,7 +73,7 @@ def test_nothing_is_drawn_of_no_values_and_no_more_than_fits() -> None:
     one = groups()[0]
     many = drawn(*[one] * (GROUPS_MAX + 2))
     assert many is not None
-    assert "6 bars more" in many.note
+    assert "36 of 42 bars" in many.note
 
 
 def test_parts_of_a_cost_are_as_long_as_their_share_and_shades_of_one_colour() -> None:

@@ -38,6 +38,7 @@ from iolab.report.charts.choose import ConfigurationStyle
 from iolab.report.charts.lines import (
     ChartLine,
     ChartQuantity,
+    beside,
     finding_of,
     latency_figure,
     load_figure,
@@ -342,10 +343,13 @@ def key_charts(
     if not any(value_of(point.metrics, WHOLE_KEY) is not None for point in group.points):
         return None
     own = within(found, group)
-    figures = tuple(_figures(group, looks, own)) if group.axis else ()
-    further = tuple(_further(group, looks)) if group.axis else ()
+    lines = lines_of(group, looks)
+    figures = tuple(_figures(group, lines, looks, own)) if group.axis else ()
+    further = list(_further(group, lines)) if group.axis else []
+    for some in beside(lines, group.workload.rate) if group.axis else ():
+        further += [*_figures(group, some, looks, own), *_further(group, some)]
     tables = (*_gains(group, looks, own), *_tables(group, study, told, looks))
-    return ChartGroup(group.title, figures, more=tables, further=further)
+    return ChartGroup(group.title, figures, more=tables, further=tuple(further))
 
 
 def _gains(
@@ -375,10 +379,13 @@ def lines_of(group: PointGroup, looks: Mapping[str, ConfigurationStyle]) -> list
 
 
 def _figures(
-    group: PointGroup, looks: Mapping[str, ConfigurationStyle], found: Sequence[Gains]
+    group: PointGroup,
+    lines: Sequence[ChartLine],
+    looks: Mapping[str, ConfigurationStyle],
+    found: Sequence[Gains],
 ) -> Iterator[Figure]:
     """Rate and latency over the load, and one against the other."""
-    lines, axis = lines_of(group, looks), group.axis
+    axis = group.axis
     metrics = [point.metrics for point in group.points]
     rate, main = rate_of(group.workload.rate), main_operation(metrics)
     if main not in timed(metrics):
@@ -392,9 +399,9 @@ def _figures(
     yield next(_tradeoffs(group, lines, main))
 
 
-def _further(group: PointGroup, looks: Mapping[str, ConfigurationStyle]) -> Iterator[Figure]:
+def _further(group: PointGroup, lines: Sequence[ChartLine]) -> Iterator[Figure]:
     """The tail against the rate where it has a chart of its own, and other operations."""
-    lines, axis = lines_of(group, looks), group.axis
+    axis = group.axis
     metrics = [point.metrics for point in group.points]
     main = main_operation(metrics)
     operations = [one for one in timed(metrics) if not one.is_intended]

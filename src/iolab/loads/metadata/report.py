@@ -25,6 +25,7 @@ from iolab.loads.metadata.metrics import (
 from iolab.loads.metadata.workload import MetadataJob, Operation
 from iolab.report.charts.chart import (
     BOTTOM,
+    End,
     Figure,
     Mark,
     MarkTip,
@@ -32,12 +33,11 @@ from iolab.report.charts.chart import (
     Points,
     Rules,
     TextMark,
-    label,
 )
 from iolab.report.charts.distribution import DrawnCurve, distribution_figure
 from iolab.report.charts.palette import FAINT, INK, MUTED, Token, series_token
 from iolab.report.charts.run_series import tail_of
-from iolab.report.charts.scale import PLOT_WIDTH, ChartAxis, log_scale
+from iolab.report.charts.scale import ChartAxis, log_scale
 from iolab.report.charts.series import DetailKey, RunDetail
 from iolab.report.numbers import NOTHING, axis_label, count, show, show_value
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
@@ -273,7 +273,6 @@ MAX_POINTS: Final = 4
 """Points drawn in a row; the others stand in the table alone."""
 
 HEAD: Final = 8
-END: Final = PLOT_WIDTH + 10
 _AXIS: Final = "operations a second"
 
 
@@ -300,6 +299,7 @@ def rates_figure(
     height = step * len(operations)
     values = [v for point in drawn for one in point.operations for v in one.values]
     marks: list[Mark] = []
+    ends: list[End] = []
     for index, operation in enumerate(operations):
         top = index * step
         marks.append(_text(NAMES[operation], 0, top + 16, INK))
@@ -308,8 +308,8 @@ def rates_figure(
             if one is not None:
                 y = top + NAME_ROOM + LINE * line + LINE / 2 - 3
                 token = looks[point.configuration].token
-                name = _end(one, point, points)
-                marks += [*_markers(one, point, y, token), _text(name, END, y + 4, token)]
+                marks += _markers(one, point, y, token)
+                ends.append(End(_end(one, point, points), y, token))
     left_out = len(points) - len(drawn)
     note = (
         "One marker is one iteration; beside it stands the arithmetic mean of "
@@ -321,7 +321,7 @@ def rates_figure(
         title="Rate of each operation",
         finding=_finding(drawn, study),
         note=note,
-        plots=(Plot(height, marks, _axis(values), top=HEAD),),
+        plots=(Plot(height, marks, _axis(values), ends=ends, top=HEAD),),
         height=HEAD + height + BOTTOM,
         table=_table(points, study),
         by_configuration=True,
@@ -362,7 +362,7 @@ def _end(
     several = len({other.axis for other in points}) > 1
     values = " ".join(str(value) for _, value in point.axis)
     mean = mean_text(one)
-    return label(f"{values}: {mean}" if several else mean)
+    return f"{values}: {mean}" if several else mean
 
 
 def _values(one: OperationStatistics, point: PointStatistics) -> list[tuple[float, Level]]:

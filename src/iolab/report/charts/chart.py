@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
+from string import ascii_uppercase
+from textwrap import wrap
 from typing import Final
 
 from iolab.core.metric import Level, Metric
 from iolab.report.charts.palette import RAISED, Token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH, WIDTH, ChartAxis, Scale
-from iolab.report.numbers import short
+from iolab.report.numbers import clean, short
 from iolab.report.table import Table
 
 HEAD: Final = 32
@@ -25,6 +27,11 @@ LINE_GAP: Final = 13.5
 """The least distance of two labels' middles: a line of type of 12 units."""
 LABEL_CHARACTERS: Final = 13
 """What fits beside a plot at 12 units."""
+KEY_CHARACTERS: Final = 58
+"""What fits into a line as wide as a chart."""
+KEY_INDENT: Final = "\N{NO-BREAK SPACE}" * 4
+KEY_ROOM: Final = 6
+"""Room under the key."""
 
 MIDDLE: Final = 4.0
 BELOW: Final = 9.0
@@ -201,6 +208,31 @@ class Figure:
     def width(self) -> int:
         """All charts are equally wide."""
         return WIDTH
+
+    @property
+    def key(self) -> dict[str, str]:
+        """The labels beside plots that are too long to stand there, each with the letter that does.
+
+        They are written out below the plots.
+        """
+        ends = (clean(end.text) for plot in self.plots for end in plot.ends)
+        long = dict.fromkeys(text for text in ends if len(text) > LABEL_CHARACTERS)
+        return dict(zip(long, ascii_uppercase, strict=False))
+
+    @property
+    def key_lines(self) -> tuple[str, ...]:
+        """The key as it is written below the plots, lines of what fits there."""
+        return tuple(
+            line
+            for text, letter in self.key.items()
+            for line in wrap(f"{letter}: {text}", KEY_CHARACTERS, subsequent_indent=KEY_INDENT)
+        )
+
+    @property
+    def whole_height(self) -> int:
+        """With the key."""
+        lines = len(self.key_lines)
+        return self.height + (round(lines * LINE_GAP) + KEY_ROOM if lines else 0)
 
     @property
     def alt(self) -> str:

@@ -17,12 +17,14 @@ from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.report.best import Headline
 from iolab.report.charts.chart import LABEL_CHARACTERS, Figure
-from iolab.report.charts.distribution import DrawnCurve, distribution_figure
+from iolab.report.charts.distribution import MAX_CURVES, DrawnCurve, distribution_figure
 from iolab.report.charts.lines import (
+    MAX_LINES,
     MEAN,
     TAIL,
     ChartLine,
     ChartQuantity,
+    beside,
     latency_figure,
     load_figure,
     quantity_figure,
@@ -31,7 +33,7 @@ from iolab.report.charts.lines import (
 from iolab.report.charts.palette import Token, series_token
 from iolab.report.charts.series import DetailKey, RunDetail
 from iolab.report.charts.tradeoff import tradeoff_figure
-from iolab.report.numbers import axis_label, axis_number, short
+from iolab.report.numbers import axis_label, axis_number, clean
 from iolab.report.phrases import metric_words
 
 DASHES: Final = ((), (6, 3), (2, 3), (8, 3, 2, 3))
@@ -106,20 +108,31 @@ def axis_figures(
     looks: Mapping[str, ConfigurationStyle],
     curves: Sequence[LoadCurve] = (),
     knees: Knees = MappingProxyType({}),
-) -> list[Figure]:
+) -> tuple[list[Figure], list[Figure]]:
     """Rate and latency over the load, and one against the other; none for a workload of one point.
 
-    Against sizes and mixes only the former: their points are different loads, and no curve.
+    Against sizes and mixes only the former: their points are different loads, and no curve. Of many
+    lines the best stand in the first charts, and the others in further ones.
     """
     axis = main_axis([point.key.axis for point in points])
     if axis is None:
-        return []
+        return [], []
     own = {
         (curve.search.configuration, curve.search.fixed): curve
         for curve in curves
         if curve.search.workload.id == workload.id and curve.axis == axis
     }
     lines = _lines(points, axis, looks, own, knees)
+    others = [
+        figure
+        for some in beside(lines, workload.rate)
+        for figure in _line_figures(workload, axis, some)
+    ]
+    return _line_figures(workload, axis, lines), others
+
+
+def _line_figures(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> list[Figure]:
+    points = [point for line in lines for point in line.points]
     has_latency = any(_known(point, "lat_ns_mean") for point in points)
     has_load = any(_known(point, "iops") for point in points)
     rate = rate_of(workload.rate)
@@ -138,11 +151,10 @@ def axis_figures(
     if limit is not None and limit.metric not in {one.key for one in shown}:
         name = metric_words(limit.metric)
         shown = (*shown[:1], ChartQuantity(limit.metric, name, name))
+    unit = spec_of(rate.key).unit
     return [
         *figures,
-        tradeoff_figure(
-            workload.title, axis, lines, rate, spec_of(rate.key).unit, shown, limit=limit
-        ),
+        tradeoff_figure(workload.title, axis, lines, rate, unit, shown, limit=limit),
     ]
 
 
@@ -195,8 +207,11 @@ def workload_distribution(
     results: Sequence[Result],
     details: Mapping[DetailKey, RunDetail],
     looks: Mapping[str, ConfigurationStyle],
-) -> Figure | None:
-    """A workload's latency by percentile: of one configuration each point, of several the best."""
+) -> list[Figure]:
+    """A workload's latency by percentile: of one configuration each point, of several the best.
+
+    As many curves together as a chart has room for.
+    """
     keys = {(one.best.shown.digest, one.best.shown.repeat) for one in found if one.best}
     several = len(found) > 1
     by_point: dict[str, RunDetail] = {}
@@ -208,7 +223,7 @@ def workload_distribution(
             by_point[result.digest] = detail
     chosen = list(by_point.values())
     if len(chosen) < 2:
-        return None
+        return []
     drawn = [
         DrawnCurve(
             curve=detail.whole,
@@ -223,7 +238,13 @@ def workload_distribution(
     ]
     title = "at the best point" if several else f"by {' and '.join(_names(results)) or 'point'}"
     heading = f"Latency by percentile, {title}"
-    return distribution_figure(workload.title, heading, drawn, by_configuration=several)
+    most = MAX_LINES if several else MAX_CURVES
+    return [
+        distribution_figure(
+            workload.title, heading, drawn[start : start + most], by_configuration=several
+        )
+        for start in range(0, len(drawn), most)
+    ]
 
 
 def _names(results: Sequence[Result]) -> list[str]:
@@ -234,8 +255,8 @@ def _names(results: Sequence[Result]) -> list[str]:
 def _axis_values(result: Result) -> str:
     """A point beside its curve: `iodepth 8`, or of several axes the values alone, for room."""
     if len(result.axis) > 1:
-        return short(", ".join(str(value) for _, value in result.axis), 40)
-    return short(axis_label(result.axis), 40) or "all I/Os"
+        return clean(", ".join(str(value) for _, value in result.axis))
+    return clean(axis_label(result.axis)) or "all I/Os"
 
 
 def run_distribution(subject: str, detail: RunDetail, token: Token) -> Figure | None:
@@ -251,7 +272,7 @@ def run_distribution(subject: str, detail: RunDetail, token: Token) -> Figure | 
 
 def curve_name(result: Result, configuration: str) -> str:
     """What a run is called on a chart; `configuration` is empty where there is only one."""
-    return short(f"{configuration} {axis_label(result.axis[:1])}", 40) or "all I/Os"
+    return clean(f"{configuration} {axis_label(result.axis[:1])}") or "all I/Os"
 
 
 def _known(point: PointSummary, key: str) -> bool:

@@ -38,7 +38,7 @@ SHADES: Final = (1.0, 0.6, 0.28)
 
 PARTS: Final = ("servers", "network", "storage")
 _CHARACTER: Final = 6.3
-_TITLE_CHARACTERS: Final = 34
+_TITLE_CHARACTERS: Final = 50
 _NAMED: Final = 4
 
 

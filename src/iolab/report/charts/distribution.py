@@ -25,7 +25,7 @@ from iolab.report.charts.chart import (
 from iolab.report.charts.palette import Token
 from iolab.report.charts.scale import PLOT_WIDTH, ChartAxis, Scale, log_scale
 from iolab.report.charts.series import LatencyCurve
-from iolab.report.numbers import NOTHING, count, short
+from iolab.report.numbers import NOTHING, clean, count
 from iolab.report.table import Cell, Table, columns
 from iolab.units import format_ns
 
@@ -170,10 +170,10 @@ def _sentence(curve: LatencyCurve, noun: str) -> str:
     median = at_percent(curve, 50.0)
     last = next((p for p in reversed(MARKS) if at_percent(curve, p) is not None), None)
     if median is None or last is None:
-        return f"{short(curve.name, 40)}: too few {noun} for a percentile."
+        return f"{clean(curve.name)}: too few {noun} for a percentile."
     tail = at_percent(curve, last)
     return (
-        f"{short(curve.name, 40)}: half of the {noun} within {format_ns(median)}, "
+        f"{clean(curve.name)}: half of the {noun} within {format_ns(median)}, "
         f"{last:g} % within {format_ns(tail or 0.0)}."
     )
 

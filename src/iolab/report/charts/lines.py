@@ -8,6 +8,7 @@ invalid ones, which stand alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -15,7 +16,7 @@ from typing import Final
 from iolab.analysis.curves import LoadCurve
 from iolab.analysis.points import PointSummary, value_of
 from iolab.core.metric import Level, Metric, Result
-from iolab.core.metric_spec import spec_of
+from iolab.core.metric_spec import Better, spec_of
 from iolab.report.charts.chart import (
     BOTTOM,
     HEAD,
@@ -37,8 +38,7 @@ from iolab.report.charts.scale import ChartAxis, Scale, linear_scale, load_axis,
 from iolab.report.numbers import (
     axis_number,
     axis_word,
-    count,
-    short,
+    clean,
     show,
     show_interval,
     show_value,
@@ -51,8 +51,11 @@ PANEL_HEIGHT: Final = 90
 """Of each of two plots over each other."""
 PANEL_GAP: Final = 36
 """Room for the unit over the lower one."""
-MAX_LINES: Final = 8
-"""More lines than this cannot be told apart; the others stand in the table alone."""
+MAX_LINES: Final = 6
+"""More lines than this cannot be told apart: the best of them are drawn, and the others in charts
+of their own (`beside`)."""
+MAX_TAILS: Final = 4
+"""Of more lines than this the tails would hide the means, and stand in the table."""
 
 _BAND: Final = 0.14
 _UPRIGHT: Final = 0.6
@@ -103,15 +106,47 @@ def rate_of(key: str) -> ChartQuantity:
     return ChartQuantity(key, _RATES.get(key, metric_words(key)))
 
 
+def leading(lines: Sequence[ChartLine], key: str) -> list[ChartLine]:
+    """The lines that one chart has room for: of many those with the best values, in their order."""
+    if len(lines) <= MAX_LINES:
+        return list(lines)
+    sign = 1.0 if spec_of(key).better is Better.HIGHER else -1.0
+
+    def best(line: ChartLine) -> tuple[bool, float]:
+        sound = [point for point in line.points if point.level is not Level.INVALID]
+        found = [point.metrics.get(key, _NO_METRIC).value for point in sound or line.points]
+        known = [sign * value for value in found if value is not None]
+        return bool(sound and known), max(known, default=-math.inf)
+
+    ranked = sorted(lines, key=best, reverse=True)[:MAX_LINES]
+    return [line for line in lines if line in ranked]
+
+
+def beside(lines: Sequence[ChartLine], key: str) -> Iterator[list[ChartLine]]:
+    """The other lines, as many together as a chart has room for."""
+    drawn = leading(lines, key)
+    rest = [line for line in lines if line not in drawn]
+    for start in range(0, len(rest), MAX_LINES):
+        yield rest[start : start + MAX_LINES]
+
+
+def left_out_note(lines: Sequence[ChartLine], drawn: Sequence[ChartLine]) -> list[str]:
+    """That lines are missing, and where they are."""
+    if len(drawn) == len(lines):
+        return []
+    return [f"The best {len(drawn)} of {len(lines)} lines; the others are in the appendix."]
+
+
 def quantity_figure(
     subject: str, axis: str, lines: Sequence[ChartLine], quantity: ChartQuantity, unit: str
 ) -> Figure:
     """One metric against `axis`; latencies, whose unit is ns, on a logarithmic scale."""
-    drawn = lines[:MAX_LINES]
+    drawn = leading(lines, quantity.key)
     values = [v for line in drawn for v in drawn_values(line, quantity.key)]
     scale = log_scale(unit, values) if unit == "ns" else linear_scale(unit, values)
     x = axis_of(drawn, axis, quantity)
-    return _figure(subject, axis, lines, (quantity,), [_rates(drawn, axis, quantity, scale, x)])
+    plots = [_rates(drawn, axis, quantity, scale, x)]
+    return _figure(subject, axis, lines, drawn, (quantity,), plots)
 
 
 def load_figure(
@@ -126,7 +161,7 @@ def load_figure(
 
     The mean is solid, the tail dashed, on a logarithmic scale.
     """
-    drawn = lines[:MAX_LINES]
+    drawn = leading(lines, rate.key)
     if len({line.token for line in drawn}) == len(drawn):
         drawn = [replace(line, dash=()) for line in drawn]  # colours tell them apart
     scale = linear_scale(spec_of(rate.key).unit, _drawn(drawn, rate), ticks=3)
@@ -134,7 +169,7 @@ def load_figure(
     above = _rates(drawn, axis, rate, scale, replace(x, labels=False))
     below = replace(_latencies(drawn, axis, mean, tail, x), top=HEAD + PANEL_HEIGHT + PANEL_GAP)
     plots = [replace(one, height=PANEL_HEIGHT) for one in (above, below)]
-    return _figure(subject, axis, lines, (rate, mean, tail), plots)
+    return _figure(subject, axis, lines, drawn, (rate, mean, tail), plots)
 
 
 def latency_figure(
@@ -145,9 +180,9 @@ def latency_figure(
     tail: ChartQuantity = TAIL,
 ) -> Figure:
     """Two latencies against `axis`, solid and dashed, on a logarithmic scale: mean and p99."""
-    drawn = lines[:MAX_LINES]
+    drawn = leading(lines, mean.key)
     plot = _latencies(drawn, axis, mean, tail, axis_of(drawn, axis, mean, tail))
-    return _figure(subject, axis, lines, (mean, tail), [plot])
+    return _figure(subject, axis, lines, drawn, (mean, tail), [plot])
 
 
 def axis_of(lines: Sequence[ChartLine], axis: str, *quantities: ChartQuantity) -> ChartAxis:
@@ -185,8 +220,9 @@ def _rates(
 def _latencies(
     drawn: Sequence[ChartLine], axis: str, mean: ChartQuantity, tail: ChartQuantity, x: ChartAxis
 ) -> Plot:
-    """Two latencies of these lines."""
-    scale = log_scale("ns", _drawn(drawn, mean, tail), most=5)
+    """Two latencies of these lines; of many the first alone."""
+    with_tail = len(drawn) <= MAX_TAILS
+    scale = log_scale("ns", _drawn(drawn, mean, *([tail] if with_tail else [])), most=5)
     alone = len(drawn) == 1
     marks: list[Mark] = []
     ends: list[End] = []
@@ -194,7 +230,7 @@ def _latencies(
         thin = replace(line, dash=(4, 3), curve=None)
         marks += line_marks(line, axis, mean.key, scale, mean.label if alone else line.told)
         name = tail.label if alone else f"{line.told}, {tail.label}"
-        marks += line_marks(thin, axis, tail.key, scale, name)
+        marks += line_marks(thin, axis, tail.key, scale, name) if with_tail else []
         ends += line_end(line, axis, mean.key, scale, mean.label if alone else line.name)
         if alone or 2 * len(drawn) * LINE_GAP <= PANEL_HEIGHT:  # else the note says what is dashed
             ends += line_end(thin, axis, tail.key, scale, tail.label)
@@ -205,23 +241,24 @@ def _figure(
     subject: str,
     axis: str,
     lines: Sequence[ChartLine],
+    drawn: Sequence[ChartLine],
     quantities: tuple[ChartQuantity, ...],
     plots: Sequence[Plot],
 ) -> Figure:
-    """The chart around its plots, with its sentence and its table."""
-    *others, last = [quantity.name for quantity in quantities]
+    """The chart around its plots of the lines that are `drawn`, with its sentence and its table."""
+    shown = quantities if len(drawn) <= MAX_TAILS or len(quantities) < 2 else quantities[:-1]
+    *others, last = [quantity.name for quantity in shown]
     name = f"{', '.join(others)} and {last}" if others else last
-    known = [line.curve for line in lines[:MAX_LINES] if line.curve is not None]
-    left_out = len(lines) - MAX_LINES
-    notes = [_dashes(quantities[-2:])] if len(quantities) > 1 else []
+    known = [line.curve for line in drawn if line.curve is not None]
+    notes = [_dashes(quantities[-2:], len(drawn))] if len(quantities) > 1 else []
     points = [point for line in lines for point in line.points]
     notes += bar_notes(p.metrics.get(one.key, _NO_METRIC) for p in points for one in quantities)
     notes += [text for one in quantities if (text := predicted_note(known, one.key))]
-    notes += [f"{count(left_out, 'line')} more in the table."] if left_out > 0 else []
+    notes += left_out_note(lines, drawn)
     return Figure(
         subject=subject,
         title=f"{name[0].upper()}{name[1:]} against {axis_word(axis)}",
-        finding=finding_of(axis, lines, quantities[0]),
+        finding=finding_of(axis, drawn, quantities[0]),
         note=" ".join(notes),
         plots=tuple(plots),
         height=round(plots[-1].top + plots[-1].height) + BOTTOM,
@@ -230,9 +267,11 @@ def _figure(
     )
 
 
-def _dashes(quantities: Sequence[ChartQuantity]) -> str:
-    """Which line is which."""
+def _dashes(quantities: Sequence[ChartQuantity], lines: int) -> str:
+    """Which line is which; of many lines only one latency is drawn."""
     solid, dashed = quantities
+    if lines > MAX_TAILS:
+        return f"Latency: {solid.label}; {dashed.label} is in the table."
     return f"Solid: {solid.label}; dashed: {dashed.label}."
 
 
@@ -388,9 +427,9 @@ def line_end(line: ChartLine, axis: str, key: str, scale: Scale, name: str) -> l
 def finding_of(axis: str, lines: Sequence[ChartLine], quantity: ChartQuantity) -> str:
     """One sentence a line of what the chart shows, with the worst verdict in it."""
     sentences = []
-    for line in lines[:MAX_LINES]:
+    for line in lines:
         sentence = _sentence(axis, line, quantity)
-        name = f"{short(line.name, 40)}: " if len(lines) > 1 else ""
+        name = f"{clean(line.name)}: " if len(lines) > 1 else ""
         sentences.append(name + (sentence if name else sentence[0].upper() + sentence[1:]))
     return " ".join(sentences)
 

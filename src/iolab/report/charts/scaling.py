@@ -38,7 +38,7 @@ from iolab.report.charts.lines import (
 )
 from iolab.report.charts.palette import MUTED, Token
 from iolab.report.charts.scale import Scale, linear_scale, load_axis
-from iolab.report.numbers import count, short, show, show_interval, show_value
+from iolab.report.numbers import clean, count, show, show_interval, show_value
 from iolab.report.table import Cell, Table, columns, verdict_cell
 
 EFFICIENCY: Final = ChartQuantity("host_efficiency", "Efficiency per host")
@@ -225,7 +225,7 @@ def _between(metric: Metric) -> str:
 
 
 def _name(one: ScalingLine) -> str:
-    return f"{short(one.name, 40)}: "
+    return f"{clean(one.name)}: "
 
 
 def _capital(text: str) -> str:

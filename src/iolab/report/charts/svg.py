@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatchmethod
 from html import escape
@@ -80,14 +80,14 @@ def document(figure: Figure, *, background: str = "") -> str:
     if background:
         body = f'<rect width="100%" height="100%" fill="{background}"/>{body}'
     head = (
-        f'xmlns="http://www.w3.org/2000/svg" width="{figure.width}" height="{figure.height}" '
+        f'xmlns="http://www.w3.org/2000/svg" width="{figure.width}" height="{figure.whole_height}" '
         'font-family="sans-serif"'
     )
     return _svg(figure, head, body)
 
 
 def _svg(figure: Figure, head: str, body: str) -> str:
-    size = f'viewBox="0 0 {figure.width} {figure.height}" font-size="{FONT}"'
+    size = f'viewBox="0 0 {figure.width} {figure.whole_height}" font-size="{FONT}"'
     return f'<svg {head} {size} fill="none">{body}</svg>'
 
 
@@ -111,9 +111,16 @@ class _Pen:
         self.paint = paint
         self.toggled = toggled
         self.told = 0
+        self.key: Mapping[str, str] = {}
 
     def plots(self, figure: Figure) -> str:
-        return "".join(self._plot(plot, index) for index, plot in enumerate(figure.plots))
+        self.key = figure.key
+        drawn = [self._plot(plot, index) for index, plot in enumerate(figure.plots)]
+        lines = (
+            self._text(text, 0, figure.height + LINE_GAP * (number + 1), INK)
+            for number, text in enumerate(figure.key_lines)
+        )
+        return "".join((*drawn, *lines))
 
     def _plot(self, plot: Plot, index: int) -> str:
         inside = [
@@ -180,7 +187,9 @@ class _Pen:
         wanted = [plot.down(end.value) for end in plot.ends]
         for end, y in zip(plot.ends, spread(wanted, LINE_GAP, 0, plot.height), strict=True):
             whose = self._whose(end.token)
-            text = self._text(label(end.text), plot.width + _END_GAP, y + MIDDLE, end.token)
+            name = clean(end.text)
+            name = self.key.get(name) or label(name)
+            text = self._text(name, plot.width + _END_GAP, y + MIDDLE, end.token)
             yield f"<g{_attributes(data_c=whose)}>{text}</g>" if whose else text
 
     def _text(self, text: str, x: float, y: float, token: Token, anchor: str = "start") -> str:

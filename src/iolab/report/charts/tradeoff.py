@@ -33,7 +33,6 @@ from iolab.report.charts.chart import (
     bar_notes,
 )
 from iolab.report.charts.lines import (
-    MAX_LINES,
     PANEL_GAP,
     PANEL_HEIGHT,
     ChartLine,
@@ -41,14 +40,19 @@ from iolab.report.charts.lines import (
     axis_value,
     interval_on,
     joining_line,
+    leading,
+    left_out_note,
     reliable,
     trust_of,
 )
 from iolab.report.charts.lines import quantities_table as table_of
 from iolab.report.charts.palette import MUTED
 from iolab.report.charts.scale import PLOT_WIDTH, Scale, linear_scale, log_scale, value_axis
-from iolab.report.numbers import count, short, show_value
+from iolab.report.numbers import axis_word, clean, show_value
 from iolab.report.phrases import metric_words
+
+FEW_LINES: Final = 2
+"""Lines whose points all have their loads beside them."""
 
 HEIGHT: Final = 2 * PANEL_HEIGHT + PANEL_GAP
 
@@ -98,7 +102,7 @@ def tradeoff_figure(
     The knees of the lines are named, and of a `limit` on one of the latencies the most that stays
     under it. `note` is what else to know.
     """
-    drawn = lines[:MAX_LINES]
+    drawn = leading(lines, performance.key)
     placed = {
         (index, one.key): places(line, axis, performance.key, one.key)
         for index, line in enumerate(drawn)
@@ -114,7 +118,7 @@ def tradeoff_figure(
         level = y_scale.of(held.latency_ns)
         across = [(None, level, None, level)]
         marks.append(Rules(token=MUTED, pieces=across, dash=(1, 3), width=1.2))
-    taken = [box for found in placed.values() for box in _taken(found, x_scale, y_scale)]
+    taken = [box for found in placed.values() for box in _markers(found, x_scale, y_scale)]
     ends: list[End] = []
     for index, line in enumerate(drawn):
         for dash, one in zip(_DASHES, latencies, strict=False):
@@ -124,11 +128,13 @@ def tradeoff_figure(
             several = one.label if len(drawn) == 1 else line.told if not dash else ""
             told = several or f"{line.told}, {one.label}"
             marks += _marks(found, line, one.key, dash, told, (x_scale, y_scale))
+            few = len(drawn) <= FEW_LINES
+            marks += _loads(found, line, (x_scale, y_scale), taken, few=few)
             remarks = _remarks(found, line, one.key, held)
             marks += _named(remarks, x_scale, y_scale, line, taken)
             name = one.label if len(drawn) == 1 or dash else line.name
             ends.append(End(name, y_scale.of(found[-1][2]), line.token))
-    notes = [f"The number at a point is its {axis}, and arrows point to more of it; "]
+    notes = [f"The number at a point is its {axis_word(axis)}, and arrows point to more of it; "]
     notes[0] += "down and to the right is better."
     if len(latencies) > 1:
         notes.append(f"Solid: {latencies[0].label}; dashed: {latencies[1].label}.")
@@ -139,8 +145,7 @@ def tradeoff_figure(
     if held is not None:
         name = f"{metric_words(held.metric)} of {show_value(held.latency_ns, 'ns')}"
         notes.append(f"Dotted: the limit, {name}; ringed is the most that stays under it.")
-    if len(lines) > len(drawn):
-        notes.append(f"{count(len(lines) - len(drawn), 'line')} more in the table.")
+    notes += left_out_note(lines, drawn)
     notes += [note] if note else []
     words = " and ".join(one.name for one in latencies)
     return Figure(
@@ -204,12 +209,37 @@ def _box(text: str, x: float, y: float, align: str = "start") -> Box:
     return left, y - _UP, left + width, y + _DOWN
 
 
-def _taken(found: Sequence[Place], x_scale: Scale, y_scale: Scale) -> Iterator[Box]:
-    """What the markers and the loads of a line take."""
+def _markers(found: Sequence[Place], x_scale: Scale, y_scale: Scale) -> Iterator[Box]:
+    """What the markers of a line take."""
     for place in found:
         x, y = _at(place, x_scale, y_scale)
         yield x - _MARKER, y - _MARKER, x + _MARKER, y + _MARKER
-        yield _box(place[0], x + _BESIDE[0], y + _BESIDE[1])
+
+
+def _loads(
+    found: Sequence[Place],
+    line: ChartLine,
+    scales: tuple[Scale, Scale],
+    taken: list[Box],
+    *,
+    few: bool,
+) -> list[Mark]:
+    """The load beside each point: of few lines all, of many those that have room, the last first.
+
+    `taken` is where nothing can stand, to which they are added.
+    """
+    x_scale, y_scale = scales
+    beside = []
+    for place in found if few else (*found[-1:], *found[:-1]):
+        x, y = _at(place, x_scale, y_scale)
+        box = _box(place[0], x + _BESIDE[0], y + _BESIDE[1])
+        own = (x - _MARKER, y - _MARKER, x + _MARKER, y + _MARKER)
+        if few or not any(_meet(box, other) for other in taken if other != own):
+            taken.append(box)
+            beside.append((x_scale.of(place[1]), y_scale.of(place[2]), place[0]))
+    if not beside:
+        return []
+    return [TextMark(token=line.token, places=beside, dx=_BESIDE[0], dy=_BESIDE[1], rim=True)]
 
 
 def _meet(one: Box, other: Box) -> bool:
@@ -264,7 +294,7 @@ def _marks(
     name: str,
     scales: tuple[Scale, Scale],
 ) -> list[Mark]:
-    """The line through the points, intervals, markers by verdict, and the loads beside them."""
+    """The line through the points, intervals, and markers by verdict."""
     (x_scale, y_scale), token = scales, line.token
     places = [(x_scale.of(rate), y_scale.of(latency)) for _, rate, latency, _ in found]
     loads = [text for text, *_ in found]
@@ -280,9 +310,7 @@ def _marks(
         Points(token=token, places=places, levels=levels, told=MarkTip(name, ends, texts=loads))
     )
     heads = _heads(reliable(places, levels), x_scale, y_scale)
-    marks += [Arrows(token=token, places=heads)] if heads else []
-    beside = [(x, y, text) for (x, y), text in zip(places, loads, strict=True)]
-    return [*marks, TextMark(token=token, places=beside, dx=_BESIDE[0], dy=_BESIDE[1], rim=True)]
+    return [*marks, *([Arrows(token=token, places=heads)] if heads else [])]
 
 
 def _heads(
@@ -312,7 +340,7 @@ def _finding(
     sentences = []
     for index, line in enumerate(lines):
         found = placed[index, latency.key]
-        name = f"{short(line.name, 40)}: " if len(lines) > 1 else ""
+        name = f"{clean(line.name)}: " if len(lines) > 1 else ""
         if not found:
             sentences.append(f"{name}{'no' if name else 'No'} point has both values.")
             continue

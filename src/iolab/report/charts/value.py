@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from textwrap import wrap
 from typing import Final
 
 from iolab.core.metric import Level, Metric
+from iolab.core.metric_spec import Better
 from iolab.report.charts.chart import (
     BOTTOM,
+    LINE_GAP,
     MIDDLE,
     Boxes,
     Figure,
@@ -23,7 +26,6 @@ from iolab.report.charts.chart import (
     Rules,
     TextMark,
 )
-from iolab.report.charts.lines import MAX_LINES
 from iolab.report.charts.palette import INK, MUTED, Token
 from iolab.report.charts.scale import Scale, linear_scale, value_axis
 from iolab.report.numbers import clean, count, short
@@ -43,7 +45,6 @@ BARS_START: Final = 60
 BARS_END: Final = 250
 """Pixels of the plot: names end, bars start, and the longest bar ends; values stand behind."""
 
-NAME_CHARACTERS: Final = 13
 TOLD_CHARACTERS: Final = 19
 TITLE_CHARACTERS: Final = 48
 
@@ -53,6 +54,12 @@ _BEYOND_MARK: Final = 10
 
 GROUPS_MAX: Final = 12
 """More workloads than this make a chart longer than a page; the others stand in the table."""
+
+BARS_MAX: Final = 24
+"""Bars of all workloads together that a page has room for beside other things."""
+
+BARS_LEAST: Final = 4
+"""Of each workload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +103,15 @@ def lying_bars(
     table: Table,
     per: str = "",
     named: bool = True,
+    better: Better = Better.HIGHER,
 ) -> Figure | None:
-    """The bars of all groups on one scale; None where none has a value.
+    """The bars of all groups on one scale, of many the best; None where none has a value.
 
     All values have one unit. `per` is what they are told for: `TB raw`. Without
     `named` bars have no names: there is one configuration.
     """
-    known = [
-        BarGroup(one.title, tuple(bar for bar in one.bars[:MAX_LINES] if _ends(bar)))
-        for one in groups
-    ]
+    most = max(BARS_LEAST, BARS_MAX // max(min(len(groups), GROUPS_MAX), 1))
+    known = [BarGroup(one.title, _best(one.bars, most, better)) for one in groups]
     drawn = [one for one in known if one.bars][:GROUPS_MAX]
     if not drawn:
         return None
@@ -121,12 +127,22 @@ def lying_bars(
         subject=subject,
         title=title,
         finding=finding,
-        note=_note(bars, sum(len(one.bars) for one in groups) - len(bars)),
+        note=_note(bars, sum(bool(_ends(bar)) for one in groups for bar in one.bars)),
         plots=(Plot(height, marks, replace(x, title_left=True), top=HEAD),),
         height=HEAD + height + BOTTOM,
         table=table,
         by_configuration=True,
     )
+
+
+def _best(bars: Sequence[Bar], most: int, better: Better) -> tuple[Bar, ...]:
+    """As many of the bars that have a value, in their order; those that are invalid last."""
+    sign = 1.0 if better is Better.HIGHER else -1.0
+    known = [bar for bar in bars if _ends(bar)]
+    ranked = sorted(
+        known, key=lambda bar: (bar.level is Level.INVALID, -sign * (bar.value.value or 0.0))
+    )[:most]
+    return tuple(bar for bar in known if bar in ranked)
 
 
 def _ends(bar: Bar) -> list[float]:
@@ -137,14 +153,14 @@ def _ends(bar: Bar) -> list[float]:
 
 
 def _places(groups: Sequence[BarGroup]) -> tuple[list[_Row], list[tuple[str, float]], int]:
-    """Each bar with its place, each title with its base line, and the height of all."""
+    """Each bar with its place, each line of a title with its base line, and the height of all."""
     rows: list[_Row] = []
     titles = []
     top = 0.0
     for group in groups:
-        if group.title:
-            titles.append((group.title, top + TITLE - 5))
-            top += TITLE
+        for number, line in enumerate(wrap(clean(group.title), TITLE_CHARACTERS)):
+            top += TITLE if number == 0 else LINE_GAP
+            titles.append((line, top - 5))
         for bar in group.bars:
             rows.append(_Row(bar, group.title, top + STEP / 2))
             top += STEP
@@ -203,10 +219,10 @@ def _texts(
         of = row.bar.token
         yield TextMark(token=INK, of=of, places=[place], dx=beyond, dy=MIDDLE + 0.5)
     if named:
-        names = [(float(NAMES_END), row.y, short(row.bar.name, NAME_CHARACTERS)) for row in rows]
+        names = [(float(NAMES_END), row.y, clean(row.bar.name)) for row in rows]
         yield TextMark(token=MUTED, places=names, align="end", dy=MIDDLE + 0.5, fixed=True)
     start = float(BARS_START) if named else 0.0
-    over = [(start, y, short(text, TITLE_CHARACTERS)) for text, y in titles]
+    over = [(start, y, text) for text, y in titles]
     if over:
         yield TextMark(token=INK, places=over, fixed=True)
 
@@ -223,7 +239,7 @@ def _has_interval(bar: Bar) -> bool:
     return ends is not None and ends[1] > ends[0]
 
 
-def _note(bars: Sequence[Bar], left_out: int) -> str:
+def _note(bars: Sequence[Bar], known: int) -> str:
     notes = []
     spread = [bar.value for bar in bars if _has_interval(bar)]
     if any(not one.bounded for one in spread):
@@ -235,6 +251,6 @@ def _note(bars: Sequence[Bar], left_out: int) -> str:
         notes.append(f"Too few repeats for an interval of {few} of {len(bars)} bars.")
     if any(_is_doubted(bar) for bar in bars):
         notes.append(HATCHED)
-    if left_out > 0:
-        notes.append(f"{count(left_out, 'bar')} more in the table, or without a value.")
+    if len(bars) < known:
+        notes.append(f"The best of each, {len(bars)} of {count(known, 'bar')}; the table has all.")
     return " ".join(notes)
