@@ -8,7 +8,7 @@ from typing import Final
 from iolab.analysis.curves import Scaling, scalings
 from iolab.analysis.points import PointSummary, alarms, positive_values, sentinel_of
 from iolab.analysis.value import Scaled, per_host, scaled
-from iolab.core.metric_spec import Better, shared_label, spec_of
+from iolab.core.metric_spec import Better, shared_label
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.core.target_state import RoundsSeries
@@ -149,7 +149,7 @@ def _figures(
             finding=_finding(mine, looks),
             table=maxima_table(study.configurations, mine, anchors),
             named=len(looks) > 1,
-            better=spec_of(mine[0].best.metric).better,
+            better=mine[0].best.better,
         )
         if figure is not None:
             yield figure

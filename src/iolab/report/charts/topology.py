@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from textwrap import wrap
 from typing import Final
 
 from iolab.core.configuration import Configuration
@@ -13,20 +14,24 @@ from iolab.core.host import HostFacts
 from iolab.core.study import Study
 from iolab.report.brief import Brief
 from iolab.report.hardware import HOSTS_NAMED
-from iolab.report.numbers import clean, count, listing, short
+from iolab.report.numbers import clean, count, listing
 from iolab.report.provenance import hosts_word
 from iolab.units import format_bytes
 
 WIDTH: Final = 720
-ROW: Final = 92
 ROWS_MOST: Final = 4
 """Configurations drawn; the table beside it has all."""
 
 LINE_CHARACTERS: Final = 44
 """What fits into a box at 11 units."""
 
+TITLE_CHARACTERS: Final = 110
+"""What fits into a line over both boxes."""
+
 _BOX: Final = 290
-_BOX_HEIGHT: Final = 66
+_LINE: Final = 18
+_GAP: Final = 8
+"""Between rows of boxes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,15 @@ class _Side:
 
     name: str
     lines: tuple[str, str]
+
+    @property
+    def written(self) -> list[tuple[str, bool]]:
+        """Its lines as they fit, and which of them are the name."""
+        names = [(line, True) for line in wrap(clean(self.name), LINE_CHARACTERS)]
+        return [
+            *names,
+            *((line, False) for text in self.lines for line in wrap(clean(text), LINE_CHARACTERS)),
+        ]
 
 
 def topology(brief: Brief) -> Topology | None:
@@ -120,12 +134,15 @@ def _drawn(rows: Mapping[tuple[_Side, str, _Side], Sequence[str]]) -> Topology:
     shown = list(rows.items())[:ROWS_MOST]
     several = len(rows) > 1
     parts, said = [], []
-    for number, ((clients, network, storage), titles) in enumerate(shown):
-        top = number * ROW + (18 if several else 0)
+    top = 0
+    for (clients, network, storage), titles in shown:
         if several:
-            parts.append(_text(listing(list(titles), 3), 0, number * ROW + 12, bold=True))
-        parts += [_box(clients, 0, top), _box(storage, WIDTH - _BOX, top)]
-        middle = top + _BOX_HEIGHT / 2
+            for line in wrap(clean(listing(list(titles), 3)), TITLE_CHARACTERS):
+                parts.append(_text(line, 0, top + 12, bold=True))
+                top += _LINE
+        height = _LINE * max(len(side.written) for side in (clients, storage)) + 12
+        parts += [_box(clients, 0, top, height), _box(storage, WIDTH - _BOX, top, height)]
+        middle = top + height / 2
         parts.append(
             f'<line x1="{_BOX}" x2="{WIDTH - _BOX}" y1="{middle}" y2="{middle}" '
             f'stroke="currentColor" stroke-width="1.4"/>'
@@ -136,26 +153,28 @@ def _drawn(rows: Mapping[tuple[_Side, str, _Side], Sequence[str]]) -> Topology:
         whose = f"{listing(list(titles), 3)}: " if several else ""
         boxes = (", ".join(filter(None, (one.name, *one.lines))) for one in (clients, storage))
         said.append(f"{whose}{f'{over} load '.join(boxes).strip()}.")
+        top += height + _GAP
     hidden = len(rows) - len(shown)
     said += [f"{count(hidden, 'configuration')} more in the table."] if hidden > 0 else []
-    height = len(shown) * (ROW if several else _BOX_HEIGHT + 4) + 2
     alt = clean(" ".join(said))
     body = "".join(parts)
     svg = (
-        f'<svg class="topology" role="img" viewBox="-1 -1 {WIDTH + 2} {height}" '
+        f'<svg class="topology" role="img" viewBox="-1 -1 {WIDTH + 2} {top - _GAP + 2}" '
         f'aria-label="{escape(alt)}">{body}</svg>'
     )
     return Topology(svg, alt)
 
 
-def _box(side: _Side, x: float, y: float) -> str:
+def _box(side: _Side, x: float, y: float, height: float) -> str:
     """A rounded box with its name and lines."""
     frame = (
-        f'<rect x="{x}" y="{y}" width="{_BOX}" height="{_BOX_HEIGHT}" rx="6" fill="none" '
+        f'<rect x="{x}" y="{y}" width="{_BOX}" height="{height}" rx="6" fill="none" '
         f'stroke="currentColor" stroke-width="1.2"/>'
     )
-    lines = [_text(side.name, x + 12, y + 20, bold=True)]
-    lines += [_text(text, x + 12, y + 20 + 18 * n) for n, text in enumerate(side.lines, 1) if text]
+    lines = [
+        _text(text, x + 12, y + 20 + _LINE * n, bold=bold)
+        for n, (text, bold) in enumerate(side.written)
+    ]
     return frame + "".join(lines)
 
 
@@ -163,5 +182,5 @@ def _text(text: str, x: float, y: float, *, bold: bool = False, anchor: str = "s
     weight = ' font-weight="600"' if bold else ""
     return (
         f'<text x="{x:g}" y="{y:g}" font-size="11" text-anchor="{anchor}"{weight} '
-        f'fill="currentColor">{escape(short(text, LINE_CHARACTERS))}</text>'
+        f'fill="currentColor">{escape(clean(text))}</text>'
     )
