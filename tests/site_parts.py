@@ -17,7 +17,7 @@ import typer
 from iolab.cli.app import app
 from iolab.core.engine import EngineOption
 from iolab.loads.fileio.options import FIO_OPTIONS, FioOption
-from iolab.loads.keyvalue.study import DB_BENCH_OPTIONS, YCSB_OPTIONS
+from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, YCSB_OPTIONS
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 CHECKS: Final = ROOT / "docs" / "reference" / "checks"

@@ -30,7 +30,7 @@ from iolab.core.samples import CounterTable, Direction
 from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, Axis, Workload
 from iolab.guests.guest import Accelerator, GuestFleet, GuestRun, GuestSettings, GuestUse, fleet_in
-from iolab.guests.study import guests_of
+from iolab.guests.hosts import guests_of
 from iolab.hosts.telemetry import CPU, NIC
 from iolab.loads.fileio.workload import Access, Job, file_job
 from iolab.store.documents import Manifest

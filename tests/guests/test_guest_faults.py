@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import StudyError
-from iolab.guests.study import NAME_BYTES, REQUESTS, RUNS
+from iolab.guests.vm_table import NAME_BYTES, REQUESTS, RUNS
 from iolab.hosts.channel import MAX_REQUESTS
 from iolab.study.inventory import parse_inventory
 from tests.guests.guest_studies import FLEET, GUESTS, LOADS, NODES, VM, with_hosts

@@ -14,8 +14,7 @@ from iolab.guests.guest import (
     GuestSettings,
     Pinning,
 )
-from iolab.guests.hosts import forced_loads
-from iolab.guests.study import node_path
+from iolab.guests.hosts import forced_loads, node_path
 from iolab.study.load import LoadOptions, options_of
 from iolab.study.schedule import data_sets, expand, searches_of
 from iolab.study.targets import bystanders_of, nodes_of, participants, targets_of

@@ -9,7 +9,7 @@ import pytest
 
 from iolab.guests.copies import FIRST_PORT, Mirror, copy_argv, mirrors, server_argv
 from iolab.guests.machine import Replica
-from iolab.guests.study import COPIES
+from iolab.guests.vm_table import COPIES
 
 NODES: Final = {"n1": "192.0.2.1", "n2": "192.0.2.2", "n3": "192.0.2.3"}
 GUESTS: Final = {f"{node}-vm{number}": node for node in NODES for number in (1, 2)}

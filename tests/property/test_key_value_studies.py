@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.errors import StudyError
-from iolab.loads.keyvalue.study import BENCHMARKS, WRITERS_BESIDE
+from iolab.loads.keyvalue.table import BENCHMARKS, WRITERS_BESIDE
 from iolab.loads.keyvalue.workload import Distribution, KeyValueJob, ServerKind, YcsbJob
 from iolab.study.load import LoadOptions, options_of
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb

@@ -14,8 +14,8 @@ from iolab.core.run import Plan, RunRecord
 from iolab.core.study import Study
 from iolab.errors import IolabError
 from iolab.guests.fleet import GuestKits, GuestSession
+from iolab.guests.hosts import booted
 from iolab.guests.kit import GuestKit
-from iolab.guests.study import booted
 from iolab.hosts.barrier import Stop
 from iolab.hosts.connect import BootedHost
 from iolab.hosts.host import Host

@@ -11,10 +11,10 @@ import pytest
 from iolab.core.study import MethodKind, Study
 from iolab.core.workload import Workload
 from iolab.guests.guest import GuestSettings, settings_in
-from iolab.guests.study import node_path
+from iolab.guests.hosts import node_path
 from iolab.loads.fileio.workload import Access, Job, file_job
 from iolab.loads.keyvalue.cost import key_value_space, store_bytes
-from iolab.loads.keyvalue.study_part import memory_notes
+from iolab.loads.keyvalue.problems import memory_notes
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
     YCSB_ENGINE,

@@ -13,10 +13,10 @@ import pytest
 
 from iolab.core.engine import EngineOption
 from iolab.errors import UsageError
-from iolab.guests.study import VmTable
+from iolab.guests.vm_table import VmTable
 from iolab.loads.fileio.options import FIO_OPTIONS
 from iolab.loads.fileio.table import FileTable
-from iolab.loads.keyvalue.study import (
+from iolab.loads.keyvalue.table import (
     DB_BENCH_OPTIONS,
     YCSB_OPTIONS,
     DbBenchTable,
@@ -24,7 +24,7 @@ from iolab.loads.keyvalue.study import (
     ServerTable,
     YcsbTable,
 )
-from iolab.loads.metadata.study import MetadataTable
+from iolab.loads.metadata.table import MetadataTable
 from iolab.loads.metadata.workload import MDTEST_OPTIONS
 from iolab.study import file
 from iolab.study.file import MethodTable

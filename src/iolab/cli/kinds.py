@@ -45,7 +45,7 @@ for _kind in LOADS:
 @cache
 def study_kinds() -> StudyKinds:
     """What studies can ask for."""
-    from iolab.guests.study_part import GuestStudy
+    from iolab.guests.study import GuestStudy
     from iolab.study.kinds import StudyKinds
 
     return StudyKinds(loads=tuple(kind.study() for kind in LOADS), hosts=GuestStudy())

@@ -17,7 +17,7 @@ from iolab.guests.hypervisor import Hypervisor
 from iolab.guests.machine import Aio, Replica
 from iolab.guests.problems import QEMU_IMG, QEMU_NBD
 from iolab.guests.qemu import QemuRun
-from iolab.guests.study import COPIES
+from iolab.guests.vm_table import COPIES
 from iolab.hosts.barrier import together
 from iolab.hosts.processes import told
 from iolab.session.context import SessionContext

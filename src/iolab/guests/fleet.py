@@ -26,10 +26,11 @@ from iolab.guests.guest import (
     GuestUse,
     settings_in,
 )
+from iolab.guests.hosts import booted, node_path
 from iolab.guests.hypervisor import Hypervisor, Running
 from iolab.guests.kit import GuestKit, guest_kit
+from iolab.guests.pinning import pins_of
 from iolab.guests.problems import check_nodes, guest_tools, node_targets
-from iolab.guests.study import booted, node_path, pins_of
 from iolab.hosts.answers import UseAnswer, read_answer
 from iolab.hosts.barrier import together
 from iolab.hosts.builds import Say

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from iolab.core.host import HostFacts, HostSpec, Role, Room
+from iolab.core.host import HostFacts, HostKind, HostSpec, Role, Room
 from iolab.core.run import Point
 from iolab.core.study import Study
 from iolab.guests.guest import (
+    GUEST_DISK,
+    GUEST_SERIAL,
     Accelerator,
     DiskKind,
     GuestSettings,
@@ -16,12 +18,53 @@ from iolab.guests.guest import (
     guests_per_node,
     settings_in,
 )
-from iolab.guests.study import guests_of, pins, unpinned
+from iolab.guests.pinning import pins, unpinned
 from iolab.study.file import ConfigurationTable
 from iolab.study.load_tables import SearchTable
 from iolab.study.tables import Tables
 from iolab.study.targets import nodes_of
 from iolab.units import format_bytes, format_ns
+
+
+def boots_guests(study: Study) -> bool:
+    """Whether the session boots guests, rather than use what is there."""
+    return settings_in(study) is not None
+
+
+def booted(study: Study, node: str = "") -> tuple[HostSpec, ...]:
+    """The guests that the session boots: all of them, or those of a node."""
+    names = dict.fromkeys(name for item in study.configurations for name in item.hosts)
+    specs = (study.host(name) for name in names)
+    return tuple(
+        spec for spec in specs if spec.kind is HostKind.VM and (not node or spec.node == node)
+    )
+
+
+def node_path(study: Study, node: HostSpec) -> str | None:
+    """Where images of guests go on a node, whose devices carry them; None where it has no path.
+
+    A hypervisor without a path of its own has that of the first configuration with guests of it.
+    """
+    if node.path or not boots_guests(study):
+        return node.path
+    here = {spec.name for spec in booted(study, node.name)}
+    paths = (item.path for item in study.configurations if here.intersection(item.hosts))
+    return next(paths, None)
+
+
+def guests_of(nodes: Iterable[str], per_node: int) -> Iterator[HostSpec]:
+    """The guests that a session boots, node after node: `node-1-vm01` and so on."""
+    width = max(2, len(str(per_node)))
+    for node in nodes:
+        for number in range(1, per_node + 1):
+            yield HostSpec(
+                name=f"{node}-vm{number:0{width}}",
+                kind=HostKind.VM,
+                role=Role.CLIENT,
+                path=GUEST_DISK,
+                serial=GUEST_SERIAL,
+                node=node,
+            )
 
 
 def largest_per_node(tables: Tables) -> int:

@@ -18,9 +18,9 @@ from iolab.guests.boot import Booted, BootHung, GuestLink, boot
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
 from iolab.guests.kit import GuestKit, KitPaths, kit_paths
 from iolab.guests.machine import Machine, Replica, counter_khz, monitor_socket, qemu_argv
+from iolab.guests.pinning import Pin
 from iolab.guests.problems import QEMU
 from iolab.guests.qemu import GuestMonitor, Relay
-from iolab.guests.study import Pin
 from iolab.hosts.connect import Link
 from iolab.hosts.host import Host
 from iolab.session.context import SessionContext

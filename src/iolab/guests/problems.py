@@ -21,8 +21,8 @@ from iolab.guests.guest import (
     node_bytes,
     settings_in,
 )
-from iolab.guests.hosts import largest_per_node
-from iolab.guests.study import COPIES, NAME_BYTES, VmTable, guests_of, most_guests, node_path
+from iolab.guests.hosts import guests_of, largest_per_node, node_path
+from iolab.guests.vm_table import COPIES, NAME_BYTES, VmTable, most_guests
 from iolab.study.checks import NODE_DO
 from iolab.study.cost import with_spare
 from iolab.study.document import Faults, Path, StudyDocument

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _study() -> LoadStudy:
-    from iolab.importers.study_part import ImportedStudy
+    from iolab.importers.study import ImportedStudy
 
     return ImportedStudy()
 

@@ -27,7 +27,7 @@ from iolab.loads.keyvalue.db_bench import (
 from iolab.loads.keyvalue.db_bench_evidence import cell_faults, load_faults
 from iolab.loads.keyvalue.db_bench_output import DbBenchOutput, parse
 from iolab.loads.keyvalue.db_bench_run import shape_faults, tables_of
-from iolab.loads.keyvalue.study import DB_BENCH_OPTIONS, PROGRAMS
+from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, PROGRAMS
 from iolab.loads.keyvalue.workload import KeyValueJob, KeyValueSet
 from tests.recorded import recorded
 

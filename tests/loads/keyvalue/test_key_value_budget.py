@@ -20,7 +20,7 @@ from iolab.loads.keyvalue.cost import (
     stores_of,
     write_rate,
 )
-from iolab.loads.keyvalue.study_part import memory_notes, wanted_tools
+from iolab.loads.keyvalue.problems import memory_notes, wanted_tools
 from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, KeyValueSet, YcsbJob
 from iolab.study.cost import overhead_s
 from iolab.study.schedule import expand

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iolab.core.workload import BY_KEY_OPERATIONS, Axis
-from iolab.loads.keyvalue.study import DB_BENCH_OPTIONS, YCSB_OPTIONS
+from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, YCSB_OPTIONS
 from iolab.loads.keyvalue.workload import (
     Distribution,
     KeyOperation,

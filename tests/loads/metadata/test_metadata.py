@@ -10,7 +10,7 @@ from iolab.core.host import HostFacts
 from iolab.core.workload import BY_OPERATIONS, Axis
 from iolab.errors import HostError
 from iolab.loads.fileio.workload import file_job
-from iolab.loads.metadata.study import iteration_seconds, operations_of, space_of
+from iolab.loads.metadata.cost import iteration_seconds, operations_of, space_of
 from iolab.loads.metadata.workload import MDTEST_ENGINE, METADATA_ENGINE, MetadataJob, Operation
 from iolab.study.schedule import expand
 from tests.plans import check_ready, make_plan

@@ -13,7 +13,7 @@ from typing import Final
 from iolab.core.configuration import Configuration
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Method, Study
-from iolab.loads.keyvalue.study import WRITERS_BESIDE
+from iolab.loads.keyvalue.table import WRITERS_BESIDE
 from iolab.loads.keyvalue.workload import (
     KeyOperation,
     KeyValueJob,

@@ -28,7 +28,7 @@ from iolab.loads.keyvalue.db_bench import levels_command, load_command, shape_co
 from iolab.loads.keyvalue.db_bench_evidence import load_faults
 from iolab.loads.keyvalue.db_bench_output import DbBenchOutput, parse
 from iolab.loads.keyvalue.db_bench_run import shape_faults, tables_of
-from iolab.loads.keyvalue.study import PROGRAMS
+from iolab.loads.keyvalue.table import PROGRAMS
 from iolab.loads.keyvalue.workload import (
     KeyValueJob,
     KeyValueSet,

@@ -26,7 +26,7 @@ from iolab.hosts.processes import fetched, told
 from iolab.loads.keyvalue.db_bench_evidence import CellRequest, Left, read_cell
 from iolab.loads.keyvalue.db_bench_output import OUTPUT_LIMIT_BYTES
 from iolab.loads.keyvalue.db_bench_run import TABLES_LIMIT_BYTES, LiveProgress
-from iolab.loads.keyvalue.study import DB_BENCH_OPTIONS, PROGRAMS
+from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, PROGRAMS
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
     READ_RANDOM_WRITE_RANDOM,

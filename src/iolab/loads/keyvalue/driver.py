@@ -51,7 +51,7 @@ from iolab.loads.keyvalue.db_bench import (
 )
 from iolab.loads.keyvalue.db_bench_evidence import CellRequest
 from iolab.loads.keyvalue.java import Kits, kit_on
-from iolab.loads.keyvalue.study_part import wanted_tools
+from iolab.loads.keyvalue.problems import wanted_tools
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
     YCSB_ENGINE,

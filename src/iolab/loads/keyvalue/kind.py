@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _study() -> LoadStudy:
-    from iolab.loads.keyvalue.study_part import KeyValueStudy
+    from iolab.loads.keyvalue.study import KeyValueStudy
 
     return KeyValueStudy()
 

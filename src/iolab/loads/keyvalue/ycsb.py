@@ -27,7 +27,7 @@ from iolab.core.samples import Ints
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import printable_bytes
-from iolab.loads.keyvalue.study import BINDING, HEAP, YCSB_OPTIONS
+from iolab.loads.keyvalue.table import BINDING, HEAP, YCSB_OPTIONS
 from iolab.loads.keyvalue.workload import (
     YCSB_OPERATIONS,
     Distribution,

@@ -37,7 +37,7 @@ from iolab.loads.keyvalue.java import (
     java_on,
     kit_on,
 )
-from iolab.loads.keyvalue.study import LOAD_ONLY
+from iolab.loads.keyvalue.table import LOAD_ONLY
 from iolab.loads.keyvalue.workload import (
     YCSB_ENGINE,
     LevelShape,

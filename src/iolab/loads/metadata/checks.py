@@ -34,7 +34,7 @@ from iolab.core.run import HostRun, RunStatus
 from iolab.core.samples import Ints
 from iolab.hosts.telemetry import TARGET
 from iolab.loads.metadata.metrics import FILE_OPERATIONS, MetadataView, PhaseLoad
-from iolab.loads.metadata.study import PHASE_SHORT_S
+from iolab.loads.metadata.table import PHASE_SHORT_S
 from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation, reported_in
 from iolab.units import format_count, format_ns
 

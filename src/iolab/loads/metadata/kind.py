@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _study() -> LoadStudy:
-    from iolab.loads.metadata.study_part import MetadataStudy
+    from iolab.loads.metadata.study import MetadataStudy
 
     return MetadataStudy()
 

@@ -1,48 +1,32 @@
-"""Key-value load in studies and plans: its tables and that of its server, its checks, its cost."""
+"""What key-value workloads are refused for: over several keys, and on hosts."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from iolab.core.engine import EngineName, EngineOption
+from iolab.core.engine import EngineOption
 from iolab.core.host import DeviceFacts, HostFacts, Role
-from iolab.core.run import Plan, PlannedRun, Point
+from iolab.core.run import Plan, Point
 from iolab.core.study import Study
-from iolab.core.workload import Workload
 from iolab.errors import Fault
 from iolab.loads.keyvalue.cost import (
     NODE_BYTES,
     KeyJob,
-    Reflinks,
-    copy_notes,
-    key_value_reasons,
-    key_value_seconds,
     key_value_space,
-    key_value_space_most,
-    key_value_written,
     memory_needed,
-    run_overhead_s,
-    store_bytes,
-    stores_of,
-    with_copies,
 )
-from iolab.loads.keyvalue.study import (
-    DB_BENCH_ENGINES,
+from iolab.loads.keyvalue.table import (
     DB_BENCH_OPTIONS,
     PROGRAMS,
     WRITERS_BESIDE,
-    YCSB_ENGINES,
     YCSB_OPTIONS,
     DbBenchTable,
     MixTable,
     ServerTable,
     YcsbTable,
     adds_up,
-    server_identity,
-    server_of,
     server_table,
     ycsb_text,
 )
@@ -50,217 +34,17 @@ from iolab.loads.keyvalue.workload import (
     READ_RANDOM_WRITE_RANDOM,
     KeyValueJob,
     ServerKind,
-    ServerSettings,
     YcsbJob,
     server_settings,
 )
-from iolab.report.numbers import count
-from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, overhead_s, with_spare
+from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, with_spare
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import ConfigurationTable, HostTable
-from iolab.study.foretold import VerdictLimit, time_limits
-from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, SeenFacts
-from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Item, Tables, place, start, with_paths
-from iolab.study.target_tables import XFS, StudyTable
 from iolab.study.targets import Target, targets_of
 from iolab.study.values import option_text
 from iolab.study.wording import shown, suggestion
-from iolab.units import format_bytes, format_rate_bytes, parse_size
-
-
-class ServerSection:
-    """`[server]`: the store of all YCSB workloads."""
-
-    name: Final = "server"
-    table: type[StudyTable] = ServerTable
-    makes_hosts: Final = False
-    setting: Final = "server"
-
-    def stand_in(self, written: object) -> StudyTable:  # noqa: ARG002
-        """What a table that cannot be read counts as."""
-        return ServerTable()
-
-    def settings(self, tables: Tables) -> ServerSettings:
-        """The server as written."""
-        return server_of(server_table(tables))
-
-
-class KeyValueStudy(LoadStudy):
-    """The part of key-value load in studies and plans."""
-
-    section = ServerSection()
-    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = {
-        DbBenchTable: DB_BENCH_ENGINES,
-        YcsbTable: YCSB_ENGINES,
-    }
-    examples: Mapping[str, str] = {
-        "benchmark": '"readrandom"',
-        "keys": "400000",
-        "block_size": '"4k"',
-        "threads": "16",
-        "mix": "{ read = 0.5, update = 0.5 }",
-        "records": "100000",
-    }
-    on_device_filesystem = True
-
-    def job_text(self, job: KeyJob) -> str:
-        """See `LoadStudy`."""
-        return _ycsb_job(job) if isinstance(job, YcsbJob) else _db_bench_job(job)
-
-    def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
-        """Add every fault of its workloads and of their server that no single key shows."""
-        check_key_values(document, tables, faults)
-
-    def check_devices(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
-        """A database lies on a file system, which the session can make."""
-        if tables.target.filesystem == XFS:
-            return
-        for item, table in tables.read("workload", StudyTable):
-            if not isinstance(table, DbBenchTable | YcsbTable):
-                continue
-            happened = f"{start(document, item.path)} needs a file system, but the target is a "
-            do = f"Write filesystem = '{XFS}' under [target] to make one there, or give a "
-            faults.add(document.where(item.path), f"{happened}device.", f"{do}directory.")
-
-    def workload(self, item: Item, table: DbBenchTable | YcsbTable, tables: Tables) -> Workload:
-        """See `LoadStudy`; a bound of memory is for a store within the client."""
-        made, job = super().workload(item, table, tables), table.job()
-        if isinstance(job, YcsbJob) and server_table(tables).kind is not ServerKind.EMBEDDED:
-            return replace(made, job=replace(job, memory_bytes=None))
-        return made
-
-    def cost(
-        self,
-        study: Study,
-        runs: Sequence[PlannedRun],
-        rate: float,
-        hosts: HostStudy,  # noqa: ARG002 - databases lie on the targets of hosts that exist
-    ) -> LoadCost:
-        """Loading, copying and what runs write; its runs prepare themselves."""
-        return LoadCost(
-            own=tuple(key_value_reasons(study, runs, rate)),
-            set_up_bytes=key_value_written(study, runs, rate),
-            space_bytes=key_value_space_most(study, runs, rate),
-        )
-
-    def load_seconds(self, study: Study, point: Point) -> float:
-        """Seconds of one run's load as written, and of what it takes beyond other kinds' runs."""
-        method, job = study.method, point.job
-        if not isinstance(job, KeyJob):
-            return 0.0
-        (here,) = (one for one in study.configurations if one.id == point.configuration)
-        written_s = method.warmup_s + method.runtime_s
-        load_s = key_value_seconds(written_s, job, server_settings(study).kind, len(here.hosts))
-        return max(load_s + run_overhead_s(study, job) - overhead_s(method), 0.0)
-
-    def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
-        """Runs that are too short."""
-        return time_limits(study, (run for run in runs if isinstance(run.point.job, KeyJob)))
-
-    def faults(
-        self,
-        study: Study,
-        plan: Plan,
-        facts: Mapping[str, HostFacts],
-        devices: Mapping[str, DeviceFacts],
-    ) -> list[Fault]:
-        """Programs that are missing, and targets that are too small."""
-        return key_value_faults(study, plan, facts, devices)
-
-    def seen(self, study: Study, plan: Plan, facts: SeenFacts) -> Plan:
-        """See `with_copies`."""
-        return with_copies(study, plan, _reflinks(study, facts), ASSUMED_WRITE_BYTES_PER_S)
-
-    def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterator[str]:
-        """Bounds of memory that are too tight, and whole copies."""
-        yield from memory_notes(study, plan.points)
-        reflinks = _reflinks(study, facts)
-        yield from copy_notes(study, plan.runs, reflinks, ASSUMED_WRITE_BYTES_PER_S)
-
-    def lines(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
-        """The databases, and the server of them."""
-        stores = stores_of(plan.points)
-        if stores:
-            sizes = [f"{format_bytes(store_bytes(job))} ({_store_text(job)})" for job in stores]
-            yield "databases", f"{count(len(stores), 'database')}: {'; '.join(sizes)}"
-        if any(isinstance(job, YcsbJob) for job in stores):
-            yield "server", _server_text(server_settings(study))
-
-    def identity(self, study: Study) -> Mapping[str, object]:
-        """The server, where any workload has one."""
-        return server_identity(study)
-
-
-def _db_bench_job(job: KeyValueJob) -> str:
-    mix = f" {job.read_percent}% read" if job.workload == READ_RANDOM_WRITE_RANDOM else ""
-    rate = job.write_bytes_per_s
-    writes = f", writes {format_rate_bytes(rate)}" if rate is not None else ""
-    block = format_bytes(job.loaded.block_bytes)
-    return (
-        f"db_bench: {job.workload}{mix}, blocks of {block}, {count(job.threads, 'thread')}"
-        f"{writes}{_bound(job.memory_bytes)}"
-    )
-
-
-def _ycsb_job(job: YcsbJob) -> str:
-    mix = ", ".join(f"{share:.3g} {operation.word}" for operation, share in job.mix)
-    rate = f", {job.rate_ops_per_s:,} ops/s" if job.rate_ops_per_s is not None else ""
-    return (
-        f"ycsb: {mix}, {job.distribution.value}, {count(job.threads, 'thread')}"
-        f"{rate}{_bound(job.memory_bytes)}"
-    )
-
-
-def _bound(memory_bytes: int | None) -> str:
-    return f", memory {format_bytes(memory_bytes)}" if memory_bytes is not None else ""
-
-
-def _store_text(job: KeyJob) -> str:
-    """What a database holds."""
-    if isinstance(job, YcsbJob):
-        fields = f"{count(job.fields, 'field')} of {format_bytes(job.field_bytes)}"
-        return f"{job.records:,} records, {fields}"
-    loaded = job.loaded
-    says = f"{loaded.keys:,} keys, values of {format_bytes(loaded.value_bytes)}"
-    block = f"blocks of {format_bytes(loaded.block_bytes)}"
-    own = f", a copy of {job.database}" if job.database else ""
-    return f"{says}, {block}{own}"
-
-
-def _server_text(server: ServerSettings) -> str:
-    """Where the store of YCSB workloads runs."""
-    match server.kind:
-        case ServerKind.EMBEDDED:
-            return "embedded: RocksDB inside each client's process"
-        case ServerKind.MANAGED:
-            where = f" on {server.host}" if server.host else ""
-            memory = f", memory {format_bytes(server.memory_bytes)}" if server.memory_bytes else ""
-            return (
-                f"managed: Apache Cassandra {server.version}{where}, heap "
-                f"{format_bytes(server.heap_bytes)}{memory}, {_answers(server)}"
-            )
-        case ServerKind.GIVEN:
-            return f"given: {', '.join(server.addresses)}, {_answers(server)}"
-
-
-def _answers(server: ServerSettings) -> str:
-    return f"replication {server.replication}, consistency {server.consistency}"
-
-
-SHARING: Final = ("xfs", "btrfs", "ocfs2", "bcachefs")
-"""File systems whose files may share extents."""
-
-
-def _reflinks(study: Study, facts: SeenFacts) -> Reflinks:
-    found: dict[tuple[str, str], bool] = {}
-    for target in targets_of(study):
-        seen = None if facts is None else facts.get(target.key)
-        if seen is not None and seen.target is not None:
-            shares = seen.target.fs_type in SHARING
-            found |= {(here, target.host): shares for here in target.configurations}
-    return found
-
+from iolab.units import format_bytes, parse_size
 
 OVERWRITE: Final = "overwrite"
 """The one benchmark without readers whose rate db_bench limits."""

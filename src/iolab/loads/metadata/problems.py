@@ -1,4 +1,4 @@
-"""Whether targets of metadata load are shared where they have to be, with room for its files."""
+"""What metadata workloads are refused for: over several keys, and on hosts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,115 @@ from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.metadata.study import space_of
-from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob
+from iolab.loads.metadata.cost import space_of
+from iolab.loads.metadata.table import MetadataTable
+from iolab.loads.metadata.workload import (
+    MDTEST_ENGINE,
+    MDTEST_OPTIONS,
+    MetadataJob,
+)
 from iolab.study.cost import with_spare
+from iolab.study.document import Faults, StudyDocument
+from iolab.study.file import ConfigurationTable
+from iolab.study.tables import Item, Tables, place, start, with_paths
 from iolab.study.targets import Target, targets_of
-from iolab.study.wording import shown
-from iolab.units import format_bytes
+from iolab.study.values import option_text
+from iolab.study.wording import shown, suggestion
+from iolab.units import format_bytes, parse_size
+
+TOTAL_RANKS_MAX: Final = 1 << 20
+"""Ranks of a fleet, as many as the wire can number."""
+
+BUFFERS_MAX: Final = 1 << 30
+"""Contents that the ranks of one host hold in memory, as the wire has it."""
+
+
+def check_metadata(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+    """Add every fault of metadata workloads that no single key shows."""
+    clients = _most_clients(tables)
+    for item, workload in tables.read("workload", MetadataTable):
+        _check_ranks(document, item, workload, clients, faults)
+        _check_shift(document, item, workload, faults)
+        _check_bytes(document, item, workload, faults)
+        if workload.mdtest and workload.engine != MDTEST_ENGINE:
+            happened = (
+                f"mdtest of {place(document, item.path)} does not go with "
+                f"engine = {shown(workload.engine)}."
+            )
+            do = "Leave it out, or write engine = 'mdtest'."
+            faults.add_once(document.where((*item.path, "mdtest")), "mdtest", happened, do)
+        if workload.phase_runtime is not None and workload.engine == MDTEST_ENGINE:
+            happened = (
+                f"phase_runtime of {place(document, item.path)} does not go with "
+                f"engine = {shown(workload.engine)}, which needs a number of files."
+            )
+            do = "Leave it out and set files_per_rank, or write engine = 'metadata'."
+            where = document.where((*item.path, "phase_runtime"))
+            faults.add_once(where, "phase_runtime", happened, do)
+        _check_options(document, item, workload, faults)
+
+
+def _check_options(
+    document: StudyDocument, item: Item, workload: MetadataTable, faults: Faults
+) -> None:
+    for name, value in workload.mdtest.items():
+        origin = document.where((*item.path, "mdtest", name))
+        if name not in MDTEST_OPTIONS:
+            happened = (
+                f"mdtest option {shown(name)} of {place(document, item.path)} is not allowed."
+            )
+            do = suggestion(name, MDTEST_OPTIONS, "allowed options")
+            faults.add_once(origin, name, happened, do)
+        elif not MDTEST_OPTIONS[name].fits(option_text(value)):
+            happened = f"mdtest option {name} of {place(document, item.path)} is {shown(value)}."
+            do = f"Write for example {shown(MDTEST_OPTIONS[name].example)}."
+            faults.add_once(origin, name, happened, do)
+
+
+def _most_clients(tables: Tables) -> int:
+    """Hosts of the configuration that has most of them."""
+    written = tables.read("configuration", ConfigurationTable)
+    return max((len(with_paths(tables, table)) for _, table in written), default=1)
+
+
+def _check_ranks(
+    document: StudyDocument, item: Item, workload: MetadataTable, clients: int, faults: Faults
+) -> None:
+    total = max(workload.ranks) * clients
+    if total > TOTAL_RANKS_MAX:
+        happened = (
+            f"ranks of {place(document, item.path)} is {max(workload.ranks)}, which makes {total} "
+            f"on {clients} clients."
+        )
+        do = f"Keep ranks x clients at most {TOTAL_RANKS_MAX}."
+        faults.add_once(document.where((*item.path, "ranks")), "ranks", happened, do)
+
+
+def _check_shift(
+    document: StudyDocument, item: Item, workload: MetadataTable, faults: Faults
+) -> None:
+    """With several ranks one shift fits one point; left out, it is each point's own."""
+    if workload.rank_shift and len(workload.ranks) > 1:
+        happened = (
+            f"{start(document, item.path)} has rank_shift = {workload.rank_shift} for several "
+            f"ranks, {shown(workload.ranks)}."
+        )
+        do = "Leave rank_shift out, and it follows ranks; or write 0."
+        faults.add_once(document.where((*item.path, "rank_shift")), "rank_shift", happened, do)
+
+
+def _check_bytes(
+    document: StudyDocument, item: Item, workload: MetadataTable, faults: Faults
+) -> None:
+    buffers = max(workload.ranks) * parse_size(workload.file_bytes)
+    if buffers > BUFFERS_MAX:
+        happened = (
+            f"file_bytes of {place(document, item.path)} is {shown(workload.file_bytes)}, "
+            f"which takes {format_bytes(buffers)} of memory for {max(workload.ranks)} ranks."
+        )
+        do = f"Keep file_bytes x ranks at most {format_bytes(BUFFERS_MAX)}."
+        faults.add_once(document.where((*item.path, "file_bytes")), "file_bytes", happened, do)
+
 
 ONE_HOST_ONLY: Final = ("btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs")
 """File systems that one kernel at a time may mount, or has in its memory."""
@@ -157,9 +260,9 @@ def _room_fault(point: Point | None, sharing: list[_Place]) -> Fault | None:
 
 def _by_file_system(places: list[_Place]) -> list[list[_Place]]:
     groups: dict[tuple[str, ...], list[_Place]] = {}
-    for place in places:
+    for one in places:
         # A device's name is one device on one machine only; a server's export is one everywhere.
-        machine = "" if place.seen.network else place.host.kernel.boot_id
-        key = (place.seen.fs_type, place.seen.mount_source, machine)
-        groups.setdefault(key, []).append(place)
+        machine = "" if one.seen.network else one.host.kernel.boot_id
+        key = (one.seen.fs_type, one.seen.mount_source, machine)
+        groups.setdefault(key, []).append(one)
     return list(groups.values())

@@ -1,0 +1,62 @@
+"""The table of metadata load in a study file, with every default and limit."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Final
+
+from pydantic import Field
+
+from iolab.core.engine import EngineName
+from iolab.core.workload import BY_OPERATIONS, AnyJob, Indicator
+from iolab.loads.metadata.workload import (
+    MDTEST_ENGINE,
+    METADATA_ENGINE,
+    MetadataJob,
+)
+from iolab.study import values
+from iolab.study.load_tables import LoadTable
+from iolab.study.target_tables import REPEATS_MAX, Label, Numbers
+
+METADATA_ENGINES: Final = (METADATA_ENGINE, MDTEST_ENGINE)
+"""Engines of metadata operations."""
+
+RANKS_MAX: Final = 4096
+FILES_PER_RANK_MAX: Final = 1_000_000
+RANK_FILE_BYTES_MAX: Final = 1 << 20
+RANK_SHIFT_MAX: Final = (1 << 20) - 1
+"""Limits of the wire."""
+
+PHASE_SHORT_S: Final = 10.0
+"""Below this a phase sees fewer than two commits of a journal that commits every 5 s, as ext4 does:
+what it leaves to be written is not in its rate."""
+
+PHASE_LEAST_S: Final = 0.1
+PHASE_MOST_S: Final = 3600.0
+"""A phase that is shorter is not judged at all; one of an hour is its own study."""
+
+
+class MetadataTable(LoadTable):
+    """`[[workload]]` of metadata operations."""
+
+    job_type: ClassVar[type[AnyJob]] = MetadataJob
+    axes: ClassVar[tuple[str, ...]] = ("ranks", "files_per_rank")
+
+    engine: Annotated[EngineName, values.word(METADATA_ENGINES, "engines")]
+    ranks: Annotated[list[Annotated[int, values.whole(1, RANKS_MAX)]], Numbers]
+    files_per_rank: Annotated[list[Annotated[int, values.whole(1, FILES_PER_RANK_MAX)]], Numbers]
+    rank_shift: Annotated[int, values.whole(0, RANK_SHIFT_MAX)] | None = None
+    file_bytes: Annotated[int | str, values.size(0, RANK_FILE_BYTES_MAX, multiple=1)] = 0
+    phase_runtime: Annotated[float, values.seconds(PHASE_LEAST_S, PHASE_MOST_S)] | None = None
+    iterations: Annotated[int, values.whole(1, REPEATS_MAX)] | None = None
+    indicator: Annotated[Indicator, values.word((BY_OPERATIONS,), "indicators")] = BY_OPERATIONS
+    mdtest: dict[str, Label] = Field(default_factory=dict)
+
+    def job(self) -> MetadataJob:
+        """See `LoadTable`; a shift that is left out is a client's ranks."""
+        shift = self.ranks[0] if self.rank_shift is None else self.rank_shift
+        return MetadataJob(**MetadataJob.fields_of([*self.first(), ("rank_shift", shift)]))
+
+    @property
+    def repeats(self) -> int | None:
+        """See `LoadTable`."""
+        return self.iterations
