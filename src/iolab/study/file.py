@@ -1,7 +1,7 @@
 """The study file as it is written: one pydantic model a table, with every default and limit.
 
 `docs/reference/study.md` says what each key means; `schema/study.json` is generated from here.
-Checks that look at more than one key are in `cross.py`.
+Those of `[[workload]]` belong to the kinds of load; faults of several keys are of `checks.py`.
 """
 
 from __future__ import annotations
