@@ -55,6 +55,8 @@ def sum_operations(
         np.zeros(shape, dtype=np.float64),
         np.zeros((*shape, BIN_COUNT), dtype=np.int64),
     )
+    if not operations:
+        return found
     # Flat, which numpy adds up many times as fast.
     np.add.at(found.done.reshape(-1), where, table.ios[rows])
     np.add.at(found.bytes.reshape(-1), where, table.bytes[rows])
