@@ -70,7 +70,7 @@ def test_a_page_gives_the_constants_that_exist(check: Check[Any]) -> None:
 
 LAW = {
     **vars(importlib.import_module("iolab.analysis.service_time")),
-    **vars(importlib.import_module("iolab.guests.results")),
+    **vars(importlib.import_module("iolab.guests.metrics")),
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration, Trial
-from iolab.loads.fileio.calibration_words import calibration_document
+from iolab.loads.fileio.calibration_report import calibration_document
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.workload import Access, Job
 from tests.cli.in_process import call

@@ -12,8 +12,8 @@ from iolab.core.metric import LatencyLayer
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.samples import Direction, no_counters
 from iolab.guests.guest import DiskKind
+from iolab.guests.metrics import guest_latency, layers_of
 from iolab.guests.nodes import guests_in, nodes_in
-from iolab.guests.results import guest_latency, layers_of
 from tests.analysis.records import GO_NS, SECOND, disk
 from tests.guests.fleets import (
     AHEAD_NS,

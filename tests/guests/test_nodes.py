@@ -12,7 +12,7 @@ from iolab.core.metric import LatencyLayer, Result
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction
 from iolab.guests.guest import GuestFleet, GuestRun
-from iolab.guests.results import node_points
+from iolab.guests.metrics import node_points
 from tests.analysis.records import GO_NS, SECOND, Spell, spell_record
 from tests.guests.fleets import (
     GUESTS,

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from iolab.core.run import DeviceDelta
+from iolab.guests.metrics import WATCHED, WatchedMetric, outliers_of, standing_out
 from iolab.guests.nodes import nodes_in
-from iolab.guests.results import WATCHED, WatchedMetric, outliers_of, standing_out
 from tests.analysis.records import SECOND
 from tests.guests.fleets import NODES, counted, node, run, view
 

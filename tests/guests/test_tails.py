@@ -11,8 +11,8 @@ from iolab.core.metric import Metric
 from iolab.core.samples import Direction, Ints
 from iolab.guests.blocks import BOUNDARIES_NS
 from iolab.guests.guest import GuestRun
+from iolab.guests.metrics import OPEN_NS, bounded, hypervisor_metrics
 from iolab.guests.nodes import nodes_in
-from iolab.guests.results import OPEN_NS, bounded, hypervisor_metrics
 from tests.guests.fleets import GUESTS, blocks, fleet_of, given, guest, run
 
 EDGES = (0, *BOUNDARIES_NS, OPEN_NS)

@@ -12,7 +12,7 @@ import pytest
 
 from iolab.core.histogram import MIDDLE_NS
 from iolab.importers.files import FILE_BYTES_MOST, TOTAL_BYTES_MOST, read_all
-from iolab.importers.measure import PERCENTILES
+from iolab.importers.metrics import PERCENTILES
 from iolab.importers.registry import IMPORTERS
 from iolab.importers.session import arrange, record_of, write
 from iolab.store.reader import SessionReader

@@ -14,7 +14,7 @@ from iolab.core.metric import HostResult, Metric, Result, Spread
 from iolab.core.run import Bystander, DeviceDelta, RunRecord
 from iolab.hosts.rates import derive
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.metadata.brief import MetadataReport
+from iolab.loads.metadata.report import MetadataReport
 from iolab.report.charts.chart import Line, Points
 from iolab.report.charts.hosts import DOTS_MAX, strip_figure
 from iolab.report.charts.palette import SERIES

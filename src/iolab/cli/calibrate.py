@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from iolab.core.host import HostSpec
     from iolab.loads.fileio.calibration import CalibrationRow
     from iolab.loads.fileio.calibration_model import Calibration
-    from iolab.loads.fileio.calibration_words import Meaning
+    from iolab.loads.fileio.calibration_report import Meaning
     from iolab.loads.fileio.workload import Job
 
 PAIRS_MAX: Final = 100
@@ -71,7 +71,7 @@ def calibrate(
     from iolab.cli.output import result_json, result_screen, say
     from iolab.loads.fileio.calibration import Wish
     from iolab.loads.fileio.calibration import calibrate as run_all
-    from iolab.loads.fileio.calibration_words import calibration_document
+    from iolab.loads.fileio.calibration_report import calibration_document
 
     wish = Wish(_job(rw, bs, iodepth, numjobs, ioengine, size), pairs, seconds)
     made = asyncio.run(run_all(_specs(path, hosts), wish, say))
@@ -176,7 +176,7 @@ _STYLES: Final = {"good": "green", "open": "yellow", "warning": "bold red"}
 def calibration_screen(found: Calibration) -> tuple[RenderableType, ...]:
     """All hosts together, each of several hosts, and what it means."""
     from iolab.loads.fileio.calibration import rows_of
-    from iolab.loads.fileio.calibration_words import meanings, shares_of, versions_text
+    from iolab.loads.fileio.calibration_report import meanings, shares_of, versions_text
     from iolab.report.numbers import count
     from iolab.report.terminal import QUIET_STYLE, plain, title
 
@@ -202,7 +202,7 @@ def calibration_screen(found: Calibration) -> tuple[RenderableType, ...]:
 
 def _figures(found: Calibration, rows: Sequence[CalibrationRow]) -> RenderableType:
     from iolab.analysis.check import percent
-    from iolab.loads.fileio.calibration_words import (
+    from iolab.loads.fileio.calibration_report import (
         ENGINES,
         HEADINGS,
         NONE,
@@ -236,7 +236,7 @@ def _hosts(found: Calibration) -> RenderableType:
     """A row a host: rates, how both compare, what each costs, and how near its end each is."""
     from iolab.analysis.check import percent
     from iolab.loads.fileio.calibration import rows_of
-    from iolab.loads.fileio.calibration_words import (
+    from iolab.loads.fileio.calibration_report import (
         ENGINES,
         NONE,
         host_shares,

@@ -24,6 +24,14 @@ from iolab.analysis.view import RunView
 from iolab.core.host import is_emulator
 from iolab.core.metric import Level, NodeResult
 from iolab.guests.guest import Accelerator, fleet_in
+from iolab.guests.metrics import (
+    GuestLimit,
+    bound_of,
+    counted_guests,
+    limited_guests,
+    node_results,
+    use_of,
+)
 from iolab.guests.nodes import (
     FleetBytes,
     Guest,
@@ -32,14 +40,6 @@ from iolab.guests.nodes import (
     guests_in,
     is_modelled,
     nodes_in,
-)
-from iolab.guests.results import (
-    GuestLimit,
-    bound_of,
-    counted_guests,
-    limited_guests,
-    node_results,
-    use_of,
 )
 from iolab.units import format_bytes, format_count, format_ns
 

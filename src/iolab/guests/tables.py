@@ -22,7 +22,7 @@ from iolab.guests.guest import (
     settings_in,
 )
 from iolab.guests.latency_account import Account, parts_of
-from iolab.guests.results import node_points
+from iolab.guests.metrics import node_points
 from iolab.report.brief import Brief
 from iolab.report.charts.series import DetailKey
 from iolab.report.kinds import NodeMetrics

@@ -19,7 +19,7 @@ from iolab.guests.groups import (
     shown_run,
 )
 from iolab.guests.latency_account import Account, part_names
-from iolab.guests.results import node_points
+from iolab.guests.metrics import node_points
 from iolab.guests.tables import SCOPES, accounts_of, outlier_values, written_table
 from iolab.report.numbers import NOTHING, count, show, show_value
 from iolab.report.terminal import QUIET_STYLE, Grouped, Heading, plain, table, title, verdict

@@ -21,7 +21,7 @@ from iolab.analysis.window import Window
 from iolab.core.metric import Metric, Spread
 from iolab.core.run import RunRecord
 from iolab.importers import checks
-from iolab.importers.measure import (
+from iolab.importers.metrics import (
     ImportedView,
     fleet_metrics,
     histograms,

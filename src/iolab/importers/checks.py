@@ -25,7 +25,7 @@ from iolab.analysis.checks.time import HEADLINE, LATENCY_HEADLINE
 from iolab.analysis.evenness import jain, max_over_min
 from iolab.analysis.metrics import is_supported
 from iolab.core.histogram import Histogram
-from iolab.importers.measure import NS_PER_S, PERCENTILES, ImportedView, seconds_of
+from iolab.importers.metrics import NS_PER_S, PERCENTILES, ImportedView, seconds_of
 from iolab.importers.model import Figures, job_in
 from iolab.study.foretold import RUN_SHORT_S, RUN_USELESS_S
 from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes

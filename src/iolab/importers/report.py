@@ -8,7 +8,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
-from iolab.importers.measure import PERCENTILES, histograms
+from iolab.importers.metrics import PERCENTILES, histograms
 from iolab.importers.model import ImportedHost, ImportedJob, job_in
 from iolab.report.brief import Brief
 from iolab.report.charts.run_series import curve_of, load_panels

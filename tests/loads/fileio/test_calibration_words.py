@@ -8,7 +8,7 @@ import pytest
 
 from iolab.loads.fileio.calibration import rows_of
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration, Trial
-from iolab.loads.fileio.calibration_words import Meaning, Tone, meanings, shares_of
+from iolab.loads.fileio.calibration_report import Meaning, Tone, meanings, shares_of
 from iolab.loads.fileio.checks import BOUND_SHARE
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.workload import Access, Job

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iolab.loads.fileio.brief import workloads_table
+from iolab.loads.fileio.report import workloads_table
 from tests.study.studies import load, workload
 
 

@@ -11,7 +11,7 @@ from iolab.analysis.points import summarise
 from iolab.core.metric import Level, Metric
 from iolab.core.samples import CounterTable
 from iolab.loads.keyvalue.charts import key_figures
-from iolab.loads.keyvalue.report import (
+from iolab.loads.keyvalue.tables import (
     bounds_table,
     brief_operations,
     drawn_tail,

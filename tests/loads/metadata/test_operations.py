@@ -17,7 +17,7 @@ from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.charts import best_points
 from iolab.loads.metadata.metrics import METADATA_UNITS, point_statistics
-from iolab.loads.metadata.report import (
+from iolab.loads.metadata.tables import (
     brief_rates,
     host_rate_keys,
     operation_token,

@@ -9,7 +9,7 @@ from iolab.loads.kind import LoadKind
 
 if TYPE_CHECKING:
     from iolab.loads.fileio.analysis import FileAnalysis
-    from iolab.loads.fileio.brief import FileReport
+    from iolab.loads.fileio.report import FileReport
     from iolab.report.kinds import HostsReport
     from iolab.session.kinds import LoadSession
     from iolab.study.kinds import LoadStudy
@@ -34,7 +34,7 @@ def _analysis() -> FileAnalysis:
 
 
 def _report(hosts: HostsReport) -> FileReport:
-    from iolab.loads.fileio.brief import FileReport
+    from iolab.loads.fileio.report import FileReport
 
     return FileReport(hosts)
 

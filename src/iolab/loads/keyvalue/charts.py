@@ -15,7 +15,7 @@ from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.loads.keyvalue.evidence import Hosts, device_table, store_table
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE_KEY, latency_key
-from iolab.loads.keyvalue.report import (
+from iolab.loads.keyvalue.tables import (
     WORDS,
     PointGroup,
     apart_table,

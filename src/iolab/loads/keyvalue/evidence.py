@@ -13,7 +13,7 @@ from iolab.core.run import HostRun
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob
 from iolab.loads.keyvalue.metrics import WHOLE_KEY
-from iolab.loads.keyvalue.report import key_workloads
+from iolab.loads.keyvalue.tables import key_workloads
 from iolab.loads.keyvalue.workload import (
     KeyOperation,
     KeyValueJob,

@@ -9,7 +9,7 @@ from iolab.loads.kind import LoadKind
 
 if TYPE_CHECKING:
     from iolab.loads.keyvalue.analysis import KeyValueAnalysis
-    from iolab.loads.keyvalue.brief import KeyValueReport
+    from iolab.loads.keyvalue.report import KeyValueReport
     from iolab.report.kinds import HostsReport
     from iolab.session.kinds import LoadSession
     from iolab.study.kinds import LoadStudy
@@ -34,7 +34,7 @@ def _analysis() -> KeyValueAnalysis:
 
 
 def _report(hosts: HostsReport) -> KeyValueReport:  # noqa: ARG001 - not swept over them
-    from iolab.loads.keyvalue.brief import KeyValueReport
+    from iolab.loads.keyvalue.report import KeyValueReport
 
     return KeyValueReport()
 

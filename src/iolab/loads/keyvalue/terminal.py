@@ -13,7 +13,7 @@ from iolab.core.metric import Metric
 from iolab.core.study import Study
 from iolab.loads.keyvalue.charts import Largest, interval_text, key_gains, largest_gains, share_text
 from iolab.loads.keyvalue.metrics import WHOLE_KEY, latency_key, rate_key
-from iolab.loads.keyvalue.report import (
+from iolab.loads.keyvalue.tables import (
     PERCENTILES,
     PointGroup,
     groups_in,

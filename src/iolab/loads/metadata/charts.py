@@ -12,7 +12,7 @@ from iolab.loads.metadata.metrics import (
     PointStatistics,
     point_statistics,
 )
-from iolab.loads.metadata.report import (
+from iolab.loads.metadata.tables import (
     NAMES,
     RATE_NOTE,
     iterations_told,

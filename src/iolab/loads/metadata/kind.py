@@ -9,7 +9,7 @@ from iolab.loads.metadata.workload import MetadataJob
 
 if TYPE_CHECKING:
     from iolab.loads.metadata.analysis import MetadataAnalysis
-    from iolab.loads.metadata.brief import MetadataReport
+    from iolab.loads.metadata.report import MetadataReport
     from iolab.report.kinds import HostsReport
     from iolab.session.kinds import LoadSession
     from iolab.study.kinds import LoadStudy
@@ -34,7 +34,7 @@ def _analysis() -> MetadataAnalysis:
 
 
 def _report(hosts: HostsReport) -> MetadataReport:  # noqa: ARG001 - not swept over them
-    from iolab.loads.metadata.brief import MetadataReport
+    from iolab.loads.metadata.report import MetadataReport
 
     return MetadataReport()
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.loads.metadata.metrics import OperationStatistics, PointStatistics, point_statistics
-from iolab.loads.metadata.report import NAMES, iterations_told, point_name, told_rates
+from iolab.loads.metadata.tables import NAMES, iterations_told, point_name, told_rates
 from iolab.report.numbers import show
 from iolab.report.terminal import QUIET_STYLE, Grouped, Heading, plain, title, verdict
 

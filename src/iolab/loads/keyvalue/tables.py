@@ -1,0 +1,447 @@
+"""The points of workloads on key-value stores, apart by all that makes them other operations.
+
+Operations on another block size are other operations: each combination of values but those of the
+main axis is told by itself, as published briefs do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from iolab.analysis.points import Axis, PointSummary
+from iolab.core.metric import Metric, Result
+from iolab.core.study import Study
+from iolab.core.workload import AnyJob, Workload
+from iolab.loads.keyvalue.metrics import (
+    KEY_PERCENTILES,
+    LATENCY_NAMES,
+    WHOLE_KEY,
+    latency_key,
+    rate_key,
+)
+from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, YcsbJob
+from iolab.report.best import Headline, group_name, headline_of
+from iolab.report.charts.choose import main_axis
+from iolab.report.charts.series import DetailKey
+from iolab.report.numbers import NOTHING, show, show_value
+from iolab.report.runs import every_run
+from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
+from iolab.units import format_bytes, format_rate_bytes
+
+PERCENTILES: Final = tuple((name, f"p{percent:g}") for name, percent in KEY_PERCENTILES)
+"""Latency percentiles: (name in a metric's key, for people)."""
+
+WORDS: Final = {"mean": "mean", **dict(PERCENTILES), "max": "max"}
+"""Every latency by its name in a metric's key."""
+
+_UNKNOWN: Final = Metric(None, "")
+
+_WHAT: Final = {
+    KeyOperation.READ: "Reads",
+    KeyOperation.WRITE: "Writes",
+    KeyOperation.UPDATE: "Updates",
+    KeyOperation.INSERT: "Inserts",
+    KeyOperation.SCAN: "Scans",
+    KeyOperation.READ_MODIFY_WRITE: "Read-modify-writes",
+    KeyOperation.DELETE: "Deletes",
+    KeyOperation.SEEK: "Seeks",
+    KeyOperation.MERGE: "Merges",
+}
+
+
+def on_keys(job: AnyJob) -> bool:
+    """Whether a job makes load on a key-value store."""
+    return isinstance(job, KeyValueJob | YcsbJob)
+
+
+def key_workloads(study: Study) -> tuple[Workload, ...]:
+    """The study's workloads on key-value stores."""
+    return tuple(workload for workload in study.workloads if on_keys(workload.job))
+
+
+def plural(operation: KeyOperation) -> str:
+    """The operations for people: `Reads`."""
+    return _WHAT.get(operation, operation.word.capitalize())
+
+
+def value_of(metrics: Mapping[str, Metric], key: str) -> float | None:
+    """The value of a metric, None where there is no such metric."""
+    return metrics.get(key, _UNKNOWN).value
+
+
+def timed(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
+    """The operations of which any latency is known, those timed from when they were due too."""
+    return _having(metrics, [f"lat_ns_{name}" for name in LATENCY_NAMES])
+
+
+def counted(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
+    """The operations that have a rate of their own."""
+    found = _having(metrics, [WHOLE_KEY])
+    return tuple(one for one in found if not one.is_intended and one is not KeyOperation.ALL)
+
+
+def _having(metrics: Iterable[Mapping[str, Metric]], parts: list[str]) -> tuple[KeyOperation, ...]:
+    found = list(metrics)
+    return tuple(
+        operation
+        for operation in KeyOperation
+        if any(
+            value_of(one, f"{operation.key}_{part}") is not None for one in found for part in parts
+        )
+    )
+
+
+def main_operation(metrics: Sequence[Mapping[str, Metric]]) -> KeyOperation:
+    """The operation whose latency is told first: reads, else the first that has any."""
+    found = [one for one in timed(metrics) if not one.is_intended]
+    return KeyOperation.READ if KeyOperation.READ in found or not found else found[0]
+
+
+def tail_name(job: AnyJob) -> str:
+    """The percentile that the field publishes with this engine.
+
+    That of db_bench is p99, whose bins tell nothing finer; that of YCSB is p99.99.
+    """
+    return "p99_99" if isinstance(job, YcsbJob) else "p99"
+
+
+def drawn_tail(job: AnyJob, metrics: Sequence[Mapping[str, Metric]], one: KeyOperation) -> str:
+    """The published percentile, where all points have it; else the highest that they all have."""
+    return highest_known(metrics, one, tail_name(job))
+
+
+def highest_known(
+    metrics: Sequence[Mapping[str, Metric]], one: KeyOperation, most: str = "p99_99"
+) -> str:
+    """The highest percentile up to `most` that all have who have any latency; p50 where none."""
+    names = [name for name, _ in PERCENTILES]
+    wanted = names[: names.index(most) + 1]
+    known = [found for found in metrics if value_of(found, latency_key(one, "mean")) is not None]
+    for name in reversed(wanted):
+        if all(value_of(found, latency_key(one, name)) is not None for found in known):
+            return name
+    return wanted[0]
+
+
+def known_latencies(
+    metrics: Mapping[str, Metric], operation: KeyOperation, names: Iterable[str]
+) -> Iterator[tuple[str, str]]:
+    """(`read p99`, `1.2 ms`) of each latency that is known."""
+    for name in names:
+        metric = metrics.get(latency_key(operation, name), _UNKNOWN)
+        if metric.value is not None or metric.low is not None:
+            yield f"{operation.word} {WORDS[name]}", show(metric)
+
+
+def brief_operations(result: Result) -> str:
+    """A run in a line: `12.3 k ops/s, read mean 299 µs, read p99 4.28 ms`."""
+    metrics = result.metrics
+    main = main_operation([metrics])
+    latencies = known_latencies(metrics, main, ("mean", highest_known([metrics], main, "p99")))
+    return ", ".join(
+        [show(metrics.get(WHOLE_KEY)), *(f"{name} {text}" for name, text in latencies)]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PointGroup:
+    """The points of a workload that differ in nothing but the main `axis` and configuration.
+
+    `axis` is "" where nothing that is a number varies.
+    """
+
+    workload: Workload
+    others: Axis
+    axis: str
+    points: tuple[PointSummary, ...]
+
+    @property
+    def title(self) -> str:
+        """`Random reads, block_size 4k`."""
+        return group_name(self.workload, self.others)
+
+
+def groups_of(workload: Workload, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
+    """A workload's points, apart by every axis but the main one."""
+    axis = main_axis([point.key.axis for point in points]) or _only_axis(points)
+    found: dict[Axis, list[PointSummary]] = {}
+    for point in points:
+        others = tuple(pair for pair in point.key.axis if pair[0] != axis)
+        found.setdefault(others, []).append(point)
+    return tuple(PointGroup(workload, others, axis, tuple(of)) for others, of in found.items())
+
+
+def _only_axis(points: Sequence[PointSummary]) -> str:
+    """Where nothing varies but the configuration: the load at which they are compared."""
+    names = [name for point in points for name, _ in point.key.axis]
+    several = len({point.key.configuration for point in points}) > 1
+    return next((name for name in _LOADS if several and name in names), "")
+
+
+_LOADS: Final = ("threads", "rate")
+
+
+def groups_in(study: Study, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
+    """The groups of all workloads on key-value stores; points may be of other loads too."""
+    return tuple(
+        group
+        for workload in key_workloads(study)
+        for group in groups_of(workload, [p for p in points if p.key.workload == workload.id])
+    )
+
+
+def group_headlines(group: PointGroup, study: Study) -> tuple[Headline, ...]:
+    """The point with the most operations of each configuration, under the group's own name."""
+    name = " ".join([group.workload.id, *(str(value) for _, value in group.others)])
+    named = replace(group.workload, id=name, title=group.title)
+    own = {
+        one.id: [point for point in group.points if point.key.configuration == one.id]
+        for one in study.configurations
+    }
+    return tuple(
+        headline_of(named, one, own[one.id], WHOLE_KEY)
+        for one in study.configurations
+        if own[one.id]
+    )
+
+
+Namer = Callable[[PointSummary], str]
+"""How a point is called in a table."""
+
+RESULT_LATENCIES: Final = ("mean", "p50", "p95", "p99", "p99_9", "p99_99", "max")
+"""What the table of all runs tells of the main operation."""
+
+_HEADINGS: Final = {"mean": "Mean", "max": "Max"}
+
+OTHER_LATENCIES: Final = ("mean", "p99")
+"""What it tells of the others."""
+
+
+def key_runs_table(
+    study: Study, results: Sequence[Result], anchors: Mapping[DetailKey, str]
+) -> Table:
+    """One row a run on a key-value store."""
+    shown = run_columns([result.metrics for result in results])
+    return every_run("Every run on a key-value store", study, results, shown, anchors)
+
+
+def run_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]]:
+    """(metric, heading) of what tells these runs: all operations, then each by itself."""
+    found = list(metrics)
+    main = main_operation(found)
+    rates, latencies = counted(found), timed(found)
+    shown = [(WHOLE_KEY, "Operations/s")]
+    if len(rates) > 1 or (rates and rates[0] is not main):
+        shown += [(rate_key(one), f"{plural(one)}/s") for one in rates]
+    ordered = sorted(latencies, key=lambda one: (one is not main, one))
+    for one in ordered:
+        names = RESULT_LATENCIES if one is main else OTHER_LATENCIES
+        word = one.word.capitalize()
+        shown += [(latency_key(one, name), f"{word} {WORDS[name]}") for name in names]
+    return shown
+
+
+def operations_table(result: Result) -> Table:
+    """What each operation of a run did and took, percentile by percentile."""
+    metrics = [result.metrics]
+    operations = dict.fromkeys([*counted(metrics), *timed(metrics)])
+    return _of_operations("Each operation", [("", result.metrics, operations)])
+
+
+def apart_table(points: Sequence[PointSummary], name: Namer) -> Table:
+    """The same of the points of one workload, one row a point and operation."""
+    parts = []
+    for point in points:
+        metrics = [point.metrics]
+        operations = dict.fromkeys([*counted(metrics), *timed(metrics)])
+        parts.append((name(point), point.metrics, operations))
+    table = _of_operations("Each operation by itself", parts)
+    levels = [point.level for point, part in zip(points, parts, strict=True) for _ in part[2]]
+    rows = tuple(
+        (*cells, verdict_cell(level)) for cells, level in zip(table.rows, levels, strict=True)
+    )
+    return Table(table.title, (*table.columns, Column("Verdict")), rows)
+
+
+def _of_operations(
+    title: str,
+    parts: Sequence[tuple[str, Mapping[str, Metric], Iterable[KeyOperation]]],
+) -> Table:
+    names = ("mean", *(name for name, _ in PERCENTILES), "max")
+    texts = ("Operation", "Point") if any(name for name, _, _ in parts) else ("Operation",)
+    numbers = ("Operations/s", *(_HEADINGS.get(name, WORDS[name]) for name in names))
+    rows = tuple(
+        row(
+            one.word,
+            *((name,) if len(texts) > 1 else ()),
+            show(metrics.get(rate_key(one)), bare_rate=True),
+            *(show(metrics.get(latency_key(one, latency))) for latency in names),
+        )
+        for name, metrics, operations in parts
+        for one in operations
+    )
+    return Table(title, columns(texts, numbers), rows)
+
+
+def bounds_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
+    """Between which latencies percentiles lie for certain, where bins are wide; else None."""
+    names = tuple(key for key, _ in PERCENTILES)
+    rows = [
+        (
+            *row(operation.word, name(point), str(run.repeat)),
+            *(Cell(_between(run.metrics.get(latency_key(operation, key)))) for key in names),
+            verdict_cell(run.verdict.level),
+        )
+        for point in points
+        for run in (point.results or point.left_out)
+        for operation in timed([run.metrics])
+        if any(_is_bounded(run.metrics.get(latency_key(operation, key))) for key in names)
+    ]
+    if not rows:
+        return None
+    heads = columns(("Operation", "Point"), ("Repeat", *(WORDS[key] for key in names)))
+    title = "Between which latencies percentiles lie"
+    return Table(title, (*heads, Column("Verdict")), tuple(rows))
+
+
+def _is_bounded(metric: Metric | None) -> bool:
+    return metric is not None and metric.bounded
+
+
+def _between(metric: Metric | None) -> str:
+    if metric is None or metric.low is None or metric.high is None or not metric.bounded:
+        return NOTHING
+    low, high = (show_value(end, metric.unit) for end in (metric.low, metric.high))
+    return high if low == high else f"{low} to {high}"
+
+
+def due_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
+    """Latencies of service beside those from when an operation was due; None without a rate."""
+    due = [one for one in timed(point.metrics for point in points) if one.is_intended]
+    pairs = [(one, other) for one in KeyOperation if (other := one.intended) in due]
+    if not pairs:
+        return None
+    names = ("mean", "p99", "p99_9", "p99_99")
+    numbers = tuple(
+        f"{WORDS[name]}{end}" for name in names for end in (" of service", " since due")
+    )
+    rows = tuple(
+        (
+            Cell(one.word),
+            Cell(name(point)),
+            Cell(show(point.metrics.get(WHOLE_KEY), bare_rate=True)),
+            *(
+                Cell(show(point.metrics.get(latency_key(which, key))))
+                for key in names
+                for which in (one, other)
+            ),
+            verdict_cell(point.level),
+        )
+        for one, other in pairs
+        if other is not None
+        for point in points
+    )
+    heads = (*columns(("Operation", "Point"), ("Operations/s", *numbers)), Column("Verdict"))
+    return Table("Time of service, and time since an operation was due", heads, rows)
+
+
+def key_hosts_table(result: Result) -> Table:
+    """Each client's share of a run."""
+    shown = run_columns([host.metrics for host in result.hosts])
+    rows = tuple(
+        (
+            Cell(host.name),
+            *(Cell(show(host.metrics.get(key), bare_rate=True)) for key, _ in shown),
+            verdict_cell(result.verdict.level),
+        )
+        for host in result.hosts
+    )
+    heads = columns(("Host",), tuple(heading for _, heading in shown))
+    return Table("Each host's share", (*heads, Column("Verdict")), rows)
+
+
+def key_jobs_tables(study: Study) -> tuple[Table, ...]:
+    """What each engine was asked for, one table an engine that the study uses."""
+    found = key_workloads(study)
+    db_bench = [(one, one.job) for one in found if isinstance(one.job, KeyValueJob)]
+    ycsb = [(one, one.job) for one in found if isinstance(one.job, YcsbJob)]
+    return tuple(
+        table for table in (_db_bench_table(db_bench), _ycsb_table(ycsb)) if table is not None
+    )
+
+
+def _swept(workload: Workload) -> dict[str, str]:
+    return {axis.name: ", ".join(str(value) for value in axis.values) for axis in workload.sweep}
+
+
+def _options(options: tuple[tuple[str, str], ...]) -> str:
+    return " ".join(f"{name}={value}" for name, value in options) or NOTHING
+
+
+def _memory(size: int | None) -> str:
+    return "all" if size is None else format_bytes(size)
+
+
+def _db_bench_table(found: Sequence[tuple[Workload, KeyValueJob]]) -> Table | None:
+    if not found:
+        return None
+    texts = (
+        *("Workload", "Benchmark", "Keys", "Key", "Value", "Block", "Threads", "Block cache"),
+        *("Memory", "Bloom bits", "Reads", "Writer", "Database", "Further options"),
+    )
+    rows = tuple(_db_bench_row(workload, job) for workload, job in found)
+    return Table("Workloads of db_bench", columns(texts), rows)
+
+
+def _db_bench_row(workload: Workload, job: KeyValueJob) -> tuple[Cell, ...]:
+    swept, loaded = _swept(workload), job.loaded
+    mixed = job.workload == "readrandomwriterandom"
+    rate = job.write_bytes_per_s
+    return row(
+        workload.title,
+        job.workload,
+        f"{loaded.keys:,}",
+        format_bytes(loaded.key_bytes),
+        format_bytes(loaded.value_bytes),
+        swept.get("block_size", format_bytes(loaded.block_bytes)),
+        swept.get("threads", str(job.threads)),
+        format_bytes(job.cache_bytes),
+        _memory(job.memory_bytes),
+        str(loaded.bloom_bits) if loaded.bloom_bits else "none",
+        f"{job.read_percent} %" if mixed else NOTHING,
+        (NOTHING if rate is None else f"at most {format_rate_bytes(rate)}")
+        if job.streams > job.threads
+        else NOTHING,
+        job.database or "loaded by iolab",
+        _options(job.options),
+    )
+
+
+def _ycsb_table(found: Sequence[tuple[Workload, YcsbJob]]) -> Table | None:
+    if not found:
+        return None
+    texts = (
+        *("Workload", "Mix", "Records", "Record", "Keys drawn", "Threads a client"),
+        *("Rate a client", "Memory", "Further options"),
+    )
+    rows = tuple(_ycsb_row(workload, job) for workload, job in found)
+    return Table("Workloads of YCSB", columns(texts), rows)
+
+
+def _ycsb_row(workload: Workload, job: YcsbJob) -> tuple[Cell, ...]:
+    swept = _swept(workload)
+    mix = ", ".join(f"{100 * share:g} % {operation.word}" for operation, share in job.mix)
+    rate = "none" if job.rate_ops_per_s is None else f"{job.rate_ops_per_s:,} ops/s"
+    return row(
+        workload.title,
+        mix,
+        f"{job.records:,}",
+        f"{job.fields} × {format_bytes(job.field_bytes)}",
+        job.distribution.value,
+        swept.get("threads", str(job.threads)),
+        f"{swept['rate']} ops/s" if "rate" in swept else rate,
+        _memory(job.memory_bytes),
+        _options(job.options),
+    )

@@ -1,0 +1,441 @@
+"""Metadata load as readers see it: mdtest's summary with latencies, each run, each host.
+
+Rates are of one operation each; nothing here adds or averages over operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+from iolab.core.metric import Level, Metric, Result
+from iolab.core.study import Study
+from iolab.core.workload import Workload
+from iolab.loads.metadata.metrics import (
+    FILE_OPERATIONS,
+    OperationStatistics,
+    PointStatistics,
+    latency_key,
+    point_statistics,
+    rate_key,
+    whole_key,
+)
+from iolab.loads.metadata.workload import MetadataJob, Operation
+from iolab.report.charts.chart import (
+    BOTTOM,
+    End,
+    Figure,
+    Mark,
+    MarkTip,
+    Plot,
+    Points,
+    Rules,
+    TextMark,
+)
+from iolab.report.charts.distribution import DrawnCurve, distribution_figure
+from iolab.report.charts.palette import FAINT, INK, MUTED, Token, series_token
+from iolab.report.charts.run_series import tail_of
+from iolab.report.charts.scale import ChartAxis, log_scale
+from iolab.report.charts.series import DetailKey, RunDetail
+from iolab.report.numbers import NOTHING, axis_label, count, show, show_value
+from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
+from iolab.units import format_bytes, format_count, format_duration_s
+
+NAMES: Final[Mapping[Operation, str]] = {
+    Operation.TREE_CREATE: "Tree create",
+    Operation.FILE_CREATE: "File create",
+    Operation.FILE_STAT: "File stat",
+    Operation.FILE_READ: "File read",
+    Operation.FILE_REMOVE: "File remove",
+    Operation.TREE_REMOVE: "Tree remove",
+}
+"""The operations for people."""
+
+OVER_WINDOW: Final = "window"
+OVER_WHOLE: Final = "whole phase"
+
+RATE_NOTE: Final = (
+    "Operations a second. “window”: over the time in which all ranks of all hosts worked; “whole "
+    "phase”: from the first rank’s start to the last one’s end, as mdtest counts. Latencies are of "
+    "each operation’s own median iteration; the curves are all of one, which their title names."
+)
+
+_TAIL: Final = (("p50", "p50"), ("p99", "p99"), ("p99_9", "p99.9"))
+"""The latencies of the summary: (name in a metric's key, heading)."""
+
+
+def run_rate(result: Result, operation: Operation) -> Metric:
+    """The rate of a run's operation over the common window, else over the whole phase."""
+    for key in (rate_key(operation), whole_key(operation)):
+        metric = result.metrics.get(key)
+        if metric is not None and metric.value is not None:
+            return metric
+    return Metric(None, "ops/s")
+
+
+def host_rate_keys(result: Result) -> tuple[str, ...]:
+    """For each operation on files the rate that all hosts have: over the window, else the whole.
+
+    Hosts of one column are counted alike, so that the slowest among them is the slowest.
+    """
+    return tuple(
+        rate_key(operation) if _all_have(result, rate_key(operation)) else whole_key(operation)
+        for operation in FILE_OPERATIONS
+    )
+
+
+def _all_have(result: Result, key: str) -> bool:
+    found = [host.metrics.get(key) for host in result.hosts]
+    return all(metric is not None and metric.value is not None for metric in found)
+
+
+def brief_rates(result: Result) -> str:
+    """A run in a line: the rate of each operation on files."""
+    told = (
+        f"{operation.key.removeprefix('file_')} {show(run_rate(result, operation), bare_rate=True)}"
+        for operation in FILE_OPERATIONS
+    )
+    return f"{', '.join(told)} ops/s"
+
+
+def over(one: OperationStatistics) -> str:
+    """What the rate is taken over, in a word or two."""
+    return OVER_WINDOW if one.over_window else OVER_WHOLE
+
+
+def point_name(point: PointStatistics, study: Study) -> str:
+    """A point for people: configuration where there are several, axis, hosts that are missing."""
+    titles = {one.id: one.title for one in study.configurations}
+    parts = [titles.get(point.configuration, point.configuration)] if len(titles) > 1 else []
+    parts += [axis_label(point.axis)] if point.axis else []
+    parts += [f"without {', '.join(point.without)}"] if point.without else []
+    return ", ".join(parts)
+
+
+def iterations_told(point: PointStatistics) -> str:
+    """`3 iterations`, and how many did not count."""
+    left_out = f", {point.left_out} not done and left out" if point.left_out else ""
+    return f"{count(len(point.results), 'iteration')}{left_out}"
+
+
+def summary_table(
+    points: Sequence[PointStatistics], study: Study, anchors: Mapping[DetailKey, str]
+) -> Table:
+    """Max, Min, Mean and Std Dev of each operation, its latencies, and the worst verdict."""
+    named = any(point_name(point, study) for point in points)
+    heads = (
+        *columns(("Operation", *(("Point",) if named else ()), "Verdict", "Rate over")),
+        *columns((), ("Max", "Min", "Arithmetic mean", "Std Dev", "n")),
+        *columns((), tuple(heading for _, heading in (("mean", "Latency mean"), *_TAIL))),
+    )
+    rows = tuple(
+        (
+            Cell(NAMES[one.operation]),
+            *((Cell(point_name(point, study) or NOTHING),) if named else ()),
+            verdict_cell(one.level, anchors.get((one.shown.digest, one.shown.repeat))),
+            Cell(over(one)),
+            *(Cell(value) for value in told_rates(one)),
+            Cell(str(one.n)),
+            *(Cell(show(one.latencies.get(name))) for name in ("mean", *(n for n, _ in _TAIL))),
+        )
+        for point in points
+        for one in point.operations
+    )
+    return Table("Operations over the iterations", heads, rows)
+
+
+def told_rates(one: OperationStatistics) -> tuple[str, ...]:
+    """Max, Min, Mean, Std Dev in words; what is invalid has neither mean nor deviation."""
+    spread = NOTHING if one.level is Level.INVALID else rate_text(one.std_dev)
+    return rate_text(one.maximum), rate_text(one.minimum), mean_text(one), spread
+
+
+def mean_text(one: OperationStatistics) -> str:
+    """The mean of an operation that is not invalid."""
+    return NOTHING if one.level is Level.INVALID else rate_text(one.mean)
+
+
+def rate_text(value: float | None) -> str:
+    """A rate of a table whose heading or note says that it is in operations a second."""
+    return NOTHING if value is None else show_value(value, "ops/s", bare_rate=True)
+
+
+def runs_table(study: Study, results: Sequence[Result], anchors: Mapping[DetailKey, str]) -> Table:
+    """One row a run of metadata load."""
+    several = len(study.configurations) > 1
+    names = ("Workload", *(("Configuration",) if several else ()), "Verdict")
+    numbers = ("Repeat", *(NAMES[operation] for operation in Operation), "Window")
+    rows = tuple(
+        (
+            Cell(", ".join(part for part in (result.workload, axis_label(result.axis)) if part)),
+            *((Cell(result.configuration),) if several else ()),
+            verdict_cell(result.verdict.level, anchors.get((result.digest, result.repeat))),
+            Cell(str(result.repeat)),
+            *(Cell(show(run_rate(result, operation), bare_rate=True)) for operation in Operation),
+            Cell(format_duration_s(result.window_s) if result.window_s else NOTHING),
+        )
+        for result in results
+    )
+    return Table("Every run of metadata load", (*columns(names, numbers),), rows)
+
+
+def share_table(result: Result) -> Table:
+    """Each host's share of a run of metadata load: rate and p99 of each operation on files."""
+    heads = tuple(
+        heading
+        for operation in FILE_OPERATIONS
+        for heading in (NAMES[operation], f"{NAMES[operation]} p99")
+    )
+    rates = host_rate_keys(result)
+    rows = tuple(
+        (
+            Cell(host.name),
+            *(
+                Cell(show(host.metrics.get(key), bare_rate=True))
+                for rate, operation in zip(rates, FILE_OPERATIONS, strict=True)
+                for key in (rate, latency_key(operation, "p99"))
+            ),
+            verdict_cell(result.verdict.level),
+        )
+        for host in result.hosts
+    )
+    return Table("Each host's share", (*columns(("Host",), heads), Column("Verdict")), rows)
+
+
+def jobs_table(study: Study) -> Table | None:
+    """The metadata workloads of a study; None where it has none."""
+    found = [
+        (workload, job)
+        for workload in study.workloads
+        if isinstance(job := workload.job, MetadataJob)
+    ]
+    if not found:
+        return None
+    texts = ("Workload", "Engine", "Ranks a client", "Files a rank", "File", "Rank shift")
+    rows = tuple(_job_row(workload, job, study) for workload, job in found)
+    return Table("Metadata workloads", columns((*texts, "Iterations", "Further options")), rows)
+
+
+def _job_row(workload: Workload, job: MetadataJob, study: Study) -> tuple[Cell, ...]:
+    swept = {axis.name: ", ".join(str(value) for value in axis.values) for axis in workload.sweep}
+    return row(
+        workload.title,
+        job.engine,
+        swept.get("ranks", f"{job.ranks:,}"),
+        swept.get("files_per_rank", f"{job.files_per_rank:,}"),
+        format_bytes(job.file_bytes) if job.file_bytes else "empty",
+        swept.get("rank_shift", f"{job.rank_shift:,}"),
+        str(workload.repeats or study.method.repeats),
+        " ".join(f"{name}={value}" for name, value in job.options) or NOTHING,
+    )
+
+
+def iterations_document(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """The statistics over iterations as `show --json` prints them."""
+    return [
+        {
+            "configuration": point.configuration,
+            "workload": point.workload,
+            "axis": dict(point.axis),
+            "digest": point.digest,
+            "without": list(point.without),
+            "left_out": point.left_out,
+            "operations": [_operation(one) for one in point.operations],
+        }
+        for point in point_statistics(results)
+    ]
+
+
+def _operation(one: OperationStatistics) -> dict[str, Any]:
+    return {
+        "operation": one.operation.word,
+        "metric": one.metric,
+        "n": one.n,
+        "max": one.maximum,
+        "min": one.minimum,
+        "mean": one.mean,
+        "std_dev": one.std_dev,
+        "median_repeat": one.shown.repeat,
+        "latencies_ns": {name: metric.value for name, metric in one.latencies.items()},
+        "verdict": one.level.value,
+    }
+
+
+NAME_ROOM: Final = 24
+"""Units over a row's markers for the operation's name."""
+
+LINE: Final = 15
+"""Units of each point's markers in a row."""
+
+MAX_POINTS: Final = 4
+"""Points drawn in a row; the others stand in the table alone."""
+
+HEAD: Final = 8
+_AXIS: Final = "operations a second"
+
+
+class Coloured(Protocol):
+    """A configuration's look on every chart."""
+
+    @property
+    def token(self) -> Token:
+        """Its colour."""
+
+
+def operation_token(operation: Operation) -> Token:
+    """The colour of an operation where lines are told apart by it."""
+    return series_token(list(Operation).index(operation) - 1)
+
+
+def rates_figure(
+    subject: str, points: Sequence[PointStatistics], study: Study, looks: Mapping[str, Coloured]
+) -> Figure:
+    """The rate of every iteration, a row for each operation, and beside it the mean."""
+    drawn = points[:MAX_POINTS]
+    operations = [op for op in Operation if any(_of(point, op) for point in drawn)]
+    step = NAME_ROOM + LINE * len(drawn)
+    height = step * len(operations)
+    values = [v for point in drawn for one in point.operations for v in one.values]
+    marks: list[Mark] = []
+    ends: list[End] = []
+    for index, operation in enumerate(operations):
+        top = index * step
+        marks.append(_text(NAMES[operation], 0, top + 16, INK))
+        for line, point in enumerate(drawn):
+            one = _of(point, operation)
+            if one is not None:
+                y = top + NAME_ROOM + LINE * line + LINE / 2 - 3
+                token = looks[point.configuration].token
+                marks += _markers(one, point, y, token)
+                ends.append(End(_end(one, point, points), y, token))
+    left_out = len(points) - len(drawn)
+    note = (
+        "One marker is one iteration; beside it stands the arithmetic mean of "
+        "a row, in operations a second."
+    )
+    note += f" {count(left_out, 'point')} more in the table." if left_out > 0 else ""
+    return Figure(
+        subject=subject,
+        title="Rate of each operation",
+        finding=_finding(drawn, study),
+        note=note,
+        plots=(Plot(height, marks, _axis(values), ends=ends, top=HEAD),),
+        height=HEAD + height + BOTTOM,
+        table=_table(points, study),
+        by_configuration=True,
+    )
+
+
+def _axis(values: Sequence[float]) -> ChartAxis:
+    """In plain operations a second: rates of operations share no unit that reads well."""
+    scale = log_scale("ops/s", values, most=6)
+    low, high, divisor = scale.low * scale.divisor, scale.high * scale.divisor, scale.divisor
+    plain = replace(scale, divisor=1.0, unit=_AXIS, low=low, high=high)
+    ticks = tuple((tick * divisor, format_count(tick * divisor)) for tick in scale.ticks)
+    return ChartAxis(plain, ticks, _AXIS, grid=True)
+
+
+def _of(point: PointStatistics, operation: Operation) -> OperationStatistics | None:
+    return next((one for one in point.operations if one.operation is operation), None)
+
+
+def _markers(
+    one: OperationStatistics, point: PointStatistics, y: float, token: Token
+) -> list[Mark]:
+    """A guide and a marker for each iteration, by its verdict."""
+    marks: list[Mark] = [Rules(token=FAINT, pieces=[(None, y, None, y)], width=1)]
+    found = [(value, level) for value, level in _values(one, point) if value > 0]
+    if found:
+        places = [(value, y) for value, _ in found]
+        levels = [level for _, level in found]
+        told = MarkTip(NAMES[one.operation])
+        marks.append(Points(token=token, places=places, levels=levels, told=told))
+    return marks
+
+
+def _end(
+    one: OperationStatistics, point: PointStatistics, points: Sequence[PointStatistics]
+) -> str:
+    """The mean, before it what tells the points of a configuration apart; none where invalid."""
+    several = len({other.axis for other in points}) > 1
+    values = " ".join(str(value) for _, value in point.axis)
+    mean = mean_text(one)
+    return f"{values}: {mean}" if several else mean
+
+
+def _values(one: OperationStatistics, point: PointStatistics) -> list[tuple[float, Level]]:
+    """(rate, verdict) of each iteration."""
+    return [
+        (value, result.verdict.level)
+        for result in point.results
+        if (value := result.metrics[one.metric].value) is not None
+    ]
+
+
+def _text(text: str, x: float, y: float, token: Token) -> Mark:
+    return TextMark(token=token, places=[(x, y, text)], fixed=True)
+
+
+def _finding(points: Sequence[PointStatistics], study: Study) -> str:
+    """The mean of every operation; of several points that of creates; with the worst verdict.
+
+    Operations that are invalid have none.
+    """
+    sentences = []
+    for point in points:
+        name = point_name(point, study)
+        own = [
+            one
+            for one in point.operations
+            if len(points) == 1 or one.operation is Operation.FILE_CREATE
+        ]
+        means = [
+            f"{NAMES[one.operation].lower()} {mean_text(one)}"
+            for one in own
+            if one.level is not Level.INVALID
+        ]
+        worst = max((one.level for one in point.operations), key=lambda level: level.rank)
+        told = f"arithmetic mean of operations a second: {', '.join(means)}; "
+        told = f"{told if means else 'no mean: '}at worst {worst.value}."
+        sentences.append(f"{name}: {told}" if name else told)
+    return " ".join(sentence[0].upper() + sentence[1:] for sentence in sentences)
+
+
+def _table(points: Sequence[PointStatistics], study: Study) -> Table:
+    heads = columns(("Operation", "Point", "Rate over"), ("Repeat", "Operations/s"))
+    rows = tuple(
+        (
+            Cell(NAMES[one.operation]),
+            Cell(point_name(point, study) or NOTHING),
+            Cell(over(one)),
+            Cell(str(result.repeat)),
+            Cell(rate_text(result.metrics[one.metric].value)),
+            verdict_cell(result.verdict.level),
+        )
+        for point in points
+        for one in point.operations
+        for result in point.results
+    )
+    return Table("Rate of each operation", (*heads, *columns(("Verdict",))), rows)
+
+
+def operations_distribution(
+    subject: str, title: str, detail: RunDetail, tails: Mapping[str, float] = MappingProxyType({})
+) -> Figure | None:
+    """One run's latency by percentile, a curve for each operation; None without any.
+
+    `tails` are the highest percentiles of operations that go no further, by their names.
+    """
+    tokens = {name: operation_token(operation) for operation, name in NAMES.items()}
+    curves = [
+        curve if curve.name not in tails else curve.up_to(tail_of(tails[curve.name]))
+        for curve in detail.curves
+    ]
+    drawn = [
+        DrawnCurve(curve, curve.name.removeprefix("File "), tokens.get(curve.name, MUTED))
+        for curve in curves
+        if curve.tail
+    ]
+    return distribution_figure(subject, title, drawn, "operations") if drawn else None
