@@ -15,14 +15,12 @@ import pytest
 
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
-from iolab.loads.metadata.charts import best_points
+from iolab.loads.metadata.charts import best_points, operation_token, rates_figure
 from iolab.loads.metadata.metrics import METADATA_UNITS, point_statistics
 from iolab.loads.metadata.tables import (
     brief_rates,
     host_rate_keys,
-    operation_token,
     rate_text,
-    rates_figure,
     share_table,
     summary_table,
 )

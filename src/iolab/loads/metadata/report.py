@@ -13,7 +13,12 @@ from iolab.core.metric import Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
-from iolab.loads.metadata.charts import operation_charts, operation_figures
+from iolab.loads.metadata.charts import (
+    operation_charts,
+    operation_figures,
+    operation_token,
+    operations_distribution,
+)
 from iolab.loads.metadata.metrics import (
     FILE_OPERATIONS,
     measure_metadata,
@@ -26,8 +31,6 @@ from iolab.loads.metadata.tables import (
     host_rate_keys,
     iterations_document,
     jobs_table,
-    operation_token,
-    operations_distribution,
     runs_table,
     share_table,
     summary_table,

@@ -6,9 +6,7 @@ Rates are of one operation each; nothing here adds or averages over operations.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.study import Study
@@ -23,25 +21,10 @@ from iolab.loads.metadata.metrics import (
     whole_key,
 )
 from iolab.loads.metadata.workload import MetadataJob, Operation
-from iolab.report.charts.chart import (
-    BOTTOM,
-    End,
-    Figure,
-    Mark,
-    MarkTip,
-    Plot,
-    Points,
-    Rules,
-    TextMark,
-)
-from iolab.report.charts.distribution import DrawnCurve, distribution_figure
-from iolab.report.charts.palette import FAINT, INK, MUTED, Token, series_token
-from iolab.report.charts.run_series import tail_of
-from iolab.report.charts.scale import ChartAxis, log_scale
-from iolab.report.charts.series import DetailKey, RunDetail
+from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import NOTHING, axis_label, count, show, show_value
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
-from iolab.units import format_bytes, format_count, format_duration_s
+from iolab.units import format_bytes, format_duration_s
 
 NAMES: Final[Mapping[Operation, str]] = {
     Operation.TREE_CREATE: "Tree create",
@@ -261,181 +244,3 @@ def _operation(one: OperationStatistics) -> dict[str, Any]:
         "latencies_ns": {name: metric.value for name, metric in one.latencies.items()},
         "verdict": one.level.value,
     }
-
-
-NAME_ROOM: Final = 24
-"""Units over a row's markers for the operation's name."""
-
-LINE: Final = 15
-"""Units of each point's markers in a row."""
-
-MAX_POINTS: Final = 4
-"""Points drawn in a row; the others stand in the table alone."""
-
-HEAD: Final = 8
-_AXIS: Final = "operations a second"
-
-
-class Coloured(Protocol):
-    """A configuration's look on every chart."""
-
-    @property
-    def token(self) -> Token:
-        """Its colour."""
-
-
-def operation_token(operation: Operation) -> Token:
-    """The colour of an operation where lines are told apart by it."""
-    return series_token(list(Operation).index(operation) - 1)
-
-
-def rates_figure(
-    subject: str, points: Sequence[PointStatistics], study: Study, looks: Mapping[str, Coloured]
-) -> Figure:
-    """The rate of every iteration, a row for each operation, and beside it the mean."""
-    drawn = points[:MAX_POINTS]
-    operations = [op for op in Operation if any(_of(point, op) for point in drawn)]
-    step = NAME_ROOM + LINE * len(drawn)
-    height = step * len(operations)
-    values = [v for point in drawn for one in point.operations for v in one.values]
-    marks: list[Mark] = []
-    ends: list[End] = []
-    for index, operation in enumerate(operations):
-        top = index * step
-        marks.append(_text(NAMES[operation], 0, top + 16, INK))
-        for line, point in enumerate(drawn):
-            one = _of(point, operation)
-            if one is not None:
-                y = top + NAME_ROOM + LINE * line + LINE / 2 - 3
-                token = looks[point.configuration].token
-                marks += _markers(one, point, y, token)
-                ends.append(End(_end(one, point, points), y, token))
-    left_out = len(points) - len(drawn)
-    note = (
-        "One marker is one iteration; beside it stands the arithmetic mean of "
-        "a row, in operations a second."
-    )
-    note += f" {count(left_out, 'point')} more in the table." if left_out > 0 else ""
-    return Figure(
-        subject=subject,
-        title="Rate of each operation",
-        finding=_finding(drawn, study),
-        note=note,
-        plots=(Plot(height, marks, _axis(values), ends=ends, top=HEAD),),
-        height=HEAD + height + BOTTOM,
-        table=_table(points, study),
-        by_configuration=True,
-    )
-
-
-def _axis(values: Sequence[float]) -> ChartAxis:
-    """In plain operations a second: rates of operations share no unit that reads well."""
-    scale = log_scale("ops/s", values, most=6)
-    low, high, divisor = scale.low * scale.divisor, scale.high * scale.divisor, scale.divisor
-    plain = replace(scale, divisor=1.0, unit=_AXIS, low=low, high=high)
-    ticks = tuple((tick * divisor, format_count(tick * divisor)) for tick in scale.ticks)
-    return ChartAxis(plain, ticks, _AXIS, grid=True)
-
-
-def _of(point: PointStatistics, operation: Operation) -> OperationStatistics | None:
-    return next((one for one in point.operations if one.operation is operation), None)
-
-
-def _markers(
-    one: OperationStatistics, point: PointStatistics, y: float, token: Token
-) -> list[Mark]:
-    """A guide and a marker for each iteration, by its verdict."""
-    marks: list[Mark] = [Rules(token=FAINT, pieces=[(None, y, None, y)], width=1)]
-    found = [(value, level) for value, level in _values(one, point) if value > 0]
-    if found:
-        places = [(value, y) for value, _ in found]
-        levels = [level for _, level in found]
-        told = MarkTip(NAMES[one.operation])
-        marks.append(Points(token=token, places=places, levels=levels, told=told))
-    return marks
-
-
-def _end(
-    one: OperationStatistics, point: PointStatistics, points: Sequence[PointStatistics]
-) -> str:
-    """The mean, before it what tells the points of a configuration apart; none where invalid."""
-    several = len({other.axis for other in points}) > 1
-    values = " ".join(str(value) for _, value in point.axis)
-    mean = mean_text(one)
-    return f"{values}: {mean}" if several else mean
-
-
-def _values(one: OperationStatistics, point: PointStatistics) -> list[tuple[float, Level]]:
-    """(rate, verdict) of each iteration."""
-    return [
-        (value, result.verdict.level)
-        for result in point.results
-        if (value := result.metrics[one.metric].value) is not None
-    ]
-
-
-def _text(text: str, x: float, y: float, token: Token) -> Mark:
-    return TextMark(token=token, places=[(x, y, text)], fixed=True)
-
-
-def _finding(points: Sequence[PointStatistics], study: Study) -> str:
-    """The mean of every operation; of several points that of creates; with the worst verdict.
-
-    Operations that are invalid have none.
-    """
-    sentences = []
-    for point in points:
-        name = point_name(point, study)
-        own = [
-            one
-            for one in point.operations
-            if len(points) == 1 or one.operation is Operation.FILE_CREATE
-        ]
-        means = [
-            f"{NAMES[one.operation].lower()} {mean_text(one)}"
-            for one in own
-            if one.level is not Level.INVALID
-        ]
-        worst = max((one.level for one in point.operations), key=lambda level: level.rank)
-        told = f"arithmetic mean of operations a second: {', '.join(means)}; "
-        told = f"{told if means else 'no mean: '}at worst {worst.value}."
-        sentences.append(f"{name}: {told}" if name else told)
-    return " ".join(sentence[0].upper() + sentence[1:] for sentence in sentences)
-
-
-def _table(points: Sequence[PointStatistics], study: Study) -> Table:
-    heads = columns(("Operation", "Point", "Rate over"), ("Repeat", "Operations/s"))
-    rows = tuple(
-        (
-            Cell(NAMES[one.operation]),
-            Cell(point_name(point, study) or NOTHING),
-            Cell(over(one)),
-            Cell(str(result.repeat)),
-            Cell(rate_text(result.metrics[one.metric].value)),
-            verdict_cell(result.verdict.level),
-        )
-        for point in points
-        for one in point.operations
-        for result in point.results
-    )
-    return Table("Rate of each operation", (*heads, *columns(("Verdict",))), rows)
-
-
-def operations_distribution(
-    subject: str, title: str, detail: RunDetail, tails: Mapping[str, float] = MappingProxyType({})
-) -> Figure | None:
-    """One run's latency by percentile, a curve for each operation; None without any.
-
-    `tails` are the highest percentiles of operations that go no further, by their names.
-    """
-    tokens = {name: operation_token(operation) for operation, name in NAMES.items()}
-    curves = [
-        curve if curve.name not in tails else curve.up_to(tail_of(tails[curve.name]))
-        for curve in detail.curves
-    ]
-    drawn = [
-        DrawnCurve(curve, curve.name.removeprefix("File "), tokens.get(curve.name, MUTED))
-        for curve in curves
-        if curve.tail
-    ]
-    return distribution_figure(subject, title, drawn, "operations") if drawn else None
