@@ -65,6 +65,7 @@ def test_a_load_between_and_one_beyond_are_predicted(session: Path) -> None:
         assert told["low"] < truth(depth) < told["high"]
         assert told["rate"] == pytest.approx(truth(depth), rel=0.05)
         assert [one["load"] for one in found["measured"]] == [1, 2, 4, 8, 16]
+        assert (found["n"], found["runs"]) == (5, 3)
         assert found["reason"] == ""
 
 

@@ -204,3 +204,15 @@ def test_figures_are_left_out_rather_than_cut_on_a_narrow_terminal() -> None:
     assert "p99.9" not in heading
     assert "95 %" in heading
     assert "±" in text
+
+
+@pytest.mark.parametrize("width", [30, 50])
+def test_where_no_table_fits_each_row_is_told_in_lines_and_nothing_is_cut(width: int) -> None:
+    results = [again(1, 1000.0), again(2, 1010.0)]
+    (point,) = summarise(results, STUDY)
+    lines = drawn(results_screen(STUDY, results), width)
+    assert max(map(len, lines)) <= width
+    text = " ".join(line.strip() for line in lines)
+    for key in ("iops", "lat_ns_mean", "lat_ns_p99"):
+        assert show(point.metrics[key], bare_rate=True) in text
+    assert f"verdict {point.level.value}" in text

@@ -115,6 +115,8 @@ def prediction_document(axis: str, load: int, found: Sequence[Predicted]) -> dic
                 "metric": one.metric,
                 "unit": one.unit,
                 "level": one.level.value,
+                "n": len(one.measured),
+                "runs": one.runs,
                 "measured": [
                     {"load": point.load, "rate": point.rate, "half_width": point.half_width}
                     for point in one.measured

@@ -55,8 +55,8 @@ ALIKE: Final = "≈ "
 
 _NOT_MEASURABLE: Final = "not measurable"
 _NO_VALUE: Final = "no run has a value"
-_BYTES: Final = "bytes/s"
-"""The latency of large blocks says how large they are."""
+_OPERATIONS: Final = ("1/s", "ops/s")
+"""Units of rates that have their latency in the answer; of large blocks it says their size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,9 @@ def _tops(rows: Sequence[_Row]) -> Iterator[str]:
     for unit in dict.fromkeys(one.value.unit for one in best):
         mine = [one for one in best if one.value.unit == unit]
         top = _top([one for one in mine if one.level is Level.VALID] or mine)
-        told = [f"at {text} {name}" for name, text in top.latencies[:1]] if unit != _BYTES else []
+        told = (
+            [f"at {text} {name}" for name, text in top.latencies[:1]] if unit in _OPERATIONS else []
+        )
         doubt = ", indicative" if top.level is Level.INDICATIVE else ""
         yield f"{show(top.value)} ({' '.join((top.title, *told))}{doubt})"
 

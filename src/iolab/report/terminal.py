@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -102,7 +103,7 @@ class Grouped:
 
     Where the terminal is too narrow the last column gives way if it may be broken, then the first,
     then others that may be broken between words, then spare columns are left out, in all groups
-    alike.
+    alike. Where even that is too wide, each row is a name and what is known of it.
     """
 
     headings: Sequence[Heading]
@@ -112,23 +113,39 @@ class Grouped:
         """The heading, then title and rows of each group."""
         shown = self._fitting(options.max_width)
         widths = self._widths(shown, options.max_width)
+        if sum(widths) + GAP * (len(widths) - 1) > options.max_width:
+            yield from self._stacked()
+            return
         headings = [self.headings[column] for column in shown]
         yield table(headings, [], widths)
         bare = [Heading("", heading.number, heading.main) for heading in headings]
-        roomy = sum(widths) + GAP * (len(widths) - 1) <= options.max_width
         for name, rows in self.groups:
             if name is not None:
                 yield name
             for row in rows:
                 cells = [_text(row[column]) for column in shown]
                 sizes = zip(cells, widths, strict=True)
-                if roomy and all(cell.cell_len <= width for cell, width in sizes):
+                if all(cell.cell_len <= width for cell, width in sizes):
                     yield from _line(console, headings, cells, widths)
                 else:
                     yield table(bare, [cells], widths)
         dropped = [it.title for at, it in enumerate(self.headings) if at not in shown]
         if dropped:
             yield Text(f"Too narrow here for {' and '.join(dropped)}.", style=QUIET_STYLE)
+
+    def _stacked(self) -> RenderResult:
+        """The name of each row, and below it its other cells, each after its heading."""
+        for name, rows in self.groups:
+            if name is not None:
+                yield name
+            for first, *cells in rows:
+                yield _text(first)
+                told = [
+                    Text(f"{heading.title} ", style=QUIET_STYLE).append_text(_text(cell))
+                    for heading, cell in zip(self.headings[1:], cells, strict=True)
+                    if _text(cell).plain.strip()
+                ]
+                yield Padding(Text(", ").join(told), (0, 0, 0, 4))
 
     def _fitting(self, room: int) -> list[int]:
         """The columns that there is room for."""

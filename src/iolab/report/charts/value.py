@@ -120,7 +120,12 @@ def lying_bars(
     rows, titles, height = _places(drawn)
     unit = short(f"{scale.unit} for each {per}", TITLE_CHARACTERS) if per else scale.unit
     x = replace(
-        value_axis(scale), title=unit, grid=True, line=False, first=BARS_START, last=BARS_END
+        value_axis(scale),
+        title=unit,
+        grid=True,
+        line=False,
+        first=BARS_START if named else 0.0,
+        last=BARS_END,
     )
     marks = [*_bars(rows, scale), *_texts(rows, titles, scale, named=named)]
     return Figure(
