@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import Final
 
 from iolab.analysis.bottleneck import (
     PAYS,
@@ -26,10 +25,9 @@ from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better, spec_of, timed_means
 from iolab.core.study import Study
-from iolab.core.workload import Workload
+from iolab.core.workload import AnyJob, Workload
 from iolab.stats.comparison import ComparisonVerdict
 from iolab.stats.curve import Usl
-from iolab.study.schedule import SEARCHED
 
 RunKey = tuple[str, int]
 """A run: its point's digest and its repeat."""
@@ -234,10 +232,6 @@ class Suits:
 Finding = Best | Gained | Tallied | Crossed | Bent | Priced | Limited | Suits
 
 
-LOADS: Final = (*SEARCHED, "threads")
-"""Axes along which load rises."""
-
-
 def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:
     """The best of each workload and configuration that any trusted point supports."""
     for workload, configuration, mine in _groups(study, points):
@@ -270,7 +264,7 @@ def bends(study: Study, points: Sequence[PointSummary]) -> Iterator[Bent]:
     """For each curve over one axis of load, the first step that no longer pays."""
     for workload, configuration, mine in _groups(study, points):
         rate = workload.metric
-        names = [axis.name for axis in workload.sweep if axis.name in LOADS]
+        names = [axis.name for axis in workload.sweep if axis.name in workload.job.load_axes]
         if rate is None or spec_of(rate).better is Better.LOWER or len(names) != 1:
             continue
         (name,) = names
@@ -294,9 +288,9 @@ def bends(study: Study, points: Sequence[PointSummary]) -> Iterator[Bent]:
                 )
 
 
-def knee_of(points: Sequence[PointSummary], axis: str, rate: str) -> int | None:
+def knee_of(points: Sequence[PointSummary], job: AnyJob, axis: str, rate: str) -> int | None:
     """The load from which one curve no longer pays; None where it does, or `axis` is no load."""
-    if axis not in LOADS:
+    if axis not in job.load_axes:
         return None
     found = (_bend(curve, axis, rate) for _, curve in curves(points, axis))
     return next((_load_of_point(one[0], axis) for one in found if one is not None), None)
@@ -449,7 +443,7 @@ def limited(
 ) -> Iterator[Limited]:
     """What limits each best, of those with a run that was watched."""
     axes = {
-        one.id: [axis.name for axis in one.sweep if axis.name in (*LOADS, HOSTS)]
+        one.id: [axis.name for axis in one.sweep if axis.name in (*one.job.load_axes, HOSTS)]
         for one in study.workloads
     }
     for best in found:

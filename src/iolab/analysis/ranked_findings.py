@@ -11,7 +11,6 @@ from typing import Final
 
 from iolab.analysis.bottleneck import RunResources
 from iolab.analysis.findings import (
-    LOADS,
     Best,
     Crossed,
     Finding,
@@ -98,7 +97,7 @@ def crossed(
     runs = _runs(points)
     for one in found:
         for workload in study.workloads:
-            names = [axis.name for axis in workload.sweep if axis.name in LOADS]
+            names = [axis.name for axis in workload.sweep if axis.name in workload.job.load_axes]
             if len(names) != 1:
                 continue
             for metric in one.metrics[:1]:

@@ -7,7 +7,12 @@ imports all kinds first (`iolab.cli.kinds`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from iolab.units import parse_size
 
 TYPE_KEY: Final = "type"
 """The key in a stored document that says which class it was."""
@@ -17,14 +22,30 @@ class Owned:
     """A place for parts that kinds own; its direct subclasses are the places.
 
     A part is a frozen dataclass derived from a place, and `stored_as` is its name in documents.
+    `keys` are the fields that study files call otherwise, by their keys there.
     """
 
     __slots__ = ()
 
     stored_as: ClassVar[str]
+    keys: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     if TYPE_CHECKING:
         __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @classmethod
+    def fields_of(cls, written: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        """Its fields as keys of a study file have them, a size of bytes as a number.
+
+        Other keys, as those that name it, are left out.
+        """
+        own = {one.name for one in fields(cls)}
+        named = ((cls.keys.get(key, key), value) for key, value in written)
+        return {
+            name: parse_size(value) if "_bytes" in name else value
+            for name, value in named
+            if name in own
+        }
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:  # noqa: ANN401

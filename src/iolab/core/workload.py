@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NewType, Self
 
 from iolab.core.configuration import EVERY_POINT, WorkloadObjective
@@ -13,7 +12,6 @@ from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
 from iolab.core.metric_spec import Combine, spec_of
 from iolab.core.owned import Owned
-from iolab.units import parse_size
 
 
 class Direction(IntEnum):
@@ -37,37 +35,22 @@ class AnyJob(Owned):
     `warms_up` is whether the first seconds of its load do not count, `tells_latency` whether its
     engine tells latencies while it runs, `fills_store` whether a store is filled for its runs.
     `follows_rule` is whether it goes on alike for as long as the method says, which a stopping rule
-    may decide. `keys` are the fields that study files call otherwise, by their keys there.
+    may decide. `load_axes` are those along which it rises.
     """
 
     __slots__ = ()
-
-    keys: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     warms_up: ClassVar[bool] = True
     tells_latency: ClassVar[bool] = True
     fills_store: ClassVar[bool] = False
     follows_rule: ClassVar[bool] = False
+    load_axes: ClassVar[tuple[str, ...]] = ()
 
     if TYPE_CHECKING:
 
         @property
         def engine(self) -> EngineName:
             """What makes this load."""
-
-    @classmethod
-    def fields_of(cls, written: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-        """Its fields as keys of a study file have them, a size of bytes as a number.
-
-        What says who has the job, or names it, is no field.
-        """
-        own = {one.name for one in fields(cls)}
-        named = ((cls.keys.get(key, key), value) for key, value in written)
-        return {
-            name: parse_size(value) if "_bytes" in name else value
-            for name, value in named
-            if name in own
-        }
 
     def at(self, axis: Iterable[tuple[str, int | str]]) -> Self:
         """The job with the axis values in place of its first ones."""

@@ -26,6 +26,7 @@ class ImportedJob(AnyJob):
     """
 
     stored_as: ClassVar[str] = "imported"
+    load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", "threads")
     tells_latency: ClassVar[bool] = False
 
     engine: EngineName
@@ -87,6 +88,7 @@ class ImportedHost(HostDetails):
     """
 
     stored_as: ClassVar[str] = "imported"
+    load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", "threads")
 
     source: str
     figures: tuple[Figures, ...]
@@ -107,6 +109,7 @@ class ImportedRun(RunDetails):
     """
 
     stored_as: ClassVar[str] = "imported"
+    load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", "threads")
 
     tool: str
     version: str

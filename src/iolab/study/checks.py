@@ -23,7 +23,7 @@ from iolab.study.file import (
 )
 from iolab.study.kinds import StudyKinds
 from iolab.study.load_tables import LoadTable, SearchTable
-from iolab.study.schedule import RATE, SEARCHED, axes_of_load
+from iolab.study.schedule import RATE, axes_of_load
 from iolab.study.tables import (
     Item,
     Tables,
@@ -56,7 +56,8 @@ def check_aims(document: StudyDocument, tables: Tables, faults: Faults) -> None:
 def _aim_faults(item: Item, workload: SearchTable) -> Iterator[_Fault]:
     adaptive = workload.axis is AxisMode.ADAPTIVE
     objective = workload.objective
-    varied = list(axes_of_load(n for n in SEARCHED if len(getattr(workload, n, None) or ()) > 1))
+    several = [key for key in workload.axes if len(getattr(workload, key) or ()) > 1]
+    varied = list(axes_of_load(workload.job_type, several))
     if adaptive and objective is not Objective.GRID:
         happened = f"has axis = 'adaptive' and objective = {shown(objective.value)}"
         yield "axis", happened, "Leave axis out: the objective chooses its points itself."

@@ -50,15 +50,14 @@ class LoadTable(StudyTable):
 
     def job(self) -> AnyJob:
         """What the table, which has no faults, asks a client for; of an axis its first value."""
-        return self.job_type(**self.job_type.fields_of(self.first()))
+        return self.job_type(**self.job_type.fields_of(self.entries()))
 
-    def first(self) -> Iterator[tuple[str, Any]]:
-        """Its keys with their values, of an axis the first, and options as they are told."""
-        for key in type(self).model_fields:
-            value = getattr(self, key)
+    def entries(self) -> Iterator[tuple[str, Any]]:
+        """See `StudyTable`; of an axis its first value, and options as they are told."""
+        for key, value in super().entries():
             if isinstance(value, dict):
                 yield key, tuple((name, self.option_text(one)) for name, one in value.items())
-            elif value is not None:
+            else:
                 yield key, value[0] if key in self.axes else value
 
     option_text = staticmethod(values.option_text)

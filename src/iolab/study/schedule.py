@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, astuple, dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -159,9 +159,6 @@ def _plain(value: object) -> object:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-SEARCHED: Final = ("iodepth", "numjobs", PER_NODE)
-"""Axes along which load rises; a curve over others is no curve of load."""
-
 SENTINEL_EVERY_CELLS: Final = 8
 SENTINEL_EVERY_S: Final = 3600.0
 """After so many other runs, or so long, the sentinel is measured again."""
@@ -251,16 +248,17 @@ def searched_axes(workload: Workload) -> tuple[str, ...]:
 
 def _varied(workload: Workload) -> tuple[str, ...]:
     """The axes of load that have several values."""
-    return axes_of_load(axis.name for axis in workload.sweep if len(axis.values) > 1)
+    several = [axis.name for axis in workload.sweep if len(axis.values) > 1]
+    return axes_of_load(workload.job, several)
 
 
-def axes_of_load(varied: Iterable[str]) -> tuple[str, ...]:
+def axes_of_load(job: AnyJob | type[AnyJob], varied: Collection[str]) -> tuple[str, ...]:
     """Of the axes that vary those along which load rises.
 
     Where the fleet grows it is that axis alone: what each guest does is then one behaviour of
     several, not a load of its own.
     """
-    found = [name for name in varied if name in SEARCHED]
+    found = [name for name in job.load_axes if name in varied]
     return (PER_NODE,) if PER_NODE in found else tuple(found)
 
 

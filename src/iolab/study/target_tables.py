@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict
 
@@ -59,6 +60,13 @@ class StudyTable(BaseModel):
 
     whole: ClassVar[type[StudyTable] | None] = None
     """The table that this one is a part of, for what else could have been written there."""
+
+    def entries(self) -> Iterator[tuple[str, Any]]:
+        """Its keys with their values, without those that say nothing."""
+        for key in type(self).model_fields:
+            value = getattr(self, key)
+            if value is not None:
+                yield key, tuple(value) if isinstance(value, list) else value
 
 
 REPEATS_MAX: Final = 1000

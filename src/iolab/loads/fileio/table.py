@@ -94,7 +94,7 @@ class FileTable(SearchTable):
 
     def job(self) -> Job:
         """See `LoadTable`; where none is named an engine asks the kernel in its own way."""
-        job = Job(**Job.fields_of(self.first()))
+        job = Job(**Job.fields_of(self.entries()))
         mix = DEFAULT_READ_PERCENT if job.read_percent is None else job.read_percent
         named = "ioengine" in self.model_fields_set
         return replace(

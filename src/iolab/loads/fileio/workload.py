@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
-from iolab.core.workload import AnyJob, Direction
+from iolab.core.workload import PER_NODE, AnyJob, Direction
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, LIBAIO
 from iolab.units import parse_size
 
@@ -103,6 +103,7 @@ class Job(AnyJob):
 
     stored_as: ClassVar[str] = "io"
     follows_rule: ClassVar[bool] = True
+    load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", PER_NODE)
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "rw": "access",

@@ -371,7 +371,9 @@ def lines_of(group: PointGroup, looks: Mapping[str, ConfigurationStyle]) -> list
             looks[name].token,
             (),
             tuple(points),
-            knee=knee_of(points, group.axis, group.workload.metric or WHOLE_KEY),
+            knee=knee_of(
+                points, group.workload.job, group.axis, group.workload.metric or WHOLE_KEY
+            ),
             title=looks[name].title,
         )
         for name, points in found.items()

@@ -426,7 +426,7 @@ class DbBenchTable(LoadTable):
             block_bytes=parse_size(self.block_size[0]),
             bloom_bits=self.bloom_bits,
         )
-        return KeyValueJob(**KeyValueJob.fields_of([*self.first(), ("loaded", loaded)]))
+        return KeyValueJob(**KeyValueJob.fields_of([*self.entries(), ("loaded", loaded)]))
 
 
 class MixTable(StudyTable):
@@ -462,7 +462,7 @@ class YcsbTable(LoadTable):
 
     def job(self) -> YcsbJob:
         """See `LoadTable`."""
-        return YcsbJob(**YcsbJob.fields_of([*self.first(), ("mix", mix_of(self.mix))]))
+        return YcsbJob(**YcsbJob.fields_of([*self.entries(), ("mix", mix_of(self.mix))]))
 
 
 class ServerTable(StudyTable):
@@ -502,21 +502,7 @@ def mix_of(table: MixTable) -> tuple[tuple[KeyOperation, float], ...]:
 
 def server_of(table: ServerTable) -> ServerSettings:
     """The server as written; without a table there is none."""
-    return ServerSettings(
-        kind=table.kind,
-        addresses=tuple(table.addresses or ()),
-        host=table.host or "",
-        version=table.version,
-        listen=table.listen,
-        port=table.port,
-        heap_bytes=parse_size(table.heap),
-        memory_bytes=None if table.memory is None else parse_size(table.memory),
-        keyspace=table.keyspace,
-        replication=table.replication,
-        consistency=table.consistency,
-        ycsb=table.ycsb or "",
-        java=table.java,
-    )
+    return ServerSettings(**ServerSettings.fields_of(table.entries()))
 
 
 def server_identity(study: Study) -> dict[str, object]:

@@ -116,6 +116,7 @@ class KeyValueJob(AnyJob):
     stored_as: ClassVar[str] = "db_bench"
     tells_latency: ClassVar[bool] = False
     fills_store: ClassVar[bool] = True
+    load_axes: ClassVar[tuple[str, ...]] = ("threads",)
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "benchmark": "workload",
@@ -306,6 +307,7 @@ class YcsbJob(AnyJob):
 
     stored_as: ClassVar[str] = "ycsb"
     fills_store: ClassVar[bool] = True
+    load_axes: ClassVar[tuple[str, ...]] = ("threads",)
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "field_size": "field_bytes",
@@ -384,6 +386,9 @@ class ServerSettings(ServedBy):
     """
 
     stored_as: ClassVar[str] = "key-value"
+    keys: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"heap": "heap_bytes", "memory": "memory_bytes"}
+    )
 
     kind: ServerKind = ServerKind.EMBEDDED
     addresses: tuple[str, ...] = ()

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Final
 
 from iolab.analysis.curves import LoadCurve
-from iolab.analysis.findings import LOADS
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Result
 from iolab.core.metric_spec import spec_of
@@ -144,7 +143,7 @@ def _line_figures(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> 
     if not has_load:
         return [latency_figure(workload.title, axis, lines)]
     figures = [load_figure(workload.title, axis, lines, rate)]
-    if axis not in LOADS:
+    if axis not in workload.job.load_axes:
         return figures
     shown = (MEAN, TAIL) if len(lines) == 1 else (MEAN,)
     limit = workload.aim.limit
