@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iolab.cli.kinds import reported
-from iolab.core.workload import BY_LATENCY, BY_OPERATIONS, Indicator
+from iolab.core.workload import BY_LATENCY, Indicator
 from tests.report.charts.outcomes import WORKLOAD, result
 
 
@@ -29,7 +29,6 @@ def test_a_run_that_measured_nothing_is_of_its_jobs_kind(load: str, kind: str) -
     ("indicator", "metric", "rate"),
     [
         (BY_LATENCY, "lat_ns_mean", "iops"),
-        (BY_OPERATIONS, None, "iops"),
         (Indicator("append_ops_per_s"), "append_ops_per_s", "append_ops_per_s"),
         (Indicator("append_lat_ns_p99"), "append_lat_ns_p99", "iops"),
     ],

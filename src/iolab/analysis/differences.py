@@ -19,7 +19,7 @@ from iolab.core.metric import Result
 from iolab.core.metric_spec import rate_key, rated_operations, spec_of, timed_means, whole_rate_key
 from iolab.core.run import Plan, Point
 from iolab.core.stopping import RuleSettings
-from iolab.core.study import Method, Study
+from iolab.core.study import BootedGuests, Method, ServedBy, Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.errors import Fault, UsageError
 from iolab.stats.comparison import RATIO_ALLOWANCE, Comparison, compare, compare_paired
@@ -402,15 +402,8 @@ def _server(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Dif
     if not all(_on_server(side) for side in (baseline, candidate)):
         return
     mine, theirs = baseline.study.server, candidate.study.server
-    if mine is None or theirs is None:
-        return
-    for field in fields(mine):
-        values = (getattr(mine, field.name), getattr(theirs, field.name))
-        texts = (_text(field.name, value) for value in values)
-        forbids = field.name in _SERVER_FORBIDS
-        yield from _unequal(
-            Area.WORKLOAD, f"server: {field.name.replace('_', ' ')}", *texts, forbids=forbids
-        )
+    if mine is not None and theirs is not None:
+        yield from _of_hosts("server", mine, theirs)
 
 
 def _guests(one: Study, other: Study) -> Iterator[Difference]:
@@ -419,13 +412,17 @@ def _guests(one: Study, other: Study) -> Iterator[Difference]:
         booted = ("existed already" if study.guests is None else "booted" for study in (one, other))
         yield from _unequal(Area.WORKLOAD, "guests", *booted)
         return
-    for field in fields(one.guests):
-        values = (getattr(one.guests, field.name), getattr(other.guests, field.name))
+    yield from _of_hosts("guests", one.guests, other.guests)
+
+
+def _of_hosts(
+    whose: str, mine: ServedBy | BootedGuests, theirs: ServedBy | BootedGuests
+) -> Iterator[Difference]:
+    for field in fields(mine):
+        values = (getattr(mine, field.name), getattr(theirs, field.name))
         texts = (_text(field.name, value) for value in values)
-        forbids = field.name in _GUESTS_FORBID
-        yield from _unequal(
-            Area.WORKLOAD, f"guests: {field.name.replace('_', ' ')}", *texts, forbids=forbids
-        )
+        name, forbids = field.name.replace("_", " "), field.name in mine.must_agree
+        yield from _unequal(Area.WORKLOAD, f"{whose}: {name}", *texts, forbids=forbids)
 
 
 def _on_server(side: ComparisonSide) -> bool:
@@ -452,13 +449,6 @@ _ENGINES: Final = ("engine", "ioengine")
 
 They may differ where engines do, which is then what is compared; those of one engine must not.
 """
-
-_SERVER_FORBIDS: Final = ("kind", "heap_bytes", "memory_bytes", "replication", "consistency")
-"""What makes other work of the same operations, or answers them from another memory."""
-
-
-_GUESTS_FORBID: Final = ("disk", "latency_ns", "iops_limit")
-"""What is set, not measured: another limit, or another model of a disk."""
 
 
 def _numbers(host_numjobs: tuple[tuple[str, int], ...]) -> tuple[int, ...]:

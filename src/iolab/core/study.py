@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import ClassVar, Final
 
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostSpec
@@ -134,9 +134,14 @@ class TargetSettings:
 
 
 class ServedBy(Owned):
-    """The settings of a server that the study's clients load."""
+    """The settings of a server that the study's clients load.
+
+    Results compare where those of `must_agree` are the same.
+    """
 
     __slots__ = ()
+
+    must_agree: ClassVar[tuple[str, ...]] = ()
 
     @property
     def bounds_memory(self) -> bool:
@@ -145,9 +150,11 @@ class ServedBy(Owned):
 
 
 class BootedGuests(Owned):
-    """The settings of guests that a session boots as clients."""
+    """The settings of guests that a session boots as clients; `must_agree` as of `ServedBy`."""
 
     __slots__ = ()
+
+    must_agree: ClassVar[tuple[str, ...]] = ()
 
     @property
     def measured(self) -> Mapping[str, object]:

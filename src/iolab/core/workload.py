@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NewType, Self
 
 from iolab.core.configuration import EVERY_POINT, WorkloadObjective
@@ -29,13 +30,22 @@ HOSTS: Final = "hosts"
 """The axis of a growing number of clients: the first of each configuration make load."""
 
 
+Indicator = NewType("Indicator", str)
+"""Which figure of a workload is its headline: one of its job's `indicators`, or a metric's key."""
+
+BY_IOPS: Final = Indicator("iops")
+BY_BANDWIDTH: Final = Indicator("bandwidth")
+BY_LATENCY: Final = Indicator("latency")
+
+
 class AnyJob(Owned):
     """What one client is asked to do, of whatever kind its load is.
 
     `warms_up` is whether the first seconds of its load do not count, `tells_latency` whether its
     engine tells latencies while it runs, `fills_store` whether a store is filled for its runs.
     `follows_rule` is whether it goes on alike for as long as the method says, which a stopping rule
-    may decide. `load_axes` are those along which it rises.
+    may decide. `load_axes` are those along which it rises. `indicators` are words for its headline,
+    each with the key of the metric that it is, None where no single one is.
     """
 
     __slots__ = ()
@@ -45,6 +55,9 @@ class AnyJob(Owned):
     fills_store: ClassVar[bool] = False
     follows_rule: ClassVar[bool] = False
     load_axes: ClassVar[tuple[str, ...]] = ()
+    indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(
+        {BY_IOPS: "iops", BY_BANDWIDTH: "bw_bytes_per_s", BY_LATENCY: "lat_ns_mean"}
+    )
 
     if TYPE_CHECKING:
 
@@ -168,26 +181,6 @@ class Axis:
     values: tuple[int | str, ...]
 
 
-Indicator = NewType("Indicator", str)
-"""Which figure of a workload is its headline: one of the words below, or a metric's key."""
-
-BY_IOPS: Final = Indicator("iops")
-BY_BANDWIDTH: Final = Indicator("bandwidth")
-BY_LATENCY: Final = Indicator("latency")
-BY_OPERATIONS: Final = Indicator("operations")
-"""The rate of each metadata operation: no single figure."""
-BY_KEY_OPERATIONS: Final = Indicator("key-operations")
-"""Operations a second on a key-value store."""
-
-_METRICS: Final[Mapping[str, str | None]] = {
-    BY_IOPS: "iops",
-    BY_BANDWIDTH: "bw_bytes_per_s",
-    BY_LATENCY: "lat_ns_mean",
-    BY_OPERATIONS: None,
-    BY_KEY_OPERATIONS: "ops_per_s",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Workload:
     """A described behaviour: the job at its first values, and the axes that vary it.
@@ -207,7 +200,7 @@ class Workload:
     @property
     def metric(self) -> str | None:
         """The key of the metric that is its headline; None where no single one is."""
-        return _METRICS.get(self.indicator, self.indicator)
+        return self.job.indicators.get(self.indicator, self.indicator)
 
     @property
     def rate(self) -> str:

@@ -62,6 +62,8 @@ class GuestSettings(BootedGuests):
     """
 
     stored_as: ClassVar[str] = "vm"
+    # What is set, not measured: another limit, or another model of a disk.
+    must_agree: ClassVar[tuple[str, ...]] = ("disk", "latency_ns", "iops_limit")
 
     vcpus: int
     memory_bytes: int
@@ -140,6 +142,8 @@ class GuestFleet(Fleet):
     """
 
     stored_as: ClassVar[str] = "vm"
+    # What is set, not measured: another limit, or another model of a disk.
+    must_agree: ClassVar[tuple[str, ...]] = ("disk", "latency_ns", "iops_limit")
 
     guests: tuple[GuestRun, ...]
     settings: GuestSettings | None = None

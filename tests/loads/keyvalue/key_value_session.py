@@ -13,8 +13,9 @@ from iolab.core.metric import HostResult, Metric, Result
 from iolab.core.run import Plan, PlanCost, PlannedRun, Point, RunRecord
 from iolab.core.run import RunStatus as Status
 from iolab.core.study import Study
-from iolab.core.workload import BY_KEY_OPERATIONS, Axis, Workload
+from iolab.core.workload import Axis, Workload
 from iolab.loads.keyvalue.workload import (
+    BY_KEY_OPERATIONS,
     READ_RANDOM_WRITE_RANDOM,
     READ_WHILE_WRITING,
     KeyOperation,

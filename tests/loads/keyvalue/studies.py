@@ -10,9 +10,9 @@ from iolab.analysis.points import PointSummary, summarise
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
-from iolab.core.workload import BY_KEY_OPERATIONS, Axis, Workload
+from iolab.core.workload import Axis, Workload
 from iolab.loads.keyvalue.metrics import units_of
-from iolab.loads.keyvalue.workload import KeyValueJob
+from iolab.loads.keyvalue.workload import BY_KEY_OPERATIONS, KeyValueJob
 from tests.analysis.test_points import STUDY as PLAIN
 from tests.loads.keyvalue.records import BENCH, READ
 

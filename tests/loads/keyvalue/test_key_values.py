@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.core.workload import BY_KEY_OPERATIONS, Axis
+from iolab.core.workload import Axis
 from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, YCSB_OPTIONS
 from iolab.loads.keyvalue.workload import (
+    BY_KEY_OPERATIONS,
     Distribution,
     KeyOperation,
     KeyValueJob,

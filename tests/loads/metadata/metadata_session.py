@@ -7,9 +7,15 @@ from dataclasses import dataclass, field, replace
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, Point, RunRecord
-from iolab.core.workload import BY_IOPS, BY_OPERATIONS, Axis, Workload
+from iolab.core.workload import BY_IOPS, Axis, Workload
 from iolab.loads.fileio.workload import Access
-from iolab.loads.metadata.workload import MDTEST_ENGINE, METADATA_ENGINE, MetadataJob, Operation
+from iolab.loads.metadata.workload import (
+    BY_OPERATIONS,
+    MDTEST_ENGINE,
+    METADATA_ENGINE,
+    MetadataJob,
+    Operation,
+)
 from tests.judging import judge
 from tests.loads.metadata.records import Shape, made, mdtest_record
 from tests.report.studies import one_configuration

@@ -7,11 +7,17 @@ from dataclasses import replace
 import pytest
 
 from iolab.core.host import HostFacts
-from iolab.core.workload import BY_OPERATIONS, Axis
+from iolab.core.workload import Axis
 from iolab.errors import HostError
 from iolab.loads.fileio.workload import file_job
 from iolab.loads.metadata.cost import iteration_seconds, operations_of, space_of
-from iolab.loads.metadata.workload import MDTEST_ENGINE, METADATA_ENGINE, MetadataJob, Operation
+from iolab.loads.metadata.workload import (
+    BY_OPERATIONS,
+    MDTEST_ENGINE,
+    METADATA_ENGINE,
+    MetadataJob,
+    Operation,
+)
 from iolab.study.schedule import expand
 from tests.plans import check_ready, make_plan
 from tests.study.studies import SMALL, load, told
@@ -38,6 +44,7 @@ def test_the_defaults_are_empty_files_of_the_next_client() -> None:
     (workload,) = load(metadata()).workloads
     assert workload.job == MetadataJob(METADATA_ENGINE, 4, 10, rank_shift=4)
     assert (workload.indicator, workload.repeats) == (BY_OPERATIONS, None)
+    assert (workload.metric, workload.rate) == (None, "iops")
 
 
 def test_every_key_reaches_the_job() -> None:

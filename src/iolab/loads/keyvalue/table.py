@@ -20,8 +20,9 @@ from pydantic import Field
 
 from iolab.core.engine import EngineName, EngineOption
 from iolab.core.study import Study
-from iolab.core.workload import BY_KEY_OPERATIONS, AnyJob, Indicator
+from iolab.core.workload import AnyJob, Indicator
 from iolab.loads.keyvalue.workload import (
+    BY_KEY_OPERATIONS,
     DB_BENCH_ENGINE,
     EMBEDDED,
     YCSB_ENGINE,

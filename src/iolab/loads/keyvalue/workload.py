@@ -11,8 +11,13 @@ from typing import Any, ClassVar, Final
 from iolab.core.engine import EngineName
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
 from iolab.core.study import ServedBy, Study
-from iolab.core.workload import AnyJob
+from iolab.core.workload import AnyJob, Indicator
 from iolab.units import parse_size
+
+BY_KEY_OPERATIONS: Final = Indicator("key-operations")
+"""Operations a second on a key-value store."""
+
+KEY_INDICATORS: Final[Mapping[str, str | None]] = MappingProxyType({BY_KEY_OPERATIONS: "ops_per_s"})
 
 DB_BENCH_ENGINE: Final = EngineName("db_bench")
 """RocksDB's own db_bench on a RocksDB database."""
@@ -117,6 +122,7 @@ class KeyValueJob(AnyJob):
     tells_latency: ClassVar[bool] = False
     fills_store: ClassVar[bool] = True
     load_axes: ClassVar[tuple[str, ...]] = ("threads",)
+    indicators: ClassVar[Mapping[str, str | None]] = KEY_INDICATORS
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "benchmark": "workload",
@@ -308,6 +314,7 @@ class YcsbJob(AnyJob):
     stored_as: ClassVar[str] = "ycsb"
     fills_store: ClassVar[bool] = True
     load_axes: ClassVar[tuple[str, ...]] = ("threads",)
+    indicators: ClassVar[Mapping[str, str | None]] = KEY_INDICATORS
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "field_size": "field_bytes",
@@ -388,6 +395,14 @@ class ServerSettings(ServedBy):
     stored_as: ClassVar[str] = "key-value"
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"heap": "heap_bytes", "memory": "memory_bytes"}
+    )
+    # What makes other work of the same operations, or answers them from another memory.
+    must_agree: ClassVar[tuple[str, ...]] = (
+        "kind",
+        "heap_bytes",
+        "memory_bytes",
+        "replication",
+        "consistency",
     )
 
     kind: ServerKind = ServerKind.EMBEDDED

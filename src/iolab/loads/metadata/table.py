@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar, Final
 from pydantic import Field
 
 from iolab.core.engine import EngineName
-from iolab.core.workload import BY_OPERATIONS, AnyJob, Indicator
+from iolab.core.workload import AnyJob, Indicator
 from iolab.loads.metadata.workload import (
+    BY_OPERATIONS,
     MDTEST_ENGINE,
     METADATA_ENGINE,
     MetadataJob,

@@ -11,7 +11,10 @@ from typing import Any, ClassVar, Final
 
 from iolab.core.engine import EngineName, EngineOption
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
-from iolab.core.workload import AnyJob
+from iolab.core.workload import AnyJob, Indicator
+
+BY_OPERATIONS: Final = Indicator("operations")
+"""The rate of each operation: no single figure."""
 
 METADATA_ENGINE: Final = EngineName("metadata")
 """Built into the agent."""
@@ -58,6 +61,7 @@ class MetadataJob(AnyJob):
 
     stored_as: ClassVar[str] = "metadata"
     warms_up: ClassVar[bool] = False
+    indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType({BY_OPERATIONS: None})
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"phase_runtime": "phase_s", "mdtest": "options"}
     )
