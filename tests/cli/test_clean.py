@@ -2,76 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Mapping
+import subprocess
+import sys
 from pathlib import Path
+from typing import Final
 
 import pytest
 
-from iolab.cli import doctor
-from iolab.cli.doctor import LEFT, Finding, FindingState
-from iolab.core.host import HostSpec
+from iolab.cli.doctor import LEFT, Finding, FindingState, clean_command, conclude
 from iolab.errors import ExitCode
-from iolab.hosts.answers import Leftovers
-from iolab.session import leftovers
-from iolab.session.leftovers import Looked
+from iolab.hosts.agents import AGENT_VARIABLE
 from tests.cli.in_process import call
 
-
-def of(*folders: str, host: str = "") -> Leftovers:
-    listed = [{"dir": folder, "owner": "s", "bytes": 1, "host": host} for folder in folders]
-    return Leftovers.model_validate(
-        {
-            "processes": [],
-            "groups": [],
-            "folders": [] if host else listed,
-            "elsewhere": listed if host else [],
-            "loops": [],
-            "agents": [],
-            "faults": [],
-        }
-    )
+SCRIPT: Final = Path(__file__).parents[1] / "fakes" / "scripted_agent.py"
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Leftovers]]:
-    """What each look was asked to remove; every look sees one folder more."""
-    looks: list[Mapping[str, Leftovers]] = []
-
-    async def look(
-        specs: Iterable[HostSpec],
-        path: str | None,
-        *,
-        remove: Mapping[str, Leftovers] | None = None,
-    ) -> Looked:
-        assert path is not None
-        looks.append(remove or {})
-        return Looked(
-            {spec.name: of(*(f"/t/{n}" for n in range(len(looks)))) for spec in specs}, {}
-        )
-
-    monkeypatch.setattr(leftovers, "look_for_leftovers", look)
-    return looks
+def clean(folder: Path, mode: str) -> tuple[subprocess.CompletedProcess[str], list[object]]:
+    """`iolab clean --yes` with a scripted agent, and what each look was asked to remove."""
+    agent, looks = folder / "agent", folder / "looks"
+    agent.write_text(f"#!/bin/sh\nexec {sys.executable} {SCRIPT} {mode}\n")
+    agent.chmod(0o755)
+    env = {AGENT_VARIABLE: str(agent), "IOLAB_LOOKS": str(looks)}
+    done = call("clean", "--path", folder, "--yes", env=env)
+    return done, [json.loads(line) for line in looks.read_text().splitlines()]
 
 
-def test_only_what_was_shown_is_asked_to_be_removed(
-    asked: list[Mapping[str, Leftovers]], tmp_path: Path
-) -> None:
-    done = call("clean", "--path", tmp_path, "--yes")
+def test_only_what_was_shown_is_asked_to_be_removed(tmp_path: Path) -> None:
+    done, asked = clean(tmp_path, "leftovers")
     assert done.returncode == 0, done.stderr
-    assert [left.names for look in asked for left in look.values()] == [{"/t/0"}]
+    assert asked == [None, ["/t/0"]]
 
 
-def test_a_folder_of_another_host_is_named_and_stays(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    async def look(*_: object, remove: object = None) -> Looked:
-        assert not remove
-        return Looked({"local": of("/t/iolab-scratch-x", host="node\x1b7")}, {})
-
-    monkeypatch.setattr(leftovers, "look_for_leftovers", look)
-    done = call("clean", "--path", tmp_path, "--yes")
-    assert "/t/iolab-scratch-x" in done.stderr
+def test_a_folder_of_another_host_is_named_and_stays(tmp_path: Path) -> None:
+    done, asked = clean(tmp_path, "elsewhere")
+    assert asked == [None]
+    assert "/t/0" in done.stderr
     assert "\x1b" not in done.stderr
 
 
@@ -82,14 +49,12 @@ def test_a_relative_directory_of_hosts_is_refused(command: str) -> None:
     assert "here/there" in done.stderr
 
 
-def test_doctor_prints_the_command_that_cleans(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    found = [Finding(LEFT, FindingState.NOTE, "1 scratch folder")]
-    monkeypatch.setattr(doctor, "_this_machine", lambda *_, **__: found)
-    assert "iolab clean --path '/a b'" in call("doctor", "--path", "/a b").stderr
-    found.clear()
-    assert "iolab clean" not in call("doctor").stderr
+def test_doctor_prints_the_command_that_cleans(capsys: pytest.CaptureFixture[str]) -> None:
+    command = clean_command("/a b", None)
+    conclude([Finding(LEFT, FindingState.NOTE, "1 scratch folder")], command)
+    assert "iolab clean --path '/a b'" in capsys.readouterr().err
+    conclude([], command)
+    assert "iolab clean" not in capsys.readouterr().err
 
 
 def test_a_session_is_not_kept_in_a_fifo(tmp_path: Path) -> None:

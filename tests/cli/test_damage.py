@@ -213,12 +213,9 @@ def test_advice_names_the_session_and_the_headline_counts_what_is_damaged(sessio
     assert "1 damaged" in done.stdout
 
 
-def test_a_table_of_another_size_is_not_read(
-    session: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_of_another_size_is_told_by_its_size(session: Path) -> None:
     run = session / RUN
     files = read_manifest(Manifest, run).files
-    monkeypatch.setattr(verify, "open_regular", lambda path: pytest.fail(f"{path} is read"))
     short_table(run)
     with pytest.raises(StoreError) as caught:
         verify.check_file(run, files, "bins.parquet")

@@ -11,9 +11,11 @@ import os
 import struct
 import sys
 import time
+from pathlib import Path
 from typing import Any, BinaryIO
 
 MODE = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("IOLAB_SCRIPT", "good")
+LOOKS = os.environ.get("IOLAB_LOOKS", os.devnull)
 
 
 def say(output: BinaryIO, header: dict[str, Any], payload: bytes = b"") -> None:
@@ -82,6 +84,8 @@ def answer(output: BinaryIO, header: dict[str, Any], payload: bytes) -> bool:
         os._exit(9)
     if verb == "clock":
         say(output, {"id": request_id, "is": "clock", "mono_ns": 5, "real_ns": time.time_ns()})
+    elif verb == "leftovers":
+        say(output, {"id": request_id, "is": "leftovers", **left(header["remove"])})
     elif verb == "put":
         say(output, {"id": request_id, "is": "done", "size": len(payload), "sha256": "0"})
     elif verb == "run":
@@ -92,6 +96,22 @@ def answer(output: BinaryIO, header: dict[str, Any], payload: bytes) -> bool:
         says = "no \x1b[31msuch\nverb" + "!" * 5000
         say(output, {"id": request_id, "is": "error", "code": "ENOENT", "says": says})
     return True
+
+
+def left(remove: list[str] | None) -> dict[str, Any]:
+    """What a look finds, one folder more each time; what it was asked is kept in LOOKS."""
+    looks = Path(LOOKS)
+    with looks.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(remove) + "\n")
+    number = len(looks.read_text(encoding="utf-8").splitlines())
+    foreign = MODE == "elsewhere"
+    folders = [
+        {"dir": f"/t/{n}", "owner": "s", "bytes": 1, "host": "node\x1b7" if foreign else ""}
+        for n in range(number)
+    ]
+    kinds = ("processes", "groups", "loops", "agents", "faults", "folders", "elsewhere")
+    found: dict[str, Any] = {kind: [] for kind in kinds}
+    return found | {"elsewhere" if foreign else "folders": folders}
 
 
 def main() -> None:

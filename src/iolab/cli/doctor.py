@@ -47,10 +47,10 @@ def doctor(
         findings = _this_machine(path or ".", as_json=as_json)
     else:
         findings = _fleet(hosts, path, as_json=as_json)
-    _end(findings, _clean_command(path, hosts))
+    conclude(findings, clean_command(path, hosts))
 
 
-def _clean_command(path: str | None, hosts: str | None) -> str:
+def clean_command(path: str | None, hosts: str | None) -> str:
     """What shows what killed sessions left where this command has looked."""
     import shlex
 
@@ -110,7 +110,8 @@ def _fleet(hosts: str, path: str | None, *, as_json: bool) -> Sequence[Finding]:
     return [item.finding for item in fleet_findings(seen)]
 
 
-def _end(findings: Sequence[Finding], clean: str) -> None:
+def conclude(findings: Sequence[Finding], clean: str) -> None:
+    """Say whether all is ready, with the command that cleans; typer.Exit where it is not."""
     from iolab.cli.output import say
     from iolab.errors import ExitCode
     from iolab.report.numbers import count
