@@ -26,6 +26,8 @@ pub enum Request {
         path: Option<PathBuf>,
         #[serde(default)]
         tools: BTreeMap<String, Vec<String>>,
+        #[serde(default)]
+        cloud: bool,
     },
     Snapshot {
         inodes_of: Option<PathBuf>,

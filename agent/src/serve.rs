@@ -251,7 +251,9 @@ impl Service {
     fn answer(&self, id: u64, request: Request, payload: &[u8]) -> Result<()> {
         match request {
             Request::Clock {} => self.outbox.say(id, "clock", &Reading::now()),
-            Request::Facts { path, tools } => self.facts(id, path.as_deref(), &tools),
+            Request::Facts { path, tools, cloud } => {
+                self.facts(id, path.as_deref(), &tools, cloud);
+            }
             Request::Snapshot { inodes_of } => {
                 let mut sampler = Sampler::new(Roots::default(), inodes_of);
                 self.outbox.say(id, "sample", &sampler.snapshot());
@@ -393,8 +395,8 @@ impl Service {
         Ok(())
     }
 
-    fn facts(&self, id: u64, path: Option<&Path>, tools: &facts::Asked) {
-        let facts = facts::gather(&Roots::default(), path, tools, &self.lease.runs);
+    fn facts(&self, id: u64, path: Option<&Path>, tools: &facts::Asked, cloud: bool) {
+        let facts = facts::gather(&Roots::default(), path, tools, cloud, &self.lease.runs);
         self.outbox.say(id, "facts", &BTreeMap::from([("facts", facts)]));
     }
 

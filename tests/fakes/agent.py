@@ -147,7 +147,9 @@ class FakeAgent:
         facts = self.script.facts or machine_facts(path)
         if self.filesystems.get(path) == LOOP:
             facts = on_loop(facts)
-        return {"is": "facts", "facts": asdict(facts)}
+        told = asdict(facts)
+        del told["volume"]  # what a study names, no host tells
+        return {"is": "facts", "facts": told}
 
     async def _probe(self, _: FakeRequest) -> dict[str, Any]:
         return {"is": "probed", **asdict(self.script.probe)}

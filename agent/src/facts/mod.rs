@@ -3,6 +3,7 @@
 //! Nothing unreadable fails the whole: it becomes null (or the nearest plain value where null has
 //! no sense) and one sentence in `faults`.
 
+pub mod cloud;
 pub mod disks;
 pub mod host;
 pub mod target;
@@ -29,25 +30,34 @@ pub struct HostFacts {
     pub nics: Vec<NicFacts>,
     pub kernel: host::KernelFacts,
     pub machine: host::MachineFacts,
+    pub cloud: Option<cloud::CloudFacts>,
     pub target: Option<target::TargetFacts>,
     pub tools: Vec<ToolFacts>,
     pub faults: Vec<String>,
 }
 
 /// Gather all facts; `path` is the target, if any, and `tools` are run to tell their version.
+/// With `with_cloud` the cloud's metadata service is asked.
 #[must_use]
-pub fn gather(roots: &Roots, path: Option<&Path>, tools: &Asked, runs: &Runs) -> HostFacts {
+pub fn gather(
+    roots: &Roots,
+    path: Option<&Path>,
+    tools: &Asked,
+    with_cloud: bool,
+    runs: &Runs,
+) -> HostFacts {
     let mut faults = Vec::new();
     let cpu = host::cpu(roots, &mut faults);
     let memory = host::memory(roots, &mut faults);
     let kernel = host::kernel(roots, &mut faults);
     let machine = host::machine(roots);
+    let cloud = if with_cloud { cloud::cloud(&machine, &mut faults) } else { None };
     let target = path.and_then(|path| target::target(roots, path, &mut faults));
     let beneath = target.as_ref().map_or(&[][..], |target| &target.devices);
     let disks = disks::disks(roots, beneath, &mut faults);
     let nics = ports(roots);
     let tools = ask_tools(tools, runs, &mut faults);
-    HostFacts { cpu, memory, disks, nics, kernel, machine, target, tools, faults }
+    HostFacts { cpu, memory, disks, nics, kernel, machine, cloud, target, tools, faults }
 }
 
 /// What to run for each tool's version.

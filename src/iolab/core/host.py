@@ -275,6 +275,35 @@ UNTOLD_MACHINE: Final = MachineFacts(vendor=None, product=None, asset_tag=None)
 
 
 @dataclass(frozen=True, slots=True)
+class CloudVolume:
+    """A volume as a cloud's metadata service tells of it: its type in that cloud's words."""
+
+    name: str
+    type: str
+    size_gib: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CloudFacts:
+    """What a cloud's metadata service tells of a machine, where it was asked."""
+
+    provider: str
+    instance_type: str | None
+    zone: str | None
+    volumes: tuple[CloudVolume, ...]
+
+    @property
+    def title(self) -> str:
+        """All of it in a line."""
+        told = [
+            f"{one.name} {one.type}" + (f" {one.size_gib} GiB" if one.size_gib else "")
+            for one in self.volumes
+        ]
+        parts = (self.provider, self.instance_type, self.zone, *told)
+        return ", ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
 class TargetFacts:
     """The file system under a path.
 
@@ -367,6 +396,9 @@ class HostFacts:
     faults: tuple[str, ...]
     """What could not be read and why, one sentence each."""
     machine: MachineFacts = UNTOLD_MACHINE
+    cloud: CloudFacts | None = None
+    volume: str | None = None
+    """The type of the target's volume, where the study names it."""
 
     def tool(self, name: str) -> ToolFacts | None:
         """The tool of that name, None when it was not asked for."""

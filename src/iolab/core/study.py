@@ -123,6 +123,7 @@ class TargetSettings:
     reads the files that client i + n wrote, which all clients must then see; 0 is its own.
     `overwrite` permits a device with a file system on it. With `make_xfs` the session makes an XFS
     of its own: on the device, else in an image file of `image_bytes` in the target's directory.
+    `volume` is the type of cloud volume that it is, `cloud_metadata` asks the cloud for it.
     """
 
     keep_files: bool
@@ -131,6 +132,8 @@ class TargetSettings:
     overwrite: bool = False
     make_xfs: bool = False
     image_bytes: int | None = None
+    volume: str | None = None
+    cloud_metadata: bool = False
 
 
 class ServedBy(Owned):

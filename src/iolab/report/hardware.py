@@ -67,6 +67,7 @@ def host_table(facts: HostFacts) -> Table:
     title = facts.machine.title
     rows = [
         *([row("Machine", title)] if title else []),
+        *([row("Cloud", facts.cloud.title)] if facts.cloud else []),
         row("Processor", _cpu(facts.cpu)),
         row("NUMA", _numa(facts.cpu)),
         row("Memory", _memory(facts.memory)),

@@ -126,15 +126,22 @@ async def _visit(
     probes: dict[str, TargetProbe] = {}
     devices: dict[str, DeviceFacts] = {}
     for target in targets:
+        path = None if target.serial is not None else target.path
+        told = await host.ask(
+            "facts",
+            deadline_s=FACTS_LIMIT_S,
+            path=path,
+            tools=tools,
+            cloud=settings.cloud_metadata,
+        )
+        found = replace(read_facts(host.name, told), volume=settings.volume)
         if target.serial is not None:
-            told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=None, tools=tools)
             device = devices[target.key] = await look_at(host, target, settings)
-            facts[target.key] = with_device(read_facts(host.name, told), device)
+            facts[target.key] = with_device(found, device)
             if rights:
                 probes[target.key] = await _try(host, MOUNT_PARENT, rights=True)
             continue
-        told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=target.path, tools=tools)
-        seen = facts[target.key] = _with_devices(spec, read_facts(host.name, told))
+        seen = facts[target.key] = _with_devices(spec, found)
         # A directory that is missing or closed is the guard's to name; trying it adds nothing.
         if seen.target is not None and seen.target.writable:
             probes[target.key] = await _try(host, target.path, rights=rights)

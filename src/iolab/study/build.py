@@ -94,6 +94,8 @@ def _target(table: TargetTable) -> TargetSettings:
         table.overwrite,
         make_xfs=made,
         image_bytes=image,
+        volume=table.volume,
+        cloud_metadata=table.cloud_metadata,
     )
 
 

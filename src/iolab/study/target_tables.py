@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final
 from pydantic import BaseModel, ConfigDict
 
 from iolab.core.target_state import PLAIN, Purge, Restore
+from iolab.core.volume import VOLUME_TYPES
 from iolab.study import values
 from iolab.study.names import HOSTS_MAX
 from iolab.units import parse_size
@@ -90,6 +91,8 @@ class TargetTable(StudyTable):
     image: (
         Annotated[int | str, values.size(IMAGE_BYTES_MIN, IMAGE_BYTES_MAX, multiple=512)] | None
     ) = None
+    volume: Annotated[str, values.word(VOLUME_TYPES, "volume types")] | None = None
+    cloud_metadata: Flag = False
 
 
 class PreconditionTable(StudyTable):

@@ -24,6 +24,7 @@ from iolab.analysis.steady import EXCESS_TOLERABLE, Steady, fleet_seconds
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.stopping import SeriesStatus
+from iolab.core.volume import REACHED_WITHIN, limit_of
 from iolab.stats.plateau import SECONDS_LEAST, fall_to_plateau
 from iolab.stats.quantiles import decides
 from iolab.study.foretold import RUN_SHORT_S, RUN_USELESS_S
@@ -222,12 +223,47 @@ def burst_credits(view: RunView) -> CheckAnswer:
         "plateau": fall.plateau,
         "spread": fall.spread,
     }
-    return indicative(
+    said = (
         f"After {first + fall.second} s the rate fell from {format_count(fall.before)} to "
-        f"{format_count(fall.plateau)} IOPS and stayed there within {percent(fall.spread)}, as of "
-        "a volume whose burst credits are used up: the mean is of neither.",
-        **evidence,
+        f"{format_count(fall.plateau)} IOPS and stayed there within {percent(fall.spread)}"
     )
+    provisioned = _provisioned(view)
+    if provisioned is None:
+        return indicative(
+            f"{said}, as of a volume whose burst credits are used up: the mean is of neither.",
+            **evidence,
+        )
+    limit, types = provisioned
+    evidence |= {"provisioned": limit, "of_provisioned": fall.plateau / limit}
+    share = fall.plateau / limit
+    why = f"{percent(share)} of the {format_count(limit)} IOPS of {types} at this size of I/O: "
+    if abs(share - 1) <= REACHED_WITHIN:
+        why += "its burst credits are used up"
+    elif share < 1:
+        why += "another limit, as that of the instance, is the lower one"
+    else:
+        why += "it still bursts, or is provisioned for more"
+    return indicative(f"{said}, {why}; the mean is of neither.", **evidence)
+
+
+def _provisioned(view: RunView) -> tuple[float, str] | None:
+    """What the hosts' volumes are provisioned for together, in IOPS at the run's size of I/O.
+
+    None where the volume of any host is not known.
+    """
+    table = view.record.intervals
+    ios = int(table.ios.sum())
+    limits = [limit_of(facts) if (facts := view.facts_of(host)) else None for host in view.hosts]
+    if not ios or not limits:
+        return None
+    found: list[float] = []
+    for limit in limits:
+        iops = None if limit is None else limit.iops_at(int(table.bytes.sum()) / ios)
+        if iops is None:
+            return None
+        found.append(iops)
+    types = dict.fromkeys(limit.type for limit in limits if limit is not None)
+    return sum(found), " and ".join(types)
 
 
 @check("cycle", "A cycle seen too few times")

@@ -1,0 +1,96 @@
+"""What a cloud volume is provisioned for stands beside the fall of its rate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from iolab.core.host import CloudFacts, CloudVolume, HostFacts
+from iolab.core.metric import CheckResult, Level
+from iolab.core.run import RunRecord
+from iolab.core.volume import limit_of
+from tests.analysis.planted import seconds, session
+from tests.analysis.records import facts_of
+from tests.facts import tells
+
+GIB = 1 << 30
+
+
+def of(gib: int, volume: str | None = None, *told: CloudVolume) -> HostFacts:
+    facts = facts_of()
+    cloud = CloudFacts("Azure", "Standard_D8s_v5", None, told) if told else None
+    disks = tuple(replace(one, size_bytes=gib * GIB) for one in facts.disks)
+    return replace(facts, disks=disks, volume=volume, cloud=cloud)
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind", "iops", "bytes_per_s"),
+    [
+        (of(20, "gp2"), "gp2", 100, 128 << 20),
+        (of(500, "gp2"), "gp2", 1500, 250 << 20),
+        (of(10_000, "gp2"), "gp2", 16_000, 250 << 20),
+        (of(500, "gp3"), "gp3", 3000, 125 << 20),
+        (of(2048, "st1"), "st1", None, 80 << 20),
+        (of(1024, "P30"), "P30", 5000, 200_000_000),
+        (of(1024, None, CloudVolume("d", "Premium_LRS", 1024)), "P30", 5000, 200_000_000),
+        (of(200, None, CloudVolume("d", "Premium_ZRS", 200)), "P15", 1100, 125_000_000),
+    ],
+)
+def test_a_volume_has_the_limits_of_its_type_and_size(
+    facts: HostFacts, kind: str, iops: float | None, bytes_per_s: float
+) -> None:
+    found = limit_of(facts)
+    assert found is not None
+    assert (found.type, found.iops, found.bytes_per_s) == (kind, iops, bytes_per_s)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        of(500),
+        of(500, None, CloudVolume("d", "Premium_LRS", 1024)),
+        of(64, None, CloudVolume("a", "Premium_LRS", 64), CloudVolume("b", "StandardSSD_LRS", 64)),
+        of(64, None, CloudVolume("a", "StandardSSD_LRS", 64)),
+        replace(of(500, "gp2"), target=None),
+    ],
+)
+def test_a_volume_that_is_not_surely_known_has_none(facts: HostFacts) -> None:
+    assert limit_of(facts) is None
+
+
+def fell(to: int) -> RunRecord:
+    return seconds([3000] * 10 + [to] * 15)
+
+
+def check(record: RunRecord, facts: HostFacts) -> CheckResult:
+    verdict = session(record).but(facts={"c1": facts}).verdict()
+    return next(one for one in verdict.checks if one.code == "burst-credits")
+
+
+def test_a_fall_to_the_provisioned_limit_is_called_that() -> None:
+    found = check(fell(to=1500), of(500, "gp2"))
+    assert found.level is Level.INDICATIVE
+    assert found.evidence["provisioned"] == 1500
+    assert found.evidence["of_provisioned"] == pytest.approx(1, rel=0.02)
+    assert tells(found.says, "100 %", "gp2")
+
+
+def test_a_fall_elsewhere_is_told_beside_it() -> None:
+    for to, share in ((600, 0.4), (2400, 1.6)):
+        found = check(fell(to), of(500, "gp2"))
+        assert found.evidence["of_provisioned"] == pytest.approx(share, rel=0.05)
+
+
+def test_an_unknown_volume_has_no_limit_beside_its_fall_and_an_even_rate_no_fall() -> None:
+    assert "provisioned" not in check(fell(to=1500), of(500)).evidence
+    even = check(seconds([1500 + at % 3 for at in range(25)]), of(500, "gp2"))
+    assert even.level is Level.VALID
+    assert "provisioned" not in even.evidence
+
+
+def test_at_large_blocks_bytes_are_the_limit() -> None:
+    found = limit_of(of(500, "gp3"))
+    assert found is not None
+    assert found.iops_at(4096) == 3000
+    assert found.iops_at(1 << 20) == 125
