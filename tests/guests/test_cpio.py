@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.guests.image import DIRECTORY, PLAIN, PROGRAM, CpioEntry, newc, read_newc
+from iolab.guests.image import DIRECTORY, PLAIN, PROGRAM, CpioEntry, newc
+from tests.guests.cpio import read_newc
 
 ENTRIES = (
     CpioEntry("dev", DIRECTORY),

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import EngineError
-from iolab.guests.image import Packing, read_newc
+from iolab.guests.image import Packing
 from iolab.guests.kit import GuestKit, guest_kit
+from tests.guests.cpio import read_newc
 from tests.guests.kernels import bz_image, elf_kernel, module, packed
 from tests.guests.kit_bench import APART, META, PACKAGE, RELEASE, KitBench
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from iolab.errors import StoreError
-from iolab.store.export import write_parquet
+from iolab.store.parquet import write_parquet
 
 
 def rows_of(path: Path, query: str = "SELECT * FROM read_parquet(?)") -> list[tuple[object, ...]]:

@@ -12,7 +12,7 @@ import pytest
 
 from iolab.errors import IolabError, ReportError
 from iolab.store.durable import in_place_of
-from iolab.store.export import write_parquet
+from iolab.store.parquet import write_parquet
 from tests.needs import ROOT, require
 
 

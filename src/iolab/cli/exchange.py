@@ -154,7 +154,7 @@ def export(
     from iolab.cli.output import open_session, refuse_output, result, say
     from iolab.errors import UsageError
     from iolab.report.results import columns_csv
-    from iolab.store.export import write_parquet
+    from iolab.store.parquet import write_parquet
 
     if out is not None:
         refuse_output(out)

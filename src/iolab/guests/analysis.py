@@ -22,7 +22,7 @@ from iolab.analysis.check import (
 from iolab.analysis.checks.storage_bytes import is_accounted
 from iolab.analysis.view import RunView
 from iolab.core.host import is_emulator
-from iolab.core.metric import Level, NodeResult
+from iolab.core.metric import Level
 from iolab.guests.guest import Accelerator, fleet_in
 from iolab.guests.metrics import (
     GuestLimit,
@@ -355,15 +355,6 @@ class GuestAnalysis:
         HostQuestion.LATENCY: (guest_bound,),
         HostQuestion.PROCESSORS_FREE: (guest_starved,),
     }
-
-    def limited_hosts(self, view: RunView) -> frozenset[str]:
-        """Those of which guest-bound says it."""
-        return limited_guests(view)
-
-    def counted_hosts(self, view: RunView) -> frozenset[str]:
-        """Those of which guest-starved speaks."""
-        return counted_guests(view)
-
-    def nodes(self, view: RunView) -> tuple[NodeResult, ...]:
-        """See `node_results`."""
-        return node_results(view)
+    limited_hosts = staticmethod(limited_guests)
+    counted_hosts = staticmethod(counted_guests)
+    nodes = staticmethod(node_results)

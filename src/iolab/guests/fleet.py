@@ -13,7 +13,6 @@ from iolab.core.data_set import DataSet
 from iolab.core.events import Notice, Phase
 from iolab.core.host import HostFacts, HostSpec
 from iolab.core.run import PlannedRun, RunRecord
-from iolab.core.study import Study
 from iolab.errors import HostError
 from iolab.guests.blocks import COUNTERS, GuestDiskCounts, blocks_between, guest_use, read_blocks
 from iolab.guests.copies import Copies
@@ -41,7 +40,7 @@ from iolab.session.context import SessionContext
 from iolab.session.discovery import Discovery, discover
 from iolab.session.reconnect import RESUME, Changed, Reach
 from iolab.study.guard import changes
-from iolab.study.targets import Target, makers_of, nodes_of, participants
+from iolab.study.targets import makers_of, nodes_of, participants
 from iolab.targets.layout import lay_out
 
 LOOK_LIMIT_S: Final = 20.0
@@ -411,13 +410,8 @@ class GuestSession:
 
     kits: GuestKits = guest_kit
 
-    def targets(self, study: Study) -> tuple[Target, ...]:
-        """Where images of guests go, on each node that boots any."""
-        return node_targets(study)
-
-    def programs(self, study: Study) -> dict[str, list[str]]:
-        """What guests need on their nodes."""
-        return guest_tools(study)
+    targets = staticmethod(node_targets)
+    programs = staticmethod(guest_tools)
 
     def hosts(self, session: SessionContext) -> Guests:
         """The guests of a session."""

@@ -28,10 +28,8 @@ DIRECTORY: Final = 0o040755
 PROGRAM: Final = 0o100755
 PLAIN: Final = 0o100644
 
-_ALIGNED: Final = 4
 _CPIO_MAGIC: Final = b"070701"
 _LAST: Final = "TRAILER!!!"
-_HEADER_BYTES: Final = 110
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +49,6 @@ def newc(entries: Iterable[CpioEntry]) -> bytes:
     return b"".join(_pieces(entries))
 
 
-def read_newc(archive: bytes) -> tuple[CpioEntry, ...]:
-    """The entries of an archive. ValueError when it is none."""
-    found: list[CpioEntry] = []
-    at = 0
-    while archive.startswith(_CPIO_MAGIC, at) and at + _HEADER_BYTES <= len(archive):
-        fields = archive[at + len(_CPIO_MAGIC) : at + _HEADER_BYTES]
-        numbers = [int(fields[n : n + 8], 16) for n in range(0, len(fields), 8)]
-        mode, size, name_bytes = numbers[1], numbers[6], numbers[11]
-        named = at + _HEADER_BYTES
-        name = archive[named : named + name_bytes - 1].decode()
-        if name == _LAST:
-            return tuple(found)
-        start = _cpio_aligned(named + name_bytes)
-        found.append(CpioEntry(name, mode, archive[start : start + size]))
-        at = _cpio_aligned(start + size)
-    raise ValueError(f"no cpio entry at byte {at}")
-
-
 def _pieces(entries: Iterable[CpioEntry]) -> Iterator[bytes]:
     # The kernel takes entries with the same number as links of one file.
     number = 0
@@ -86,11 +66,12 @@ def _piece(entry: CpioEntry, number: int) -> Iterator[bytes]:
 
 
 def _padded(piece: bytes) -> bytes:
-    return piece + bytes(_cpio_aligned(len(piece)) - len(piece))
+    return piece + bytes(_aligned(len(piece)) - len(piece))
 
 
-def _cpio_aligned(length: int) -> int:
-    return -(-length // _ALIGNED) * _ALIGNED
+def _aligned(length: int) -> int:
+    """Up to the next multiple of four, as archives and notes of ELF have their parts."""
+    return -(-length // 4) * 4
 
 
 class Packing(StrEnum):
@@ -222,12 +203,8 @@ def _has_entry(notes: bytes) -> bool:
         name = notes[at + 12 : at + 12 + name_bytes]
         if kind == _PVH_ENTRY and name == _XEN:
             return True
-        at += 12 + _up(name_bytes) + _up(desc_bytes)
+        at += 12 + _aligned(name_bytes) + _aligned(desc_bytes)
     return False
-
-
-def _up(length: int) -> int:
-    return -(-length // 4) * 4
 
 
 WANTED: Final = ("virtio_mmio", "virtio_pci", "virtio_blk", "virtio_console")

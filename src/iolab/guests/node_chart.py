@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -59,55 +59,7 @@ NAMED_MAX: Final = len(SERIES)
 _DASHES: Final = ((), (5, 3), (2, 2))
 
 
-class NodeQuantity(Protocol):
-    """One quantity of all devices of a kind, and what tells its outliers."""
-
-    @property
-    def panel(self) -> Panel:
-        """Its lines."""
-
-    @property
-    def scope(self) -> str:
-        """disk, cpu or nic."""
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The telemetry rates that it is made of."""
-
-    @property
-    def shares(self) -> tuple[tuple[str, float], ...]:
-        """Of ports: the share of the link that each used."""
-
-
-class NodeView(Protocol):
-    """A node over a run."""
-
-    @property
-    def at_s(self) -> tuple[float, ...]:
-        """The middles of the cells."""
-
-    @property
-    def cell_s(self) -> float:
-        """The length of one."""
-
-    @property
-    def begin_s(self) -> float:
-        """Where the result begins."""
-
-    @property
-    def end_s(self) -> float:
-        """Where it ends."""
-
-    @property
-    def panels(self) -> Sequence[NodeQuantity]:
-        """The quantities."""
-
-    @property
-    def outliers(self) -> tuple[Outlier, ...]:
-        """What stands out."""
-
-
-def inside_figure(subject: str, title: str, seen: NodeView, caveat: str = "") -> Figure:
+def inside_figure(subject: str, title: str, seen: NodeTimeline, caveat: str = "") -> Figure:
     """The panels stacked, the time under the last."""
     panels = list(seen.panels)
     plots: list[Plot] = []
@@ -132,7 +84,7 @@ def _height(panel: Panel) -> int:
     return max(PANEL_HEIGHT, math.ceil(LINE_GAP * named))
 
 
-def _panel(one: NodeQuantity, seen: NodeView, top: float, *, is_last: bool) -> Plot:
+def _panel(one: PanelInside, seen: NodeTimeline, top: float, *, is_last: bool) -> Plot:
     traces = one.panel.traces
     known = [v for trace in traces for v in trace.values if v is not None]
     scale = panel_scale(one.panel, known, 3)
@@ -169,7 +121,7 @@ def _line(name: str, look: Look) -> Line:
     return Line(token=token, places=(), width=width, dash=dash, opacity=opacity, told=told)
 
 
-def _looks(one: NodeQuantity, seen: NodeView) -> dict[str, Look]:
+def _looks(one: PanelInside, seen: NodeTimeline) -> dict[str, Look]:
     """Each device has a colour, the same in all panels; of many only those that matter have one."""
     traces = one.panel.traces
     if len(traces) <= NAMED_MAX:
@@ -188,7 +140,7 @@ def _looks(one: NodeQuantity, seen: NodeView) -> dict[str, Look]:
     }
 
 
-def _extremes(one: NodeQuantity, seen: NodeView) -> list[str]:
+def _extremes(one: PanelInside, seen: NodeTimeline) -> list[str]:
     """The device with the most, and the one with the least."""
     means = {
         trace.name: mean
@@ -199,7 +151,7 @@ def _extremes(one: NodeQuantity, seen: NodeView) -> list[str]:
     return [*ordered[-1:], *ordered[:1]]
 
 
-def _outliers(one: NodeQuantity, seen: NodeView) -> list[Outlier]:
+def _outliers(one: PanelInside, seen: NodeTimeline) -> list[Outlier]:
     return [o for o in seen.outliers if o.scope == one.scope and o.metric in one.metrics]
 
 
@@ -209,7 +161,7 @@ def _name(outlier: Outlier) -> str:
     return f"core {core} of NUMA {numa}" if outlier.scope == "cpu" and at else outlier.name
 
 
-def _links(one: NodeQuantity) -> str:
+def _links(one: PanelInside) -> str:
     """The share of their links that the ports used: one figure, or the least and the most."""
     shares = [share for _, share in one.shares]
     if not shares:
@@ -222,7 +174,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.1 else show_value(share, "share")
 
 
-def _sentence(one: NodeQuantity, seen: NodeView) -> str:
+def _sentence(one: PanelInside, seen: NodeTimeline) -> str:
     """The least and the most of the devices by their means, and what stands out."""
     panel = one.panel
     means = {trace.name: _typical(_within(trace, seen), one.panel.unit) for trace in panel.traces}
@@ -243,7 +195,7 @@ def _stands_out(names: Sequence[str]) -> str:
     return f"{' and '.join(names)} {'stands' if len(names) == 1 else 'stand'} out"
 
 
-def _note(seen: NodeView) -> str:
+def _note(seen: NodeTimeline) -> str:
     lines = max(len(one.panel.traces) for one in seen.panels)
     grey = (
         f" Of more than {NAMED_MAX} devices the least, the most and those that stand out have a "
@@ -257,7 +209,7 @@ def _note(seen: NodeView) -> str:
     )
 
 
-def _within(trace: PanelTrace, seen: NodeView) -> list[float]:
+def _within(trace: PanelTrace, seen: NodeTimeline) -> list[float]:
     """The trace's known values within the measured window."""
     return [
         v
@@ -273,7 +225,7 @@ def _typical(values: Sequence[float], unit: str) -> float | None:
     return median(values) if unit == "ns" else math.fsum(values) / len(values)
 
 
-def _table(title: str, seen: NodeView) -> Table:
+def _table(title: str, seen: NodeTimeline) -> Table:
     """Each device's mean, least and most in the measured window."""
     rows = []
     for one in seen.panels:

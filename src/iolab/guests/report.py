@@ -9,12 +9,8 @@ from typing import Final
 from iolab.analysis.curves import LoadCurve, findings
 from iolab.analysis.metrics import PERCENTILES, ios_needed
 from iolab.analysis.points import Axis, PointSummary
-from iolab.analysis.window import Window
-from iolab.core.host import HostFacts
 from iolab.core.metric import Metric, Result
-from iolab.core.run import Plan, RunRecord
 from iolab.core.study import Study
-from iolab.core.workload import Workload
 from iolab.guests.groups import (
     AXIS,
     FleetGroup,
@@ -46,7 +42,6 @@ from iolab.guests.tables import (
     written_table,
 )
 from iolab.guests.terminal import node_details, nodes_screen
-from iolab.hosts.rates import CounterSeries
 from iolab.report.best import Headline
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
@@ -58,15 +53,17 @@ from iolab.report.kinds import ChartGroup, Charts, Looks, NodeMetrics
 from iolab.report.numbers import count, listing
 from iolab.report.phrases import run_name
 from iolab.report.table import Table
-from iolab.report.terminal import Screen
 
 
 class GuestsReport:
     """See `HostsReport`."""
 
-    def are_swept(self, workload: Workload) -> bool:
-        """Whether a workload is swept over guests a node."""
-        return of_guests(workload)
+    are_swept = staticmethod(of_guests)
+    inside_run = staticmethod(inside_run)
+    inside = staticmethod(node_inside)
+    screen = staticmethod(nodes_screen)
+    run_screen = staticmethod(node_details)
+    tables = staticmethod(guest_tables)
 
     def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
         """Each mix."""
@@ -89,21 +86,6 @@ class GuestsReport:
         """Of each curve the runs with the fewest and the most guests."""
         return told_runs(fleet_groups(study, points), results)
 
-    def inside_run(self, plan: Plan, points: Sequence[PointSummary]) -> Result | None:
-        """As published at the most guests, else of the most."""
-        return inside_run(plan, points)
-
-    def inside(
-        self,
-        record: RunRecord,
-        result: Result,
-        telemetry: Sequence[CounterSeries],
-        facts: Mapping[str, HostFacts],
-        window: Window | None,
-    ) -> NodeTimeline | None:
-        """The node with the most outliers."""
-        return node_inside(record, result, telemetry, facts, window)
-
     def inside_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
         """A panel for each quantity."""
         if brief.inside is None:
@@ -119,18 +101,6 @@ class GuestsReport:
     def study_caveats(self, study: Study, results: Sequence[Result]) -> tuple[str, ...]:
         """See `caveats_of`."""
         return caveats_of(settings_in(study), results)
-
-    def screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
-        """See `nodes_screen`."""
-        return nodes_screen(study, points)
-
-    def run_screen(self, result: Result) -> Screen:
-        """See `node_details`."""
-        return node_details(result)
-
-    def tables(self, brief: Brief) -> tuple[Table, ...]:
-        """See `guest_tables`."""
-        return guest_tables(brief)
 
     def run_tables(self, result: Result) -> tuple[Table, ...]:
         """What each node did, where latency arose, bytes, and what stands out."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from iolab.core.host import HostFacts, HostSpec, TargetProbe
 from iolab.core.metric import Level
 from iolab.core.run import Plan, PlannedRun
 from iolab.core.study import Study
@@ -21,13 +20,12 @@ from iolab.guests.hosts import fleet_lines, forced_loads, guest_hosts, guest_not
 from iolab.guests.problems import check_guests, check_nodes, node_targets
 from iolab.guests.vm_table import VmTable, settings_of, stand_in
 from iolab.study.build import host_spec
-from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import HostTable
 from iolab.study.foretold import VerdictLimit, digests
 from iolab.study.kinds import HostCost, SeenFacts
 from iolab.study.tables import Tables
 from iolab.study.target_tables import StudyTable
-from iolab.study.targets import Target, nodes_of
+from iolab.study.targets import nodes_of
 
 
 class VmSection:
@@ -37,10 +35,7 @@ class VmSection:
     table: type[StudyTable] = VmTable
     makes_hosts: Final = True
     setting: Final = "guests"
-
-    def stand_in(self, written: object) -> StudyTable:
-        """What a table that cannot be read counts as, so that its faults bring no others."""
-        return stand_in(written)
+    stand_in = staticmethod(stand_in)
 
     def settings(self, tables: Tables) -> GuestSettings | None:
         """The guests that the session boots; None where it boots none."""
@@ -54,23 +49,11 @@ class GuestStudy:
     section: Final = VmSection()
     examples: Mapping[str, str] = {"vcpus": "4", "memory": '"8g"', "disk": '"32g"'}
 
-    def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
-        """Add every fault of `[vm]`, of guests and their nodes, and of a growing fleet."""
-        check_guests(document, tables, faults)
-
-    def check_nodes(
-        self,
-        study: Study,
-        plan: Plan,
-        facts: Mapping[str, HostFacts],
-        probes: Mapping[str, TargetProbe],
-    ) -> None:
-        """See `problems.check_nodes`."""
-        check_nodes(study, plan, facts, probes)
-
-    def hosts(self, tables: Tables, written: Iterable[HostSpec]) -> tuple[HostSpec, ...]:
-        """The guests on the hypervisors that some configuration measures."""
-        return guest_hosts(tables, written)
+    check = staticmethod(check_guests)
+    check_nodes = staticmethod(check_nodes)
+    hosts = staticmethod(guest_hosts)
+    lines = staticmethod(fleet_lines)
+    targets = staticmethod(node_targets)
 
     def turning_loads(self, tables: Tables, loads: Sequence[int]) -> tuple[int, ...]:
         """Of these numbers of guests on a node those at which its load may turn."""
@@ -102,21 +85,27 @@ class GuestStudy:
             space_bytes=node_bytes(study),
         )
 
-    def lines(self, study: Study) -> Iterator[tuple[str, str]]:
-        """See `fleet_lines`."""
-        return fleet_lines(study)
-
     def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterator[str]:
         """See `guest_notes`."""
         return guest_notes(study, plan.points, facts)
 
-    def targets(self, study: Study) -> tuple[Target, ...]:
-        """See `node_targets`."""
-        return node_targets(study)
-
     def document(self, study: Study, facts: SeenFacts) -> dict[str, Any] | None:
-        """The guests by node."""
-        return _document(study, facts)
+        """The guests of a study by node; None where it has none."""
+        nodes = nodes_of(study)
+        if not nodes:
+            return None
+        return {
+            "booted": _booted(study),
+            "nodes": [
+                {
+                    "node": node.name,
+                    "path": node_path(study, node),
+                    "guests": [spec.name for spec in study.hosts if spec.node == node.name],
+                    "free_bytes": _free_bytes(facts, node.name),
+                }
+                for node in nodes
+            ],
+        }
 
     def identity(self, study: Study) -> Mapping[str, object]:
         """The guests that are booted, and on which nodes, where any are."""
@@ -130,25 +119,6 @@ class GuestStudy:
                 for node in nodes_of(study)
             ],
         }
-
-
-def _document(study: Study, facts: SeenFacts) -> dict[str, Any] | None:
-    """The guests of a study by node; None where it has none."""
-    nodes = nodes_of(study)
-    if not nodes:
-        return None
-    return {
-        "booted": _booted(study),
-        "nodes": [
-            {
-                "node": node.name,
-                "path": node_path(study, node),
-                "guests": [spec.name for spec in study.hosts if spec.node == node.name],
-                "free_bytes": _free_bytes(facts, node.name),
-            }
-            for node in nodes
-        ],
-    }
 
 
 def _booted(study: Study) -> dict[str, Any] | None:

@@ -102,12 +102,6 @@ class Octave:
         return max(most, 1.0)
 
 
-def of_batches(x: Floats, batches_min: int) -> MeanVariance | None:
-    """The variance of the mean of x by batch means; None with fewer than `batches_min` values."""
-    found = octaves(x, batches_min)
-    return widest(found) if found else None
-
-
 def widest(found: Sequence[Octave]) -> MeanVariance:
     """What the octave says that gives the mean the widest interval."""
     return max((one.mean_variance for one in found), key=lambda one: one.half_width)

@@ -16,7 +16,7 @@ from iolab.core.samples import CodedNames
 from iolab.core.toml import refuse_irregular
 from iolab.errors import StoreError
 from iolab.store.codec import unicode
-from iolab.store.durable import disk_fault, store_error, told
+from iolab.store.durable import disk_fault, in_place_of, store_error, told
 
 if TYPE_CHECKING:
     import duckdb
@@ -58,6 +58,16 @@ def write_columns(columns: Mapping[str, Column | CodedNames], path: Path) -> Non
         raise _told(error, path, "write") from error
     finally:
         cursor.close()
+
+
+def write_parquet(columns: Mapping[str, Column], path: Path) -> None:
+    """Write columns of one length to `path`, in place of what is there, at once.
+
+    Integers and floats may be masked where a value is missing; text has dtype object with None for
+    missing. StoreError names the path when it cannot be written.
+    """
+    with told(path, "write"), in_place_of(path) as draft:
+        write_columns(columns, draft)
 
 
 _FORMAT: Final = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, USE_TMP_FILE false"

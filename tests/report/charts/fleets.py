@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iolab.analysis.curves import LoadCurve
 from iolab.core.metric import LatencyLayer, Level, Outlier
 from iolab.core.run import Point
 from iolab.guests.latency_account import Account, parts_of
-from iolab.report.charts.series import Panel, PanelTrace
+from iolab.report.charts.series import NodeTimeline, Panel, PanelInside, PanelTrace
 from iolab.stats.curve import CurvePoint, LoadEstimate
 from iolab.study.schedule import Search
 from tests.guests.guest_session import GuestSource
+from tests.report.charts.outcomes import result
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One quantity of a node's devices."""
-
-    panel: Panel
-    scope: str = "disk"
-    metrics: tuple[str, ...] = ()
-    shares: tuple[tuple[str, float], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
+def timeline_of(panels: tuple[PanelInside, ...], *outliers: Outlier) -> NodeTimeline:
     """A node over four seconds, the first of which is warm-up."""
+    return NodeTimeline(
+        result=result(8, 1.0),
+        node="node-1",
+        guests=1,
+        at_s=(0.5, 1.5, 2.5, 3.5),
+        cell_s=1.0,
+        begin_s=1.0,
+        end_s=4.0,
+        panels=panels,
+        outliers=outliers,
+    )
 
-    panels: tuple[Seen, ...]
-    outliers: tuple[Outlier, ...] = ()
-    at_s: tuple[float, ...] = (0.5, 1.5, 2.5, 3.5)
-    cell_s: float = 1.0
-    begin_s: float = 1.0
-    end_s: float = 4.0
 
-
-def node() -> Node:
+def node() -> NodeTimeline:
     """Two disks, one of them slow for a while; two ports, a gap in one of them."""
-    return Node(
-        panels=(
-            Seen(
+    return timeline_of(
+        (
+            PanelInside(
                 Panel(
                     "Write latency of each disk",
                     "ns",
@@ -49,9 +41,10 @@ def node() -> Node:
                         PanelTrace("nvme1n1", (9e4, 4e5, 4.2e5, 4.1e5)),
                     ),
                 ),
-                metrics=("write_lat_ns",),
+                "disk",
+                ("write_lat_ns",),
             ),
-            Seen(
+            PanelInside(
                 Panel(
                     "Sent by each port",
                     "bytes/s",
@@ -65,16 +58,16 @@ def node() -> Node:
                 (("eth0", 0.06), ("eth1", 0.032)),
             ),
         ),
-        outliers=(Outlier("disk", "nvme1n1", "write_lat_ns", 4.1e5, 9e4),),
+        Outlier("disk", "nvme1n1", "write_lat_ns", 4.1e5, 9e4),
     )
 
 
-def wide_node(disks: int = 24) -> Node:
+def wide_node(disks: int = 24) -> NodeTimeline:
     """More disks than can be told apart by colour; the fifth stands out."""
     traces = tuple(PanelTrace(f"nvme{i}n1", (5e4 + i,) * 4) for i in range(disks))
     panel = Panel("IOPS of each disk", "1/s", traces)
     out = Outlier("disk", "nvme5n1", "read_iops", 5e4, 5e4)
-    return Node((Seen(panel, metrics=("read_iops", "write_iops")),), (out,))
+    return timeline_of((PanelInside(panel, "disk", ("read_iops", "write_iops")),), out)
 
 
 def accounts() -> list[Account]:

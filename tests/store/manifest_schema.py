@@ -1,9 +1,11 @@
-"""The JSON Schema of a run's manifest, published as schema/manifest.json."""
+"""The JSON Schema of a run's manifest, as schema/manifest.json has it: this module prints it."""
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
+import iolab.cli.kinds  # noqa: F401 - whose parts it has
 from iolab.store import layout
 from iolab.store.codec import adapter
 from iolab.store.documents import Manifest
@@ -23,7 +25,7 @@ def _numbers_may_be_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {key: _relaxed(value) for key, value in schema.items()}
 
 
-def _relaxed(node: Any) -> Any:  # noqa: ANN401 - a JSON Schema is any JSON
+def _relaxed(node: Any) -> Any:
     """A part of the schema, relaxed."""
     if isinstance(node, list):
         return [_relaxed(item) for item in node]
@@ -33,3 +35,7 @@ def _relaxed(node: Any) -> Any:  # noqa: ANN401 - a JSON Schema is any JSON
     if found.get("type") == "number":
         found["type"] = ["number", "null"]
     return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(manifest_schema(), indent=2))
