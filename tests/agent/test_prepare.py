@@ -41,7 +41,7 @@ def write(path: Path, *parts: tuple[int, int]) -> str:
 def test_a_file_written_in_full(agent: Agent, disk_folder: Path) -> None:
     path = write(disk_folder / "full", (0, 4))
     told = agent.ask("extents", paths=[path])
-    assert (told["files"], told["size_bytes"], told["written_bytes"]) == (1, 4 * MIB, 4 * MIB)
+    assert (told["file_count"], told["size_bytes"], told["written_bytes"]) == (1, 4 * MIB, 4 * MIB)
     assert (told["unwritten_bytes"], told["hole_bytes"]) == (0, 0)
 
 
@@ -71,7 +71,7 @@ def test_an_odd_size_and_many_files_are_summed(agent: Agent, disk_folder: Path) 
     os.truncate(disk_folder / "hollow", 10 * MIB)
     paths = [str(disk_folder / name) for name in ("odd", "empty", "hollow")]
     told = agent.ask("extents", paths=paths)
-    assert told["files"] == 3
+    assert told["file_count"] == 3
     assert told["size_bytes"] == 5000 + 10 * MIB
     assert (told["written_bytes"], told["hole_bytes"]) == (5000, 10 * MIB)
 

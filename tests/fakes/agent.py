@@ -269,7 +269,7 @@ class FakeAgent:
         return {
             "is": "extents",
             "method": self.script.extents_method,
-            "files": len(sizes),
+            "file_count": len(sizes),
             "size_bytes": sum(sizes),
             "written_bytes": sum(sizes) - holes,
             "unwritten_bytes": 0,

@@ -12,7 +12,7 @@ import pytest
 
 from iolab.hosts.host import Host, HostLost
 from iolab.hosts.ssh import SshLimits
-from iolab.session.silence import TOLD_AFTER_S
+from iolab.session.session import TOLD_AFTER_S
 from tests.fleet.bed import Bed, run, sleeper, visit
 
 pytestmark = pytest.mark.e2e

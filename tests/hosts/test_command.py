@@ -17,8 +17,7 @@ import pytest
 from iolab.core.host import HostKind, HostSpec
 from iolab.errors import HostError
 from iolab.hosts.connect import CommandHost
-from iolab.hosts.programs import Prefix
-from iolab.hosts.push import FOLDER
+from iolab.hosts.push import FOLDER, Prefix
 from tests.facts import tells
 from tests.needs import ROOT, require
 

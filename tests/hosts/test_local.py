@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.host import HostKind, HostSpec
+from iolab.core.host import HostKind, HostSpec, TargetProbe
 from iolab.errors import HostError
-from iolab.hosts.answers import read_facts, read_probe
+from iolab.hosts.answers import read_answer, read_facts
 from iolab.hosts.clock import SYSTEM_CLOCK, measure_offset
 from iolab.hosts.connect import CommandHost, LocalHost
 from iolab.hosts.host import AgentRefusal, Host, HostLost
@@ -54,7 +54,8 @@ def test_facts_and_probe_fit_the_model(tmp_path: Path) -> None:
         tool = facts.tool("fio")
         assert tool is not None
         assert (tool.version or "").startswith("fio-")
-        probe = read_probe(host.name, await host.ask("probe", deadline_s=30, path=str(tmp_path)))
+        told = await host.ask("probe", deadline_s=30, path=str(tmp_path))
+        probe = read_answer(host.name, TargetProbe, told)
         assert probe.held_by is None
 
     with_host(local(), work)

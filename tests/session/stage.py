@@ -19,9 +19,9 @@ from iolab.guests.kit import GuestKit
 from iolab.hosts.barrier import Stop
 from iolab.hosts.connect import BootedHost
 from iolab.hosts.host import Host
+from iolab.session.context import RuleFor
 from iolab.session.loop import RunQueue
 from iolab.session.session import NOTHING, Earlier, run_session
-from iolab.session.stopping_rule import RuleFor
 from iolab.study.load import LoadOptions
 from tests.fakes.host import FakeHost
 from tests.fakes.script import FakeScript, LoopClock

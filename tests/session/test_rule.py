@@ -13,7 +13,7 @@ from iolab.core.metric import Level
 from iolab.core.run import PlannedRun, RunRecord, RunStatus
 from iolab.core.stopping import RuleSettings, SeriesStatus
 from iolab.hosts.barrier import Stop
-from iolab.session.stopping_rule import LiveRule
+from iolab.session.context import LiveRule
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeScript
 from tests.judging import judge

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from iolab.core.compressed import Packed
 from iolab.core.metric import Result
 from iolab.core.owned import Owned, parts_of
-from iolab.core.run import EngineOutput, HostRun, PlannedRun, RunRecord, RunStatus
+from iolab.core.run import MAX_COUNT, Count, EngineOutput, HostRun, PlannedRun, RunRecord, RunStatus
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.errors import StoreError
 from iolab.loads.keyvalue.workload import ServerRun
@@ -35,6 +35,7 @@ from tests.store.sessions import assert_same, record_of
 
 SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(-(2**63), 2**63 - 1),
+    Count: st.integers(0, MAX_COUNT),
     float: st.floats(allow_nan=False, allow_infinity=False),
     str: st.text(max_size=8),
     bool: st.booleans(),
@@ -51,7 +52,7 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
     if isinstance(hint, type) and issubclass(hint, Enum):
         return st.sampled_from(hint)
     if is_dataclass(hint) and isinstance(hint, type):
-        hints = typing.get_type_hints(hint)
+        hints = typing.get_type_hints(hint, include_extras=True)
         return st.builds(
             hint, **{field.name: anything(hints[field.name]) for field in fields(hint)}
         )

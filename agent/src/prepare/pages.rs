@@ -127,7 +127,7 @@ pub struct Extents {
     /// How it was found.
     pub method: Method,
     /// Files looked at.
-    pub files: u64,
+    pub file_count: u64,
     /// Their sizes.
     pub size_bytes: u64,
     /// Bytes that are stored.
@@ -142,7 +142,7 @@ pub struct Extents {
 pub fn prove(paths: &[PathBuf]) -> Result<Extents> {
     let mut sum = Extents {
         method: Method::Fiemap,
-        files: 0,
+        file_count: 0,
         size_bytes: 0,
         written_bytes: 0,
         unwritten_bytes: 0,
@@ -152,7 +152,7 @@ pub fn prove(paths: &[PathBuf]) -> Result<Extents> {
         let one = of_file(path)
             .map_err(|error| Error::io(format_args!("map {}", path.display()), &error))?;
         sum.method = sum.method.max(one.method);
-        sum.files += 1;
+        sum.file_count += 1;
         sum.size_bytes += one.size_bytes;
         sum.written_bytes += one.written_bytes;
         sum.unwritten_bytes += one.unwritten_bytes;

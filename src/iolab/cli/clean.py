@@ -50,7 +50,7 @@ def clean(
     from iolab.cli.output import result_json, say
     from iolab.core.host import HostKind, HostSpec
     from iolab.errors import ExitCode
-    from iolab.session.leftovers import look_for_leftovers
+    from iolab.session.discovery import look_for_leftovers
 
     if hosts is None:
         specs: tuple[HostSpec, ...] = (HostSpec("local", HostKind.LOCAL),)

@@ -180,9 +180,9 @@ async def machine_findings(path: str) -> tuple[Finding, ...]:
 
 
 async def _ask(host: Host, path: str, binary: str) -> tuple[Finding, ...]:
-    from iolab.hosts.answers import read_facts, read_probe
-    from iolab.session.discovery import watch_quiet
-    from iolab.session.leftovers import LEFTOVERS, leftovers_on
+    from iolab.core.host import TargetProbe
+    from iolab.hosts.answers import read_answer, read_facts
+    from iolab.session.discovery import LEFTOVERS, leftovers_on, watch_quiet
 
     hello = await host.connect()
     tools = {name: list(words) for one in needed_programs() for name, words in one.asked.items()}
@@ -196,7 +196,7 @@ async def _ask(host: Host, path: str, binary: str) -> tuple[Finding, ...]:
     ]
     if facts.target is not None and facts.target.writable:
         asked = await host.ask("probe", deadline_s=ANSWER_DEADLINE_S, path=path)
-        findings += probe_findings(read_probe(host.name, asked))
+        findings += probe_findings(read_answer(host.name, TargetProbe, asked))
     left = await leftovers_on(host, path) if LEFTOVERS in hello.capabilities else None
     findings += end_findings(hello, left)
     findings += counter_findings(facts.target, sample.header)

@@ -47,8 +47,8 @@ from iolab.hosts.host import Host
 from iolab.report.numbers import count
 from iolab.report.results import session_document
 from iolab.report.terminal import one_line
+from iolab.session.context import LiveRule, RuleFor
 from iolab.session.session import Earlier, run_session
-from iolab.session.stopping_rule import LiveRule, RuleFor
 from iolab.session.times import COMMIT, JUDGE, Times, load_s
 from iolab.store.writer import SessionWriter
 from iolab.study.cost import overhead_s

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+
+from pydantic import Field
 
 from iolab.core.block_trace import BlockTrace
 from iolab.core.configuration import Redundancy
@@ -20,6 +22,11 @@ from iolab.core.workload import AnyJob, Direction
 if TYPE_CHECKING:
     from iolab.core.compressed import Packed
     from iolab.core.samples import BinTable, CounterTable, IntervalTable
+
+MAX_COUNT: Final = 2**63 - 1
+"""What hosts count is kept in 64 signed bits."""
+
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +227,11 @@ class ExtentProof:
     """
 
     method: str
-    file_count: int
-    size_bytes: int
-    written_bytes: int
-    unwritten_bytes: int
-    hole_bytes: int
+    file_count: Count
+    size_bytes: Count
+    written_bytes: Count
+    unwritten_bytes: Count
+    hole_bytes: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,11 +279,11 @@ class ProcessorGroup:
 
     path: str
     quota_cores: float | None
-    period_ns: int
-    periods: int
-    throttled: int
-    throttled_ns: int
-    pressure_ns: int | None = None
+    period_ns: Count
+    periods: Count
+    throttled: Count
+    throttled_ns: Count
+    pressure_ns: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,12 +295,12 @@ class ProcessorUse:
     their control group and all above it that the agent sees.
     """
 
-    watched_ns: int
-    threads: int
-    wall_ns: int
-    run_ns: int
-    wait_ns: int
-    cores: tuple[int, ...]
+    watched_ns: Count
+    threads: Count
+    wall_ns: Count
+    run_ns: Count
+    wait_ns: Count
+    cores: tuple[Count, ...]
     groups: tuple[ProcessorGroup, ...]
 
 

@@ -14,11 +14,12 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from iolab.core.run import MAX_COUNT, Count
 from iolab.core.samples import Direction
 from iolab.errors import HostError
 from iolab.guests.guest import BlockCounts, GuestUse
 from iolab.guests.machine import DISK_ID
-from iolab.hosts.answers import MAX_COUNT, Count, UseAnswer
+from iolab.hosts.answers import UseAnswer
 from iolab.hosts.host import printable
 
 COUNTERS: Final = "query-blockstats"

@@ -19,7 +19,7 @@ from iolab.guests.problems import QEMU_IMG, QEMU_NBD
 from iolab.guests.qemu import QemuRun
 from iolab.guests.vm_table import COPIES
 from iolab.hosts.barrier import together
-from iolab.hosts.processes import told
+from iolab.hosts.remote_process import told
 from iolab.session.context import SessionContext
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.targets.extents import prove, unproved

@@ -14,7 +14,7 @@ from typing import Final
 
 from iolab.errors import EngineError
 from iolab.hosts.host import printable_bytes
-from iolab.hosts.processes import end_group
+from iolab.hosts.process import run_here
 
 SYSTEM_PROGRAMS: Final = "/usr/local/sbin:/usr/sbin:/sbin"
 """Where mke2fs lies, and users who are not root do not look."""
@@ -33,6 +33,9 @@ PACKAGES: Final = {
 
 ANSWER_LIMIT_S: Final = 60.0
 """For what needs no network: seconds at most, more on a machine with a loaded disk."""
+
+OUTPUT_LIMIT_BYTES: Final = 16 << 20
+"""What apt tells of three packages has some 10 kB."""
 
 SHOWN: Final = 300
 """Characters of what a program said that go into a sentence."""
@@ -89,40 +92,28 @@ class PathPrograms:
         """
         path = self.path_of(name)
         try:
-            process = await asyncio.create_subprocess_exec(
-                *(str(path), *words),
+            code, output, errors = await run_here(
+                (str(path), *words),
+                limit_s=limit_s,
+                output_bytes=OUTPUT_LIMIT_BYTES,
+                environment={**self.environment, "LC_ALL": "C"},
                 cwd=cwd,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-                env={**self.environment, "LC_ALL": "C"},
             )
-        except OSError as fault:
-            raise EngineError(
-                f"{name} at {path} does not start ({fault.strerror}).", _again(name)
-            ) from None
-        try:
-            async with asyncio.timeout(limit_s):
-                output, errors = await process.communicate()
         except TimeoutError:
             raise EngineError(
                 f"{name} did not end within {limit_s:g} s.",
                 "See what holds it up by running it by hand, and run again.",
             ) from None
-        finally:
-            await end_group(process)
-        if process.returncode and _NO_ROOM in errors:
+        except OSError as fault:
+            do = f"Reinstall it (`apt-get install --reinstall {PACKAGES[name]}`) and run again."
+            raise EngineError(f"{name} at {path} does not start ({fault.strerror}).", do) from None
+        if code and _NO_ROOM in errors:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return ProgramExit(process.returncode or 0, output, errors)
+        return ProgramExit(code, output, errors)
 
     def _find(self, name: str) -> str | None:
         searched = (self.environment.get("PATH", os.defpath), self.beside)
         return shutil.which(name, path=":".join(folders for folders in searched if folders))
-
-
-def _again(name: str) -> str:
-    return f"Reinstall it (`apt-get install --reinstall {PACKAGES[name]}`) and run again."
 
 
 META_PACKAGES: Final = ("linux-image-cloud-amd64", "linux-image-kvm", "linux-image-virtual")

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Final, TypeVar
+from dataclasses import replace
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from iolab.core.block_trace import BlockTrace, LatencyRow, WayTrace
 from iolab.core.histogram import BIN_COUNT
-from iolab.core.host import DeviceFacts, HostFacts, TargetProbe
-from iolab.core.run import ExtentProof, ProcessorGroup, ProcessorUse
+from iolab.core.host import HostFacts
+from iolab.core.run import Count, ProcessorUse
 from iolab.errors import HostError
 from iolab.hosts.host import Hello, Message, printable
 
 WIRE: Final = 1
 """The number of the wire that this controller speaks."""
 
-MAX_COUNT: Final = 2**63 - 1
-"""Counts and times are kept in 64 signed bits everywhere after this edge."""
-
-MAX_CORES: Final = 65_536
-"""No machine has more."""
 MAX_TRACED_SIZES: Final = 65
 MAX_TRACED_SECTORS: Final = 4096
 """What an agent tells at most of a direction of a sample."""
 
-Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 _Path = Annotated[str, Field(min_length=1, max_length=4096)]
-Answer = TypeVar("Answer", bound="_Answer")
+Answer = TypeVar("Answer")
 
 
 class _Answer(BaseModel):
@@ -48,7 +42,7 @@ class ClockAnswer(_Answer):
 class ScratchAnswer(_Answer):
     """A scratch folder held by this session; `left_over_bytes` is what a dead one left there."""
 
-    dir: Annotated[str, Field(min_length=1, max_length=4096)]
+    dir: _Path
     left_over_bytes: Count = 0
 
 
@@ -109,7 +103,7 @@ class Leftovers(_Answer):
 class LedgerAnswer(_Answer):
     """Where processes of the agent find a ledger that it keeps in its memory."""
 
-    path: Annotated[str, Field(min_length=1, max_length=4096)]
+    path: _Path
 
 
 class FilesystemAnswer(_Answer):
@@ -119,7 +113,7 @@ class FilesystemAnswer(_Answer):
     page cache of what is below.
     """
 
-    dir: Annotated[str, Field(min_length=1, max_length=4096)]
+    dir: _Path
     device: Annotated[str, Field(min_length=1, max_length=255)]
     kept: bool = False
     direct: bool = False
@@ -129,29 +123,6 @@ class PurgedAnswer(_Answer):
     """A discard or a trim: how many bytes were given back."""
 
     bytes: Count
-
-
-class ExtentsAnswer(_Answer):
-    """Bytes of files by what the file system holds for them."""
-
-    method: Annotated[str, Field(max_length=40)]
-    files: Count
-    size_bytes: Count
-    written_bytes: Count
-    unwritten_bytes: Count
-    hole_bytes: Count
-
-    @property
-    def proof(self) -> ExtentProof:
-        """The same as the model says it."""
-        return ExtentProof(
-            self.method,
-            self.files,
-            self.size_bytes,
-            self.written_bytes,
-            self.unwritten_bytes,
-            self.hole_bytes,
-        )
 
 
 class EvictAnswer(_Answer):
@@ -167,36 +138,6 @@ class FileAnswer(_Answer):
 
     size: Count
     sha256: Annotated[str, Field(max_length=64)]
-
-
-class ProcessorGroupAnswer(_Answer):
-    """What a control group had of the processors."""
-
-    path: Annotated[str, Field(max_length=4096)]
-    quota_cores: Annotated[float, Field(ge=0)] | None
-    period_ns: Count
-    periods: Count
-    throttled: Count
-    throttled_ns: Count
-    pressure_ns: Count | None
-
-
-class ProcessorAnswer(_Answer):
-    """What a load got of the processors."""
-
-    watched_ns: Count
-    threads: Count
-    wall_ns: Count
-    run_ns: Count
-    wait_ns: Count
-    cores: Annotated[tuple[Count, ...], Field(max_length=MAX_CORES)]
-    groups: Annotated[tuple[ProcessorGroupAnswer, ...], Field(max_length=64)]
-
-    @property
-    def use(self) -> ProcessorUse:
-        """The same as the model says it."""
-        groups = tuple(ProcessorGroup(**group.model_dump()) for group in self.groups)
-        return ProcessorUse(**{**self.model_dump(), "groups": groups})
 
 
 class ExitedAnswer(_Answer):
@@ -216,7 +157,7 @@ class ExitedAnswer(_Answer):
     truncated: bool = False
     memory_peak_bytes: Count | None = None
     oom_kills: Count | None = None
-    processor: ProcessorAnswer | None = None
+    processor: ProcessorUse | None = None
 
 
 class UseAnswer(_Answer):
@@ -269,7 +210,7 @@ class MeasuredAnswer(_Answer):
     preemptions: Count
     cancelled: bool
     timed_out: bool
-    processor: ProcessorAnswer | None = None
+    processor: ProcessorUse | None = None
 
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -326,26 +267,34 @@ class TraceAnswer(_Answer):
         )
 
 
-class _HelloAnswer(_Answer):
-    wire: int
-    version: Annotated[str, Field(max_length=100)]
-    pid: Count = 0
-    uid: Count | None = None
-    capabilities: Annotated[tuple[str, ...], Field(max_length=100)] = ()
-    runs_end_by: Annotated[str, Field(max_length=40)] | None = None
+class _FactsAnswer(_Answer):
+    facts: HostFacts
 
 
-_FACTS: Final = TypeAdapter(HostFacts)
-_PROBE: Final = TypeAdapter(TargetProbe)
-_DEVICE: Final = TypeAdapter(DeviceFacts)
+_ADAPTERS: Final[dict[type, TypeAdapter[Any]]] = {}
 
 
-def read_answer(host: str, model: type[Answer], message: Message) -> Answer:
-    """The message as `model`; HostError when it does not fit."""
+def _adapter(shape: type[Answer]) -> TypeAdapter[Answer]:
+    if shape not in _ADAPTERS:
+        _ADAPTERS[shape] = TypeAdapter(shape)
+    return _ADAPTERS[shape]
+
+
+def read_answer(host: str, shape: type[Answer], message: Message) -> Answer:
+    """The message as `shape`; HostError when it does not fit."""
     try:
-        return model.model_validate(dict(message.header))
+        return _adapter(shape).validate_python(dict(message.header))
     except ValidationError as fault:
-        raise _nonsense(host, message, fault) from None
+        first = fault.errors(include_url=False, include_input=False)[0]
+        where = printable(".".join(str(part) for part in first["loc"]) or message.is_, 100)
+        happened = (
+            f"Host '{printable(host)}' sent a '{printable(message.is_, 60)}' that makes no sense: "
+            f"{where}: {printable(first['msg'], 100)}."
+        )
+        raise HostError(happened, _SAME_VERSION) from None
+
+
+_SAME_VERSION: Final = "Use an agent of the same iolab version as this command."
 
 
 def read_hello(host: str, message: Message) -> Hello:
@@ -354,50 +303,16 @@ def read_hello(host: str, message: Message) -> Hello:
         what = printable(message.is_, 60)
         happened = f"Host '{printable(host)}' began with '{what}' instead of a hello."
         raise HostError(happened, "See that the host's command starts nothing but the agent.")
-    hello = read_answer(host, _HelloAnswer, message)
+    hello = read_answer(host, Hello, message)
     if hello.wire != WIRE:
         happened = (
             f"The agent on host '{printable(host)}' is {printable(hello.version, 60)} and speaks "
             f"wire {hello.wire}, this controller speaks wire {WIRE}."
         )
-        raise HostError(happened, "Use an agent of the same iolab version as this command.")
-    version = printable(hello.version, 100)
-    return Hello(hello.wire, version, hello.pid, hello.capabilities, hello.runs_end_by, hello.uid)
+        raise HostError(happened, _SAME_VERSION)
+    return replace(hello, version=printable(hello.version, 100))
 
 
 def read_facts(host: str, message: Message) -> HostFacts:
     """The facts of a host; HostError when they do not fit the model."""
-    try:
-        return _FACTS.validate_python(_object(message.header.get("facts")))
-    except ValidationError as fault:
-        raise _nonsense(host, message, fault) from None
-
-
-def read_probe(host: str, message: Message) -> TargetProbe:
-    """What trying a target told; HostError when it does not fit the model."""
-    try:
-        return _PROBE.validate_python(dict(message.header))
-    except ValidationError as fault:
-        raise _nonsense(host, message, fault) from None
-
-
-def read_device(host: str, message: Message) -> DeviceFacts:
-    """A block device as its host tells it; HostError when it does not fit the model."""
-    try:
-        return _DEVICE.validate_python(dict(message.header))
-    except ValidationError as fault:
-        raise _nonsense(host, message, fault) from None
-
-
-def _object(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
-def _nonsense(host: str, message: Message, fault: ValidationError) -> HostError:
-    first = fault.errors(include_url=False, include_input=False)[0]
-    where = printable(".".join(str(part) for part in first["loc"]) or message.is_, 100)
-    happened = (
-        f"Host '{printable(host)}' sent a '{printable(message.is_, 60)}' that makes no sense: "
-        f"{where}: {printable(first['msg'], 100)}."
-    )
-    return HostError(happened, "Use an agent of the same iolab version as this command.")
+    return read_answer(host, _FactsAnswer, message).facts

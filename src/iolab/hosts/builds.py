@@ -25,8 +25,7 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import FileAnswer, read_answer
 from iolab.hosts.engine import Command
 from iolab.hosts.host import AgentRefusal, Host, printable
-from iolab.hosts.processes import told
-from iolab.hosts.remote_process import drive
+from iolab.hosts.remote_process import drive, told
 
 Say = Callable[[str], None]
 

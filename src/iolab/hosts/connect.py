@@ -18,10 +18,8 @@ from iolab.hosts.agents import agent_binary
 from iolab.hosts.answers import read_hello
 from iolab.hosts.channel import Channel, Outgoing
 from iolab.hosts.host import Hello, Host, HostLost, Message, ReachError, Stream
-from iolab.hosts.process import ending, start_process
-from iolab.hosts.processes import end_group
-from iolab.hosts.programs import Prefix
-from iolab.hosts.push import ProgramFiles, push
+from iolab.hosts.process import ending, run_here, start_process
+from iolab.hosts.push import Prefix, ProgramFiles, push
 from iolab.study.inventory import (
     CONTEXT_CHARACTERS,
     PodSelection,
@@ -284,8 +282,6 @@ password waits for ever."""
 LISTING_BYTES: Final = 64 << 20
 """A pod is described in about 10 kB; of a thousand pods there is room for six times as much."""
 
-STDERR_BYTES: Final = 4096
-
 _KUBECTL_HELP: Final = "Try the same with 'kubectl get pods' by hand."
 
 
@@ -310,37 +306,13 @@ async def look_up_pods(
 
 async def _answer(words: tuple[str, ...], limit_s: float) -> tuple[int | None, bytes, bytes]:
     """Exit code, output and errors of a command that is asked nothing."""
-    pipe = asyncio.subprocess.PIPE
     try:
-        process = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=pipe,
-            stderr=pipe,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise HostError(f"'{words[0]}' does not start ({error.strerror}).", _KUBECTL_HELP) from None
-    try:
-        async with asyncio.timeout(limit_s):
-            output, stderr = await asyncio.gather(
-                _read(process.stdout, LISTING_BYTES + 1), _read(process.stderr, STDERR_BYTES)
-            )
-            code = await process.wait()
+        return await run_here(words, limit_s=limit_s, output_bytes=LISTING_BYTES + 1)
     except TimeoutError:
         happened = f"'{words[0]} {words[1]}' did not answer within {limit_s:g} s."
         raise HostError(happened, _KUBECTL_HELP) from None
-    finally:
-        await end_group(process)
-    return code, output, stderr
-
-
-async def _read(stream: asyncio.StreamReader | None, limit_bytes: int) -> bytes:
-    """The first `limit_bytes`; the rest is read and dropped, so that nobody waits for a pipe."""
-    kept = bytearray()
-    while stream and (piece := await stream.read(1 << 16)):
-        kept += piece[: limit_bytes - len(kept)]
-    return bytes(kept)
+    except OSError as error:
+        raise HostError(f"'{words[0]}' does not start ({error.strerror}).", _KUBECTL_HELP) from None
 
 
 Boot = Callable[[HostSpec], Awaitable[Link]]

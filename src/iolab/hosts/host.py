@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, Self
 
 from iolab.core.host import HostSpec
@@ -47,8 +47,8 @@ class Hello:
 
     wire: int
     version: str
-    pid: int
-    capabilities: tuple[str, ...] = field(default=())
+    pid: int = 0
+    capabilities: tuple[str, ...] = ()
     runs_end_by: str | None = None
     """What ends the processes of runs when all of the agent is killed at once: `pid-namespace`."""
     uid: int | None = None

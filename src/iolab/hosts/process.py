@@ -1,4 +1,4 @@
-"""A link through a subprocess: its standard input and output carry the frames."""
+"""Programs of this machine: one run to its end, or one whose standard streams carry the frames."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import contextlib
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from iolab.hosts.host import ReachError, printable_bytes
 
 STDERR_TAIL_BYTES: Final = 4096
 """The end of a carrier's standard error, where the reason of its death stands."""
+
+STDERR_BYTES: Final = 64 << 10
+"""Of what a program that is run to its end says there."""
 
 STDERR_SHOWN: Final = 300
 """Characters of that which go into a sentence."""
@@ -22,6 +26,9 @@ LEASE_END_LIMIT_S: Final = 10.0
 
 TERM_LIMIT_S: Final = 2.0
 """After SIGTERM, before SIGKILL."""
+
+KILL_LIMIT_S: Final = 5.0
+"""For a killed process group to be gone."""
 
 LAST_WORDS_S: Final = 2.0
 """How long a broken-off carrier may take to exit, so that its exit code can be told."""
@@ -44,11 +51,15 @@ async def start_process(
             env=environment,
         )
     except OSError as error:
-        happened = (
-            f"Host '{host}' cannot be reached: '{argv[0]}' does not start ({error.strerror})."
-        )
-        raise ReachError(happened, "Correct the host's command in the study.") from None
+        raise not_started(host, argv, error) from None
     return ProcessLink(process)
+
+
+def not_started(host: str, argv: Sequence[str], error: OSError) -> ReachError:
+    """The error of a host whose command is not there, or cannot be executed."""
+    why = f"'{argv[0]}' does not start ({error.strerror})"
+    happened = f"Host '{host}' cannot be reached: {why}."
+    return ReachError(happened, "Correct the host's command in the study.")
 
 
 class ProcessLink:
@@ -58,26 +69,12 @@ class ProcessLink:
         if not (process.stdin and process.stdout and process.stderr):
             raise ValueError("a link needs all three pipes")
         self._process = process
-        self._reader = process.stdout
-        self._writer = process.stdin
+        self.reader = process.stdout
+        self.writer = process.stdin
+        self.pid = process.pid
         self._stderr = process.stderr
         self._tail = b""
         self._listening = asyncio.create_task(self._keep_tail(), name="standard error of a host")
-
-    @property
-    def reader(self) -> asyncio.StreamReader:
-        """The carrier's standard output."""
-        return self._reader
-
-    @property
-    def writer(self) -> asyncio.StreamWriter:
-        """The carrier's standard input."""
-        return self._writer
-
-    @property
-    def pid(self) -> int:
-        """The carrier's process id."""
-        return self._process.pid
 
     async def last_words(self) -> str:
         """How it exited and the end of what it said on standard error."""
@@ -89,7 +86,7 @@ class ProcessLink:
 
     async def end(self) -> None:
         """Close its input, wait, then TERM, then KILL to its whole group; reap it."""
-        self._writer.close()
+        self.writer.close()
         if not await self._exited(LEASE_END_LIMIT_S):
             self._signal(signal.SIGTERM)
             if not await self._exited(TERM_LIMIT_S):
@@ -113,6 +110,70 @@ class ProcessLink:
     async def _keep_tail(self) -> None:
         while piece := await self._stderr.read(STDERR_TAIL_BYTES):
             self._tail = (self._tail + piece)[-STDERR_TAIL_BYTES:]
+
+
+async def run_here(
+    argv: Sequence[str],
+    *,
+    limit_s: float,
+    output_bytes: int,
+    given: bytes | None = None,
+    environment: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> tuple[int, bytes, bytes]:
+    """Exit code, output and errors of a program, of each the first bytes; more is read and dropped.
+
+    `given` is all that it is told. OSError when it cannot be started, TimeoutError when it does not
+    end in time; nothing of it is left whatever happens.
+    """
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=nothing if given is None else pipe,
+        stdout=pipe,
+        stderr=pipe,
+        start_new_session=True,
+        env=environment,
+        cwd=cwd,
+    )
+    try:
+        async with asyncio.timeout(limit_s):
+            _, output, stderr = await asyncio.gather(
+                _give(process.stdin, given or b""),
+                _keep(process.stdout, output_bytes),
+                _keep(process.stderr, STDERR_BYTES),
+            )
+            return await process.wait(), output, stderr
+    finally:
+        await end_group(process)
+
+
+async def end_group(process: asyncio.subprocess.Process) -> None:
+    """Kill the group of a process that still runs, and reap it; it leads a session of its own."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(KILL_LIMIT_S):
+                await process.wait()
+
+
+async def _give(stdin: asyncio.StreamWriter | None, content: bytes) -> None:
+    if stdin is None:
+        return
+    # A program that ends early breaks the pipe; its exit code says why.
+    with contextlib.suppress(OSError):
+        stdin.write(content)
+        await stdin.drain()
+    stdin.close()
+
+
+async def _keep(stream: asyncio.StreamReader | None, limit_bytes: int) -> bytes:
+    """The first `limit_bytes`; the rest is read and dropped, so that nobody waits for a pipe."""
+    kept = bytearray()
+    while stream and (piece := await stream.read(1 << 16)):
+        kept += piece[: limit_bytes - len(kept)]
+    return bytes(kept)
 
 
 def ending(returncode: int | None, stderr: bytes) -> str:

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -18,7 +19,7 @@ from typing import Final, Protocol
 from iolab.errors import HostError
 from iolab.hosts.agents import agent_binary
 from iolab.hosts.host import ReachError, printable, printable_bytes
-from iolab.hosts.process import ending
+from iolab.hosts.process import ending, not_started, run_here
 
 FOLDER: Final = "/tmp/iolab-agent-{user}"  # noqa: S108 - private and checked before use
 """Where agents are kept on a host: one folder a user, of mode 700, never followed as a link."""
@@ -209,3 +210,44 @@ async def _checksum(runner: Runner, path: str) -> str | None:
     ran = await runner.run("sha256sum", path)
     match = re.match(r"\\?([0-9a-f]{64})\b", ran.output)
     return match.group(1) if ran.code == 0 and match else None
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """A host's name and the words that reach it, started in our environment if none is given."""
+
+    host: str
+    words: tuple[str, ...]
+    environment: Mapping[str, str] | None = None
+
+    def argv(self, *plain: str) -> list[str]:
+        """The prefix with further words; ValueError for a word that a shell might change."""
+        for word in plain:
+            if not PLAIN_WORD.fullmatch(word):
+                raise ValueError(f"'{word}' is not a plain word")
+        return [*self.words, *plain]
+
+    async def run(
+        self,
+        *words: str,
+        given: bytes | None = None,
+        limit_s: float = STEP_LIMIT_S,
+        keep_output: bool = True,
+    ) -> RemoteExit:
+        """Exit code, output and standard error of a program on the host, within a deadline."""
+        argv = self.argv(*words)
+        try:
+            code, output, stderr = await run_here(
+                argv,
+                given=given,
+                limit_s=limit_s,
+                output_bytes=OUTPUT_LIMIT_BYTES if keep_output else 0,
+                environment=self.environment,
+            )
+        except TimeoutError:
+            happened = f"'{words[0]}' did not end within {limit_s:g} s on host '{self.host}'."
+            do = "See that the host's command reaches it without questions."
+            raise ReachError(happened, do) from None
+        except OSError as error:
+            raise not_started(self.host, argv, error) from None
+        return RemoteExit(code, output.decode("utf-8", "replace"), stderr)

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from iolab.core.run import PlannedRun
 from iolab.hosts.host import Host
 from iolab.session.discovery import Questions
-from iolab.session.stopping_rule import RuleFor
 from iolab.study.targets import makers_of
 from iolab.targets.context import Context
+
+
+class LiveRule(Protocol):
+    """Watches the I/Os of all hosts of one run."""
+
+    def take(self, host: str, end_real_ns: int, span_ns: int, ios: int) -> None:
+        """Take a host's next interval; its end is on the controller's clock."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether enough was seen, so that the run may end now."""
+
+    @property
+    def says(self) -> str:
+        """How the run stands, in a few words for people."""
+
+
+RuleFor = Callable[[PlannedRun, Sequence[str]], LiveRule | None]
+"""The rule of a run on those hosts; None for one that ends by itself."""
 
 
 @dataclass(frozen=True, slots=True)

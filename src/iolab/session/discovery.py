@@ -5,23 +5,70 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from iolab.core.host import DeviceFacts, HostFacts, HostSpec, Role, TargetProbe
 from iolab.core.run import IdleProof
 from iolab.core.study import Study
 from iolab.errors import Fault, HostError, IolabError
-from iolab.hosts.answers import Leftovers, read_facts, read_probe
+from iolab.hosts.answers import Leftovers, read_answer, read_facts
 from iolab.hosts.barrier import Outcomes, together
 from iolab.hosts.clock import Clock, ClockOffset, measure_offset
 from iolab.hosts.device_counters import SNAPSHOT_LIMIT_S, core_times, cpu_busy, idle_proof, look_of
 from iolab.hosts.engine import Tool
+from iolab.hosts.factory import open_hosts
 from iolab.hosts.host import Hello, Host
 from iolab.hosts.telemetry import DISK
-from iolab.session.leftovers import LEFTOVERS, leftovers_on
 from iolab.study.guard import NVME, NVME_ARGV, NVME_PURGES, asks_rights
 from iolab.study.targets import Target, nodes_of, targets_of
 from iolab.targets.devices import MOUNT_PARENT, look_at, with_device
+from iolab.targets.work_directories import CLOSE_LIMIT_S
+
+LOOK_LIMIT_S: Final = 60.0
+"""A look at every process and control group; counting the files of a folder takes longest."""
+
+LEFTOVERS: Final = "leftovers"
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Every host by name, in exactly one of the two."""
+
+    found: Mapping[str, Leftovers]
+    failed: Mapping[str, IolabError]
+
+
+async def look_for_leftovers(
+    specs: Iterable[HostSpec],
+    path: str | None,
+    *,
+    remove: Mapping[str, Leftovers] = MappingProxyType({}),
+) -> Looked:
+    """Reach every host, look, and let go; `path` is for hosts that name none of their own.
+
+    With `remove`, what an earlier look found on hosts by name, that and nothing else is removed.
+    """
+
+    async def look(host: Host) -> Leftovers:
+        await host.connect()
+        return await leftovers_on(host, path, remove=remove.get(host.name))
+
+    async with open_hosts(specs) as hosts:
+        looked = await together(hosts.values(), look)
+    return Looked(looked.done, looked.failed)
+
+
+async def leftovers_on(
+    host: Host, path: str | None, *, remove: Leftovers | None = None
+) -> Leftovers:
+    """What was left on a connected host; with `remove` that is gone, but for the `faults`."""
+    asked = None if host.spec.serial else host.spec.path or path
+    limit_s = CLOSE_LIMIT_S if remove else LOOK_LIMIT_S
+    names = None if remove is None else sorted(remove.names)
+    answer = await host.ask(LEFTOVERS, deadline_s=limit_s, path=asked, remove=names)
+    return read_answer(host.name, Leftovers, answer)
+
 
 FACTS_LIMIT_S: Final = 60.0
 """Reading a host's facts: hundreds of disks, each with slow firmware pages, and `fio --version`."""
@@ -151,7 +198,7 @@ async def _visit(
 async def _try(host: Host, path: str, *, rights: bool) -> TargetProbe:
     """What trying a folder tells, and with `rights` what else the agent may do there."""
     told = await host.ask("probe", deadline_s=PROBE_LIMIT_S, path=path, rights=rights)
-    return read_probe(host.name, told)
+    return read_answer(host.name, TargetProbe, told)
 
 
 def _with_devices(spec: HostSpec, facts: HostFacts) -> HostFacts:
@@ -287,7 +334,7 @@ async def _meet(host: Host, path: str | None, tools: Mapping[str, list[str]]) ->
     if facts.target is None or not facts.target.writable:
         return facts, None, hello, left
     tried = await host.ask("probe", deadline_s=PROBE_LIMIT_S, path=path)
-    return facts, read_probe(host.name, tried), hello, left
+    return facts, read_answer(host.name, TargetProbe, tried), hello, left
 
 
 async def watch_quiet(host: Host, facts: HostFacts) -> Quiet:

@@ -101,7 +101,7 @@ class HostShare:
     def processor(self) -> ProcessorUse | None:
         """What the load got of the processors, of all phases together; None if nothing tells."""
         told = self.ending.exited.processor if self.ending else None
-        return told.use if told else summed(self.phase_processors)
+        return told or summed(self.phase_processors)
 
     def host_run(self) -> HostRun:
         """The same for the record."""

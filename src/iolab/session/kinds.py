@@ -16,11 +16,30 @@ from iolab.hosts.engine import Engine, FileEngine, Tool
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
 from iolab.session.discovery import Discovery, Questions, tools_of
-from iolab.session.driver import Driver
+from iolab.session.driver import Driver, Drivers
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.reconnect import Reach
 from iolab.study.kinds import StudyKinds
 from iolab.study.targets import Target
+from iolab.targets.work_directories import WorkDirectories
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Folders and files, makers of load, and hosts that are booted."""
+
+    sites: WorkDirectories
+    drivers: Drivers
+    booted: BootedHosts
+
+    async def leave(self) -> tuple[str, ...]:
+        """Nothing of it stays on any host that answers; sentences on what could not be ended."""
+        # A server that still runs would write into the folder that is being removed, and what lies
+        # on a booted host goes before the host.
+        held = await self.drivers.end()
+        left = await self.sites.leave()
+        return (*held, *left, *await self.booted.end())
+
 
 Programs = Mapping[str, list[str]]
 """Programs, each with the command that tells its version."""

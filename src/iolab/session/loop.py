@@ -23,9 +23,9 @@ from iolab.hosts.intervals import IntervalCollector
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostShare
+from iolab.session.kinds import Resources
 from iolab.session.observers import Observers
 from iolab.session.reconnect import Reach, RetryPolicy, lost_now, reconnect_lost, require_all
-from iolab.session.resources import Resources
 from iolab.targets.precondition import Preconditioner
 from iolab.targets.work_directory import WorkDirectory
 

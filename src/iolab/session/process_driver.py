@@ -3,24 +3,181 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import signal
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
+from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import BLOCK_BYTES, Packer
-from iolab.core.events import IntervalSeen, Phase
+from iolab.core.engine import EngineName
+from iolab.core.events import IntervalSeen, Phase, RuleLooked
 from iolab.core.run import PlannedRun
+from iolab.errors import EngineError, HostError
+from iolab.hosts.answers import TraceAnswer, read_answer
 from iolab.hosts.engine import Command, Engine, OutputReader
-from iolab.hosts.intervals import IntervalLog
+from iolab.hosts.host import Stream, printable
+from iolab.hosts.intervals import Interval, IntervalLog
 from iolab.hosts.telemetry import CounterCollector
-from iolab.session.block_trace import traced
-from iolab.session.context import SessionContext
+from iolab.session.context import LiveRule, SessionContext
 from iolab.session.driver import Driver, HostShare
-from iolab.session.early_stop import EarlyStop
-from iolab.session.exit_faults import engine_fault
-from iolab.session.start import Go, drive_between_looks, load_at_once, watch_idle
-from iolab.session.start_time import NS_PER_S
+from iolab.session.start import (
+    NS_PER_S,
+    Go,
+    drive_between_looks,
+    load_at_once,
+    offset_of,
+    watch_idle,
+)
 from iolab.targets.seeds import seed_on
+
+CALL_OFF_LIMIT_S: Final = 20.0
+"""Calling it off on a host under full load."""
+
+LEAD_LIMIT_S: Final = 600.0
+"""From its begin to the engine's start, and from the engine's end to when it is called off."""
+
+LAST_WORD_LIMIT_S: Final = 20.0
+"""From then to what was sampled."""
+
+
+@asynccontextmanager
+async def traced(mine: HostShare, limit_s: float) -> AsyncIterator[None]:
+    """Sample the device nearest the target inside, and fill in what was seen, or why nothing was.
+
+    The agent ends it by itself when the engine, which has `limit_s` from its start, is long gone.
+    It never fails a run: the checks that need it say why they could not look.
+    """
+    if not mine.site.devices:
+        yield
+        return
+    device, host, target = mine.site.devices[0], mine.site.host, mine.site.target
+    if target is not None and not target.device:
+        # One of several is no sample of them all.
+        mine.trace = BlockTrace(device, "the target lies over several devices")
+        yield
+        return
+    stream = host.stream("trace", device=device, wall_limit_s=limit_s + LEAD_LIMIT_S)
+    listening = asyncio.create_task(_last_word(mine.name, device, stream))
+    # Its request goes out before that of the run.
+    await asyncio.sleep(0)
+    try:
+        yield
+    finally:
+        try:
+            with suppress(HostError):
+                await host.ask("unwatch", deadline_s=CALL_OFF_LIMIT_S, watch=stream.id)
+            async with asyncio.timeout(LAST_WORD_LIMIT_S):
+                mine.trace = await listening
+        except TimeoutError:
+            mine.trace = BlockTrace(device, f"the sample did not end in {LAST_WORD_LIMIT_S:g} s")
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+            await stream.aclose()
+
+
+async def _last_word(host: str, device: str, stream: Stream) -> BlockTrace:
+    last = None
+    try:
+        async for message in stream:
+            last = message
+        if last is None:
+            return BlockTrace(device, "the sample ended without a word")
+        return read_answer(host, TraceAnswer, last).trace
+    except HostError as fault:
+        return BlockTrace(device, fault.happened.rstrip("."))
+
+
+class EarlyStop:
+    """Feeds a run's rule, tells what it says, and halts all engines at once when it has enough."""
+
+    def __init__(
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        evidence: Sequence[HostShare],
+        halt: asyncio.Event,
+    ) -> None:
+        self._session = session
+        self._run = run
+        self._evidence = evidence
+        self._halt = halt
+        self._rule: LiveRule | None = None
+        if session.rule_for is not None:
+            self._rule = session.rule_for(run, [mine.name for mine in evidence])
+        self._said = ""
+
+    def take(self, mine: HostShare, intervals: Iterable[Interval]) -> None:
+        """Take what a host has told. Once engines are to end, nothing more is looked at."""
+        rule = self._rule
+        if rule is None or self._halt.is_set():
+            return
+        ahead_ns = offset_of(mine).offset_ns
+        for one in intervals:
+            rule.take(mine.name, one.end_real_ns - ahead_ns, one.span_ns, one.ios)
+        if rule.says != self._said:
+            self._said = rule.says
+            self._session.tell(RuleLooked(self._run, self._said))
+        if rule.finished and not self._session.stop.requested:
+            for each in self._evidence:
+                each.enough = True
+            self._halt.set()
+
+
+def engine_fault(engine: EngineName, mine: HostShare) -> EngineError | None:
+    """Why the engine did not do what it was asked on that host; None when it did.
+
+    An engine that was stopped on our wish has not failed, whatever it says of it.
+    """
+    fault = ending_fault(engine, mine)
+    if fault or mine.ending is None or mine.ending.halted or mine.command is None:
+        return fault
+    if mine.reading is None or not mine.reading.intervals:
+        happened = f"{engine} on host '{mine.name}' reported nothing."
+        return EngineError(happened, "See the engine's own output in the session's folder.")
+    return None
+
+
+def ending_fault(engine: EngineName, mine: HostShare) -> EngineError | None:
+    """The same for an engine that has no intervals to report."""
+    ending, reading = mine.ending, mine.reading
+    if ending is None or ending.halted or mine.command is None:
+        return None
+    exited = ending.exited
+    said = "; ".join(reading.faults if reading else ())
+    words = "; ".join(ending.stderr_tail.strip().splitlines()[-2:])
+    on = f"on host '{mine.name}'"
+    if exited.timed_out:
+        happened = (
+            f"{engine} {on} did not end within {mine.command.wall_limit_s:g} s, and was killed."
+        )
+        return EngineError(happened, "See whether the target still answers.")
+    if exited.signal is not None:
+        name = _signal_name(exited.signal)
+        happened = f"{engine} {on} was killed by signal {exited.signal}{name}."
+        return EngineError(happened, "See that host's kernel log for who killed it, and run again.")
+    if exited.code != 0:
+        reason = printable("; ".join(part for part in (said, words) if part)) or "it said nothing"
+        happened = f"{engine} {on} ended with exit code {exited.code} ({reason.rstrip('.')})."
+        return EngineError(happened, "Correct what it says and run again.")
+    if exited.truncated:
+        limit = mine.command.output_limit_bytes
+        happened = f"{engine} {on} printed more than {limit} bytes."
+        return EngineError(happened, "Use fewer intervals: a shorter method.runtime.")
+    if said:
+        happened = f"{engine} {on}: {printable(said).rstrip('.')}."
+        return EngineError(happened, "See the engine's own output in the session's folder.")
+    return None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return f" ({signal.Signals(number).name})"
+    except ValueError:
+        return ""
+
 
 OUTPUT_KEPT_BYTES: Final = 512 << 20
 """Packed output of all hosts of a run that is kept in memory: half an hour of a hundred hosts that

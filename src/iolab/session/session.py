@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,28 +16,103 @@ from iolab.core.events import (
     SessionStarted,
     SessionStatus,
 )
-from iolab.core.host import Role
+from iolab.core.host import HostKind, Role
 from iolab.core.run import Plan, PlannedRun
 from iolab.core.study import Study
 from iolab.core.target_state import EMPTY, Ledger
-from iolab.errors import Interrupted, IolabError, StoreError
+from iolab.errors import HostError, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import Stop, alongside, together
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock
 from iolab.hosts.host import Host
-from iolab.session.context import SessionContext
+from iolab.session.context import RuleFor, SessionContext
 from iolab.session.discovery import QUIET_WATCH_S, Discovery, discover, watch_quiet
 from iolab.session.driver import Drivers
-from iolab.session.kinds import BootedHosts, SessionKinds
+from iolab.session.kinds import BootedHosts, Resources, SessionKinds
 from iolab.session.loop import Recovery, RunLoop, RunQueue, Walk
 from iolab.session.reconnect import USUAL, Reach, RetryPolicy
-from iolab.session.resources import Resources
-from iolab.session.silence import tell_of_silence
-from iolab.session.stopping_rule import RuleFor
-from iolab.session.sweep import sweep
 from iolab.study.guard import check_ready
 from iolab.study.kinds import StudyKinds
 from iolab.study.targets import without_hosts
-from iolab.targets.work_directories import WorkDirectories
+from iolab.targets.work_directories import CLOSE_LIMIT_S, WorkDirectories, open_folder
+
+TOLD_AFTER_S: Final = 5.0
+"""An agent speaks every three seconds: whoever waits should know of the first word that is late."""
+
+LOOK_S: Final = 0.5
+
+
+async def tell_of_silence(session: SessionContext) -> None:
+    """Watch every host until cancelled; a notice when one falls silent, one when it is heard."""
+    longest: dict[str, float] = {}
+    while True:
+        for name, host in session.everyone.items():
+            silent_s = 0.0 if host.lost else host.silent_s
+            if silent_s >= TOLD_AFTER_S:
+                if name not in longest:
+                    session.tell(Notice(f"Host '{name}': silent for {silent_s:.0f} s."))
+                longest[name] = silent_s
+            elif name in longest:
+                after_s = longest.pop(name)
+                if not host.lost:
+                    session.tell(Notice(f"Host '{name}' is heard again after {after_s:.0f} s."))
+        await asyncio.sleep(LOOK_S)
+
+
+SWEEP_LIMIT_S: Final = 60.0
+"""For a host that answers again: the end of the lost agent's lease, and the removal of its files.
+A host that is gone should not be waited for longer by somebody who wants the results."""
+
+
+async def sweep(session: SessionContext, reach: Reach | None) -> tuple[str, ...]:
+    """Leave no folder on hosts that were lost; a sentence on each that is left."""
+    lost = {name: folders for name, folders in session.taken.items() if _was_lost(session, name)}
+    swept = await asyncio.gather(*(_sweep(session, reach, name, lost[name]) for name in lost))
+    return tuple(sentence for sentences in swept for sentence in sentences)
+
+
+def _was_lost(session: SessionContext, name: str) -> bool:
+    host = session.everyone.get(name)
+    # A guest's disk goes with the guest.
+    if host is None or host.spec.kind is HostKind.VM:
+        return False
+    return bool(host.lost) or name in session.mended
+
+
+async def _sweep(
+    session: SessionContext, reach: Reach | None, name: str, folders: set[tuple[str, str]]
+) -> tuple[str, ...]:
+    left = sorted(folders)
+    host = session.everyone[name]
+    fresh: Host | None = (
+        reach(host.spec) if host.lost and reach and not session.stop.at_once else None
+    )
+    try:
+        async with asyncio.timeout(SWEEP_LIMIT_S):
+            if fresh is not None:
+                await host.close()
+                await fresh.connect()
+            there = fresh or host
+            while left and not there.lost:
+                path, folder = left[0]
+                opened = await open_folder(session, there, path, folder)
+                where = str(opened.header.get("dir"))
+                await there.ask("scratch_close", deadline_s=CLOSE_LIMIT_S, dir=where, keep=False)
+                left.pop(0)
+    except (HostError, Interrupted, TimeoutError):
+        pass
+    finally:
+        if fresh is not None:
+            await fresh.close()
+    return tuple(_sentence(host, path, folder) for path, folder in left)
+
+
+def _sentence(host: Host, path: str, folder: str) -> str:
+    which = "" if host.spec.kind is HostKind.LOCAL else " --hosts HOSTS"
+    at = f"{path.rstrip('/')}/{folder}"
+    return (
+        f"Host '{host.name}' may still have {at}: "
+        f"'iolab clean{which} --path {shlex.quote(path)}' removes it once the host answers."
+    )
 
 
 async def clean_up(

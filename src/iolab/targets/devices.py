@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from iolab.core.host import DeviceFacts, DeviceObjection, HostFacts, HostKind, TargetFacts
+from iolab.core.run import ExtentProof
 from iolab.core.study import TargetSettings
 from iolab.hosts.answers import (
-    ExtentsAnswer,
     FilesystemAnswer,
     read_answer,
-    read_device,
     read_facts,
 )
 from iolab.hosts.host import AgentRefusal, Host, printable
@@ -57,7 +56,7 @@ async def look_at(host: Host, target: Target, settings: TargetSettings) -> Devic
             memory_backed=False,
             objections=(missing,),
         )
-    return read_device(host.name, told)
+    return read_answer(host.name, DeviceFacts, told)
 
 
 def with_device(facts: HostFacts, device: DeviceFacts) -> HostFacts:
@@ -94,7 +93,7 @@ async def take_device(
         serial=target.serial,
         overwrite=_may_overwrite(host, settings),
     )
-    device = read_device(host.name, told)
+    device = read_answer(host.name, DeviceFacts, told)
     folder, name = posixpath.split(device.real_path)
     image = host.spec.kind is HostKind.VM
     filled = device.size_bytes if image else 0
@@ -195,7 +194,7 @@ async def allocated_bytes(host: Host, image: str) -> int:
         told = await host.ask("extents", deadline_s=FACTS_LIMIT_S, paths=[image])
     except AgentRefusal:
         return 0
-    proof = read_answer(host.name, ExtentsAnswer, told)
+    proof = read_answer(host.name, ExtentProof, told)
     return proof.written_bytes + proof.unwritten_bytes
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from iolab.core.run import CacheProof, ExtentProof
-from iolab.hosts.answers import EvictAnswer, ExtentsAnswer, read_answer
+from iolab.hosts.answers import EvictAnswer, read_answer
 from iolab.targets.work_directory import WorkDirectory
 
 PATHS_AT_ONCE: Final = 2000
@@ -30,11 +30,11 @@ async def prove(site: WorkDirectory, paths: Sequence[str]) -> ExtentProof:
     parts = []
     for batch in _batches(paths):
         told = await site.host.ask("extents", deadline_s=EXTENTS_LIMIT_S, paths=batch)
-        parts.append(read_answer(site.name, ExtentsAnswer, told))
+        parts.append(read_answer(site.name, ExtentProof, told))
     methods = {part.method for part in parts}
     return ExtentProof(
         method=methods.pop() if len(methods) == 1 else "none",
-        file_count=sum(part.files for part in parts),
+        file_count=sum(part.file_count for part in parts),
         size_bytes=sum(part.size_bytes for part in parts),
         written_bytes=sum(part.written_bytes for part in parts),
         unwritten_bytes=sum(part.unwritten_bytes for part in parts),

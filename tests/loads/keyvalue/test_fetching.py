@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iolab.hosts.host import AgentRefusal, Host
-from iolab.hosts.processes import fetched
+from iolab.hosts.remote_process import fetched
 from tests.loads.keyvalue.local import on_this_machine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]

@@ -8,7 +8,7 @@ import pytest
 
 from iolab.errors import EngineError
 from iolab.hosts.host import Host
-from iolab.hosts.processes import told
+from iolab.hosts.remote_process import told
 from tests.loads.keyvalue.local import on_this_machine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]

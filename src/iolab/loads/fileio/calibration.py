@@ -34,7 +34,7 @@ from iolab.loads.fileio.generator_limit import kind_of
 from iolab.loads.fileio.limit_runs import LimitTally, null_rate, tally_of, trial_of
 from iolab.loads.fileio.workload import Job
 from iolab.session.discovery import FACTS_LIMIT_S, tools_of
-from iolab.session.start_time import ROUND_TRIPS_TO_START
+from iolab.session.start import ROUND_TRIPS_TO_START
 from iolab.stats.comparison import Comparison, compare_paired
 from iolab.stats.quantiles import BIN_ERROR
 from iolab.targets.layout import layout_fault

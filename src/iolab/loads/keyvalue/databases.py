@@ -22,8 +22,7 @@ from iolab.core.run import NOT_DROPPED, CacheProof, PlannedRun
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import AgentRefusal, Host, printable
-from iolab.hosts.processes import driven, ending_says, program_of, told
-from iolab.hosts.remote_process import Ending
+from iolab.hosts.remote_process import Ending, driven, ending_says, program_of, told
 from iolab.loads.keyvalue.db_bench import levels_command, load_command, shape_command
 from iolab.loads.keyvalue.db_bench_evidence import load_faults
 from iolab.loads.keyvalue.db_bench_output import DbBenchOutput, parse

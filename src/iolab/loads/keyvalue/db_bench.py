@@ -22,7 +22,7 @@ from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
-from iolab.hosts.processes import fetched, told
+from iolab.hosts.remote_process import fetched, told
 from iolab.loads.keyvalue.db_bench_evidence import CellRequest, Left, read_cell
 from iolab.loads.keyvalue.db_bench_output import OUTPUT_LIMIT_BYTES
 from iolab.loads.keyvalue.db_bench_run import TABLES_LIMIT_BYTES, LiveProgress
@@ -35,9 +35,8 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare
-from iolab.session.exit_faults import ending_fault
-from iolab.session.start import Go, drive_between_looks
-from iolab.session.start_time import offset_of
+from iolab.session.process_driver import ending_fault
+from iolab.session.start import Go, drive_between_looks, offset_of
 from iolab.targets.work_directory import WorkDirectory
 from iolab.units import format_bytes
 

@@ -22,7 +22,7 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.barrier import alongside, together
 from iolab.hosts.host import Host, printable
 from iolab.hosts.intervals import IntervalLog
-from iolab.hosts.processes import told
+from iolab.hosts.remote_process import told
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.choose import server_of
 from iolab.loads.keyvalue.cassandra.server import Server
@@ -90,8 +90,7 @@ from iolab.loads.keyvalue.ycsb_output import intervals_of, parse, ycsb_faults
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostShare, on_each
 from iolab.session.kinds import LoadSession, Programs
-from iolab.session.start import Go, load_at_once, watch_idle
-from iolab.session.start_time import NS_PER_S, offset_of
+from iolab.session.start import NS_PER_S, Go, load_at_once, offset_of, watch_idle
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.study.targets import bystanders_of
 from iolab.targets.work_directory import WorkDirectory

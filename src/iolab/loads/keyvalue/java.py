@@ -27,7 +27,8 @@ from iolab.hosts.builds import (
 )
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host, printable, printable_bytes
-from iolab.hosts.processes import driven, end_group, ending_says, program_of
+from iolab.hosts.process import end_group
+from iolab.hosts.remote_process import driven, ending_says, program_of
 
 INSTALL_JAVA: Final = (
     "Install one there (`apt-get install openjdk-17-jre-headless`), or name its program in "

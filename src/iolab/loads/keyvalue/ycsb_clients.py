@@ -24,8 +24,7 @@ from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.barrier import alongside
 from iolab.hosts.engine import Command
 from iolab.hosts.host import AgentRefusal, Host, printable
-from iolab.hosts.processes import driven, ending_says, fetched, told
-from iolab.hosts.remote_process import STDERR_TAIL_BYTES, Ending
+from iolab.hosts.remote_process import STDERR_TAIL_BYTES, Ending, driven, ending_says, fetched, told
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.databases import clone, commit_golden, drop_caches_of, golden, remove
 from iolab.loads.keyvalue.java import (
@@ -63,9 +62,8 @@ from iolab.loads.keyvalue.ycsb_output import (
 )
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare, on_each
-from iolab.session.exit_faults import ending_fault
-from iolab.session.start import Go, drive_between_looks, load_at_once
-from iolab.session.start_time import NS_PER_S
+from iolab.session.process_driver import ending_fault
+from iolab.session.start import NS_PER_S, Go, drive_between_looks, load_at_once
 from iolab.targets.work_directory import WorkDirectory
 from iolab.units import format_bytes
 

@@ -42,8 +42,8 @@ from iolab.loads.metadata.workload import (
 from iolab.session.context import SessionContext
 from iolab.session.discovery import FACTS_LIMIT_S
 from iolab.session.driver import Driver, HostShare, on_each
-from iolab.session.exit_faults import ending_fault
 from iolab.session.observers import HostWatch
+from iolab.session.process_driver import ending_fault
 from iolab.session.start import watch_idle
 from iolab.targets.work_directory import WorkDirectory, require_shared
 

@@ -30,8 +30,7 @@ from iolab.loads.metadata.workload import MetadataJob, MetadataRun, Operation, O
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostShare, on_each
 from iolab.session.observers import HostWatch
-from iolab.session.start import watch_idle
-from iolab.session.start_time import NS_PER_S, CommonStart, start_of
+from iolab.session.start import NS_PER_S, CommonStart, start_of, watch_idle
 from iolab.targets.extents import evict
 from iolab.targets.work_directory import peer_dir, require_shared
 
@@ -559,7 +558,7 @@ class _Iteration:
         done = self._done[mine.name]
         done.append(phase)
         if told.processor:
-            mine.phase_processors.append(told.processor.use)
+            mine.phase_processors.append(told.processor)
         if operation is Operation.TREE_REMOVE and not any(p.errors or p.skipped for p in done):
             self._unclean.discard(mine.name)
 

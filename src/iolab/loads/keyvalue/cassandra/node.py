@@ -9,7 +9,7 @@ from typing import Final
 
 from iolab.errors import EngineError, HostError
 from iolab.hosts.host import printable
-from iolab.hosts.processes import told
+from iolab.hosts.remote_process import told
 from iolab.loads.keyvalue.cassandra.node_files import (
     NodePlan,
     node_command,
