@@ -21,9 +21,10 @@ from iolab.core.host import (
 )
 from iolab.core.run import IdleProof
 from iolab.errors import HostError, IolabError
+from iolab.hosts.barrier import Outcomes
 from iolab.hosts.clock import ClockOffset
 from iolab.hosts.host import Hello
-from iolab.session.discovery import Inspected, Inspection, Quiet
+from iolab.session.discovery import Inspected, Quiet
 from tests.fakes.machine import machine_facts
 
 HELLO = Hello(1, "0.1.0", 7, runs_end_by="pid-namespace", uid=0)
@@ -59,7 +60,7 @@ def host(
 
 
 def findings(*hosts: Inspected, **failed: IolabError) -> tuple[FleetFinding, ...]:
-    found = fleet_findings(Inspection({host.spec.name: host for host in hosts}, failed))
+    found = fleet_findings(Outcomes({host.spec.name: host for host in hosts}, failed))
     assert all(item.finding.do for item in found if item.finding.state is not FindingState.OK)
     return found
 
@@ -117,7 +118,7 @@ def test_another_instance_type_is_named() -> None:
     found = only("machine", host("a", **large), host("b", **small)).finding
     assert (found.state, "Amazon EC2 i4i.xlarge on b" in found.says) == (FindingState.NOTE, True)
     hosts = [host("a", **large), host("b")]
-    seen = Inspection({one.spec.name: one for one in hosts}, {})
+    seen = Outcomes({one.spec.name: one for one in hosts}, {})
     told = fleet_document(tuple(one.spec for one in hosts), seen)["hosts"]
     assert [one["machine"] for one in told] == ["Amazon EC2 i4i.2xlarge", None]
 
@@ -210,7 +211,7 @@ def test_storage_nodes_are_compared_among_themselves_and_need_no_fio() -> None:
 def test_the_document_has_every_host_in_the_order_of_the_inventory() -> None:
     there = host("b", offset_ns=7)
     specs = (HostSpec("a", HostKind.LOCAL), there.spec)
-    seen = Inspection({"b": there}, {"a": HostError("Gone.", "Look.")})
+    seen = Outcomes({"b": there}, {"a": HostError("Gone.", "Look.")})
     made = fleet_document(specs, seen)
     assert made["hosts"][0] == {"name": "a", "role": "client", "reached": False}
     assert made["hosts"][1]["clock_offset_ns"] == 7

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from iolab.errors import Fault
-from iolab.session.discovery import Inspection, device_busy, inspect_hosts
+from iolab.hosts.barrier import Outcomes
+from iolab.session.discovery import Inspected, device_busy, inspect_hosts
 from tests.fakes.host import FakeHost
 from tests.fakes.machine import DEVICE, machine_facts
 from tests.fakes.script import FakeScript, LoopClock
@@ -16,8 +17,8 @@ FACTS = machine_facts(PATH)
 HOUR_NS = 3600 * 10**9
 
 
-def inspect(*hosts: FakeHost, path: str | None = PATH) -> Inspection:
-    async def body() -> Inspection:
+def inspect(*hosts: FakeHost, path: str | None = PATH) -> Outcomes[Inspected]:
+    async def body() -> Outcomes[Inspected]:
         named = {host.name: host for host in hosts}
         try:
             return await inspect_hosts(named, path, {"fio": ["fio", "--version"]}, LoopClock())
@@ -29,7 +30,7 @@ def inspect(*hosts: FakeHost, path: str | None = PATH) -> Inspection:
 
 def test_every_host_is_asked_and_watched() -> None:
     host = FakeHost("a", FakeScript(FACTS, offset_ns=HOUR_NS, idle_bytes_per_sample=8192))
-    seen = inspect(host).reached["a"]
+    seen = inspect(host).done["a"]
     assert seen.facts == FACTS
     assert seen.path == PATH
     assert seen.probe is not None
@@ -50,7 +51,7 @@ def test_hosts_that_fail_are_told_and_the_others_still_seen() -> None:
         FakeHost("c", FakeScript(FACTS, silent=frozenset({"snapshot"}))),
         FakeHost("d", FakeScript(FACTS, garbage=frozenset({"clock"}))),
     )
-    assert set(seen.reached) == {"b"}
+    assert set(seen.done) == {"b"}
     assert set(seen.failed) == {"a", "c", "d"}
     for name, error in seen.failed.items():
         assert f"'{name}'" in error.happened
@@ -60,14 +61,14 @@ def test_hosts_that_fail_are_told_and_the_others_still_seen() -> None:
 def test_nobody_is_watched_before_all_were_asked() -> None:
     slow, quick = FakeHost("slow", FakeScript(FACTS, delay_s=3.0)), FakeHost("quick")
     seen = inspect(slow, quick)
-    assert set(seen.reached) == {"slow", "quick"}
+    assert set(seen.done) == {"slow", "quick"}
     verbs = [verb for verb, _ in quick.agent.asked]
     assert verbs.index("facts") < verbs.index("snapshot") < verbs.index("clock")
 
 
 def test_without_a_directory_nothing_is_tried() -> None:
     host = FakeHost("a", FakeScript(machine_facts(None)))
-    assert inspect(host, path=None).reached["a"].probe is None
+    assert inspect(host, path=None).done["a"].probe is None
     assert host.asked("probe") == []
 
 

@@ -60,16 +60,16 @@ def clean(
         specs = read_hosts(hosts)
     absolute = None if path is None else str(Path(path).absolute())
     seen = asyncio.run(look_for_leftovers(specs, absolute))
-    found = {name: left for name, left in seen.found.items() if left.anything}
+    found = {name: left for name, left in seen.done.items() if left.anything}
     removed: Mapping[str, Leftovers] = {}
     failed = dict(seen.failed)
     if not as_json:
         _show(found)
-        _show_elsewhere(seen.found)
+        _show_elsewhere(seen.done)
     if found and (yes or (not as_json and _agreed())):
         again = [spec for spec in specs if spec.name in found]
         ended = asyncio.run(look_for_leftovers(again, absolute, remove=found))
-        removed, failed = ended.found, failed | dict(ended.failed)
+        removed, failed = ended.done, failed | dict(ended.failed)
     if as_json:
         result_json(_document(found, removed, failed))
     faults = [f"{name}: {fault}" for name, left in removed.items() for fault in left.faults]

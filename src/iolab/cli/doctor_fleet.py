@@ -22,6 +22,7 @@ from iolab.cli.doctor import (
 from iolab.cli.kinds import session_kinds, study_kinds
 from iolab.core.host import HostFacts, NicFacts, Role, TargetFacts
 from iolab.errors import IolabError
+from iolab.hosts.barrier import Outcomes
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset
 from iolab.hosts.factory import open_hosts
 from iolab.report.numbers import count, listing
@@ -31,7 +32,6 @@ from iolab.session.discovery import (
     DEVICE_BUSY,
     QUIET_WATCH_S,
     Inspected,
-    Inspection,
     inspect_hosts,
     tools_of,
 )
@@ -61,9 +61,9 @@ class FleetFinding:
     finding: Finding
 
 
-def fleet_findings(seen: Inspection) -> tuple[FleetFinding, ...]:
+def fleet_findings(seen: Outcomes[Inspected]) -> tuple[FleetFinding, ...]:
     """Everything to be told of the hosts together: faults first, then notes, then what is well."""
-    hosts = tuple(seen.reached.values())
+    hosts = tuple(seen.done.values())
     found = [
         *_unreached(seen.failed),
         *_own_faults(hosts),
@@ -310,7 +310,7 @@ STYLES: Final = {
 }
 
 
-async def inspect_fleet(specs: tuple[HostSpec, ...], path: str | None) -> Inspection:
+async def inspect_fleet(specs: tuple[HostSpec, ...], path: str | None) -> Outcomes[Inspected]:
     """Reach every host, ask and watch them all at once, and let go.
 
     `path` is absolute, for hosts that name none of their own.
@@ -322,7 +322,9 @@ async def inspect_fleet(specs: tuple[HostSpec, ...], path: str | None) -> Inspec
         return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK)
 
 
-def fleet_screen(specs: tuple[HostSpec, ...], seen: Inspection) -> tuple[RenderableType, ...]:
+def fleet_screen(
+    specs: tuple[HostSpec, ...], seen: Outcomes[Inspected]
+) -> tuple[RenderableType, ...]:
     """A row a host, then the findings with what to do."""
     headings = (
         Heading("host"),
@@ -339,21 +341,21 @@ def fleet_screen(specs: tuple[HostSpec, ...], seen: Inspection) -> tuple[Rendera
     )
     rows: list[list[Text | str]] = []
     for spec in specs:
-        host = seen.reached.get(spec.name)
+        host = seen.done.get(spec.name)
         lacking = [plain("no answer", STYLES[FindingState.FAULT]), *[NONE] * (len(headings) - 2)]
         rest = _cells(host) if host else lacking
         rows.append([plain(spec.name), *rest])
     return table(headings, rows), "", _findings_table(fleet_findings(seen))
 
 
-def fleet_document(specs: tuple[HostSpec, ...], seen: Inspection) -> dict[str, Any]:
+def fleet_document(specs: tuple[HostSpec, ...], seen: Outcomes[Inspected]) -> dict[str, Any]:
     """The same for programs: times in ns, shares from 0 to 1, null where nothing is known.
 
     Of a host that was not reached there is its name and role alone; a finding says why.
     """
     hosts = []
     for spec in specs:
-        host = seen.reached.get(spec.name)
+        host = seen.done.get(spec.name)
         known = {"name": spec.name, "role": spec.role.value, "reached": host is not None}
         hosts.append({**known, **(_facts(host) if host else {})})
     findings = [

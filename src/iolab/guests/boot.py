@@ -42,16 +42,9 @@ class GuestLink:
     def __init__(self, booted: Booted, leave: Callable[[], Awaitable[None]]) -> None:
         self._booted = booted
         self._leave = leave
-
-    @property
-    def reader(self) -> asyncio.StreamReader:
-        """What the agent in the guest says."""
-        return self._booted.relay.reader
-
-    @property
-    def writer(self) -> Outgoing:
-        """The way to it; its end is the end of the lease, and the guest powers off."""
-        return self._booted.relay
+        self.reader = booted.relay.reader
+        self.writer: Outgoing = booted.relay
+        """The way to the agent; its end is the end of the lease, and the guest powers off."""
 
     async def last_words(self) -> str:
         """How its QEMU ended and what the console said last."""

@@ -80,33 +80,42 @@ _NAMES: Final[dict[tuple[LatencyLayer | None, LatencyLayer], str]] = {
     (LatencyLayer.ENGINE, LatencyLayer.GUEST): "in the guest",
 }
 
-_LONG: Final = {
-    "device": "the devices themselves",
-    "hypervisor": "the hypervisor and all below it",
-    "below guest": "all below the guest’s block device",
-    "not known": "not told apart",
-    "host, network": "between hypervisor and device (host storage, replication, network, limits)",
-    "hypervisor, network": "between the guest’s block device and the devices (virtualisation, host "
-    "storage, replication, network, limits)",
-    "guest, host": "between generator and device",
-    "virtual disk": "between the guest’s block device and its hypervisor",
-    "guest, virtual disk": "between generator and hypervisor",
-    "in the guest": "in the guest, above its block device",
-}
 
-_TOKENS: Final = {
-    "device": series_token(0),
-    "hypervisor": series_token(3),
-    "below guest": series_token(3),
-    "host, network": series_token(4),
-    "hypervisor, network": series_token(4),
-    "not known": series_token(6),
-    "guest, host": series_token(6),
-    "virtual disk": series_token(2),
-    "guest, virtual disk": series_token(5),
-    "in the guest": series_token(5),
+@dataclass(frozen=True, slots=True)
+class _PartLook:
+    """How a part is drawn, what it is, and where it is said to have been spent."""
+
+    token: Token
+    long: str
+    where: str = ""
+
+
+_PARTS: Final = {
+    "device": _PartLook(series_token(0), "the devices themselves", "in the devices"),
+    "hypervisor": _PartLook(
+        series_token(3), "the hypervisor and all below it", "in the hypervisor or below it"
+    ),
+    "below guest": _PartLook(
+        series_token(3), "all below the guest’s block device", "below the guest"
+    ),
+    "not known": _PartLook(series_token(6), "not told apart"),
+    "host, network": _PartLook(
+        series_token(4),
+        "between hypervisor and device (host storage, replication, network, limits)",
+    ),
+    "hypervisor, network": _PartLook(
+        series_token(4),
+        "between the guest’s block device and the devices (virtualisation, host storage, "
+        "replication, network, limits)",
+    ),
+    "guest, host": _PartLook(series_token(6), "between generator and device"),
+    "virtual disk": _PartLook(
+        series_token(2), "between the guest’s block device and its hypervisor"
+    ),
+    "guest, virtual disk": _PartLook(series_token(5), "between generator and hypervisor"),
+    "in the guest": _PartLook(series_token(5), "in the guest, above its block device"),
 }
-"""Parts that never stand in one bar may share a colour."""
+"""From the device up. Parts that never stand in one bar may share a colour."""
 
 
 def parts_of(
@@ -163,7 +172,7 @@ def _legend(accounts: Iterable[Account]) -> list[Mark]:
     marks: list[Mark] = []
     x = -LEFT + 4.0
     for name in part_names(accounts):
-        marks.append(_piece(x, x + 9, -18, -9, _TOKENS[name]))
+        marks.append(_piece(x, x + 9, -18, -9, _PARTS[name].token))
         marks.append(_text(name, x + 13, -9, MUTED))
         x += 13 + _CHARACTER * len(name) + 8
     return marks
@@ -172,7 +181,7 @@ def _legend(accounts: Iterable[Account]) -> list[Mark]:
 def part_names(accounts: Iterable[Account]) -> list[str]:
     """The names of all their parts, from the device up."""
     found = {part.name for one in accounts for part in one.parts}
-    return [name for name in _LONG if name in found]
+    return [name for name in _PARTS if name in found]
 
 
 def _bar(one: Account, top: float) -> list[Mark]:
@@ -183,7 +192,7 @@ def _bar(one: Account, top: float) -> list[Mark]:
         start, end = (PLOT_WIDTH * edge / one.whole_ns for edge in (part.low_ns, part.high_ns))
         if end - start < 0.4:
             continue
-        marks.append(_piece(start, end, top, top + BAR, _TOKENS[part.name]))
+        marks.append(_piece(start, end, top, top + BAR, _PARTS[part.name].token))
         text = show_value(part.took_ns, "ns")
         if end - start > _CHARACTER * len(text) + 6:
             marks.append(_text(text, (start + end) / 2, middle, PAPER, "middle", MIDDLE))
@@ -207,11 +216,11 @@ def _finding(drawn: Sequence[Sequence[Account]]) -> str:
     sentences = []
     for one in drawn[-1]:
         largest = max(one.parts, key=lambda part: part.took_ns)
-        lowest = one.parts[0]
+        lowest, look = one.parts[0], _PARTS[largest.name]
         start = f"{one.run}: a" if one is drawn[-1][0] else "A"
         text = (
             f"{start} {one.direction} takes {show_value(one.whole_ns, 'ns')}, most of it "
-            f"({_share(largest, one)}) {_WHERE.get(largest.name, _LONG[largest.name])}"
+            f"({_share(largest, one)}) {look.where or look.long}"
         )
         if lowest is not largest and lowest.name == "device":
             took = show_value(lowest.took_ns, "ns")
@@ -220,19 +229,12 @@ def _finding(drawn: Sequence[Sequence[Account]]) -> str:
     return " ".join(sentences)
 
 
-_WHERE: Final = {
-    "device": "in the devices",
-    "hypervisor": "in the hypervisor or below it",
-    "below guest": "below the guest",
-}
-
-
 def _share(part: LatencyPart, one: Account) -> str:
     return show_value(part.took_ns / one.whole_ns, "share")
 
 
 def _note(accounts: Sequence[Account], left_out: int) -> str:
-    names = "; ".join(f"{name}: {_LONG[name]}" for name in part_names(accounts))
+    names = "; ".join(f"{name}: {_PARTS[name].long}" for name in part_names(accounts))
     notes = [f"Means over all I/Os of all nodes; each bar is a whole. {names}."]
     layers = {layer.value for one in accounts for layer in one.capped}
     if layers:

@@ -23,9 +23,8 @@ from typing import Final
 from iolab.core.host import HostKind
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import FileAnswer, read_answer
-from iolab.hosts.engine import Command
 from iolab.hosts.host import AgentRefusal, Host, printable
-from iolab.hosts.remote_process import drive, told
+from iolab.hosts.remote_process import told
 
 Say = Callable[[str], None]
 
@@ -245,8 +244,6 @@ DIGEST_LIMIT_S: Final = 120.0
 
 TOKEN_LIMIT_BYTES: Final = 1 << 10
 
-OUTPUT_LIMIT_BYTES: Final = 1 << 16
-
 _MODE: Final = 0o600
 
 
@@ -303,14 +300,11 @@ async def _send(host: Host, jar: Path, path: str) -> None:
 
 async def _append(host: Host, piece: bytes, path: str) -> None:
     argv = ("dd", f"of={path}", "oflag=append", "conv=notrunc")
-    command = Command(argv, "/", piece, "", PUT_LIMIT_S, OUTPUT_LIMIT_BYTES)
-    ending = await drive(host, command, asyncio.Event(), lambda _: None)
-    if ending.exited.code != 0:
-        said = printable(ending.stderr_tail.strip().partition("\n")[0], 200).rstrip(".")
-        raise HostError(
-            f"{printable(path, 200)} cannot be written on host '{host.name}' ({said}).",
-            "Make room on that host, or give another path.",
-        )
+    try:
+        await told(host, argv, given=piece, limit_s=PUT_LIMIT_S)
+    except EngineError as fault:
+        do = "Make room on that host, or give another path."
+        raise HostError(fault.happened, do) from None
 
 
 async def _digests(host: Host, paths: Sequence[str]) -> dict[str, str]:

@@ -308,7 +308,7 @@ class Request:
     ) -> None:
         self._channel = channel
         self._host = host
-        self._id = request_id
+        self.id = request_id
         self._verb = verb
         self._frame: bytes | None = encode_frame(
             {"id": request_id, "do": verb, **arguments}, payload
@@ -320,16 +320,6 @@ class Request:
         self._failure: HostLost | None = None
         self._over = False
         self._unwanted = False
-
-    @property
-    def id(self) -> int:
-        """The request's id on this channel."""
-        return self._id
-
-    @property
-    def queued(self) -> int:
-        """Messages that wait for the reader."""
-        return len(self._waiting)
 
     def __aiter__(self) -> Self:
         return self

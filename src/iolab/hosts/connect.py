@@ -230,22 +230,23 @@ class CommandHost(ConnectedHost):
         self._agent = agent
         self._turns = turns or asyncio.Semaphore(1)
 
+    def prefix(self) -> Prefix:
+        """The words that reach the host. Raises HostError."""
+        return Prefix(self.name, self.spec.command)
+
     async def open_link(self) -> Link:
         """Push the agent if need be, and start it."""
-        prefix = Prefix(self.name, self.spec.command)
+        prefix = self.prefix()
         async with self._turns:
             remote = await push(ProgramFiles(prefix), self._agent)
-        return await start_process(self.name, prefix.argv(remote))
+        return await start_process(self.name, prefix.argv(remote), prefix.environment)
 
 
 _SLURM_HELP: Final = "See with 'squeue' and 'sinfo -N' that the job still runs and the node is up."
 
 
-class SlurmHost(ConnectedHost):
-    """The agent as a job step. When srun goes, slurmstepd ends the agent's input: its lease.
-
-    `turns` bounds the nodes that are pushed to at a time, over all that share it.
-    """
+class SlurmHost(CommandHost):
+    """The agent as a job step. When srun goes, slurmstepd ends the agent's input: its lease."""
 
     def __init__(
         self,
@@ -254,23 +255,22 @@ class SlurmHost(ConnectedHost):
         agent: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(spec)
-        self._turns = turns
-        self._agent = agent
+        super().__init__(spec, agent, turns)
         self._environment = os.environ if environment is None else environment
 
-    async def open_link(self) -> Link:
-        """Push the agent if need be, and start it."""
+    def prefix(self) -> Prefix:
+        """That of a job step on the node. Raises HostError."""
         allocation = read_allocation(self._environment)
         if self.name not in allocation.nodes:
             happened = f"Host {shown(self.name)} is no node of Slurm job {allocation.job}."
             raise HostError(happened, f"Run in a job that has it, as by 'salloc -w {self.name}'.")
         environment = step_environment(self._environment)
-        prefix = Prefix(self.name, step_words(allocation.job, self.name), environment)
+        return Prefix(self.name, step_words(allocation.job, self.name), environment)
+
+    async def open_link(self) -> Link:
+        """Push the agent if need be, and start it."""
         try:
-            async with self._turns:
-                remote = await push(ProgramFiles(prefix), self._agent)
-            return await start_process(self.name, prefix.argv(remote), environment)
+            return await super().open_link()
         except ReachError as fault:
             raise ReachError(fault.happened, _SLURM_HELP) from None
 

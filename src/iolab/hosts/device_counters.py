@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Final
+from typing import Any, Final
 
 from iolab.core.run import DeviceDelta, IdleProof
 from iolab.hosts.host import Host, Message
@@ -31,7 +31,9 @@ class DiskCounts:
     write_time_ns: int | None = None
 
 
-_NOTHING: Final = DiskCounts(*[0] * 10)
+_COUNTERS: Final = tuple(counter.name for counter in fields(DiskCounts))
+
+_NOTHING: Final = DiskCounts(*[0] * len(_COUNTERS))
 """Of a device that had done nothing since the boot."""
 
 
@@ -76,26 +78,14 @@ def deltas(
     """
     found = []
     for name in devices:
-        then = before.disks.get(name, _NOTHING)
-        now = after.disks.get(name)
+        then, now = before.disks.get(name, _NOTHING), after.disks.get(name)
         if now is None:
             continue
-        delta = DeviceDelta(
-            name,
-            read_bytes=now.read_bytes - then.read_bytes,
-            write_bytes=now.write_bytes - then.write_bytes,
-            read_ios=now.read_ios - then.read_ios,
-            write_ios=now.write_ios - then.write_ios,
-            discard_bytes=_less(now.discard_bytes, then.discard_bytes),
-            discard_ios=_less(now.discard_ios, then.discard_ios),
-            read_merges=_less(now.read_merges, then.read_merges),
-            write_merges=_less(now.write_merges, then.write_merges),
-            read_time_ns=_less(now.read_time_ns, then.read_time_ns),
-            write_time_ns=_less(now.write_time_ns, then.write_time_ns),
-        )
-        counts = (getattr(delta, column.name) for column in fields(delta)[1:])
-        if min(count or 0 for count in counts) >= 0:
-            found.append(delta)
+        grown: dict[str, Any] = {
+            counter: _less(getattr(now, counter), getattr(then, counter)) for counter in _COUNTERS
+        }
+        if min(count or 0 for count in grown.values()) >= 0:
+            found.append(DeviceDelta(name, **grown))
     return tuple(found)
 
 

@@ -62,7 +62,8 @@ class AgentRefusal(HostError):
         self.code = code
         self.says = says
         name = printable(host)
-        super().__init__(f"Host '{name}' refused '{verb}': {says.rstrip('.')}.", remedy(code))
+        do = _REMEDIES.get(code, "Correct it on that host and run again.")
+        super().__init__(f"Host '{name}' refused '{verb}': {says.rstrip('.')}.", do)
 
 
 class ReachError(HostError):
@@ -144,11 +145,6 @@ class Host(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Say bye, or kill; returns within a limit, with nothing of ours left alive here."""
-
-
-def remedy(code: str) -> str:
-    """What to do about an agent's error, by its code."""
-    return _REMEDIES.get(code, "Correct it on that host and run again.")
 
 
 _RIGHTS: Final = "Give the user who runs the agent there the right to do it."

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -41,6 +41,14 @@ PRIVATE: Final = "700:directory"
 
 PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_./=:@%+-]+")
 """Words that mean the same to every shell: a prefix like ssh hands them to one."""
+
+
+def plain(words: Sequence[str]) -> Sequence[str]:
+    """These words; ValueError for one that a shell might change."""
+    for word in words:
+        if not PLAIN_WORD.fullmatch(word):
+            raise ValueError(f"'{word}' is not a plain word")
+    return words
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +228,9 @@ class Prefix:
     words: tuple[str, ...]
     environment: Mapping[str, str] | None = None
 
-    def argv(self, *plain: str) -> list[str]:
+    def argv(self, *words: str) -> list[str]:
         """The prefix with further words; ValueError for a word that a shell might change."""
-        for word in plain:
-            if not PLAIN_WORD.fullmatch(word):
-                raise ValueError(f"'{word}' is not a plain word")
-        return [*self.words, *plain]
+        return [*self.words, *plain(words)]
 
     async def run(
         self,

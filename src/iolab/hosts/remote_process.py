@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import posixpath
+import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -45,11 +46,11 @@ async def drive(
     host: Host,
     command: Command,
     halt: asyncio.Event,
-    on_output: Callable[[bytes], None],
+    on_output: Callable[[bytes], object],
     *,
     start_at_real_ns: int | None = None,
     lead_s: float = 0.0,
-    on_stderr: Callable[[bytes], None] | None = None,
+    on_stderr: Callable[[bytes], object] | None = None,
     watch_processor: bool = False,
 ) -> Ending:
     """Run a command to its end. Raises HostError; leaves no process whatever happens.
@@ -127,8 +128,8 @@ def _told(command: Command) -> dict[str, bool]:
 
 async def _listen(
     stream: Stream,
-    on_output: Callable[[bytes], None],
-    on_stderr: Callable[[bytes], None] | None,
+    on_output: Callable[[bytes], object],
+    on_stderr: Callable[[bytes], object] | None,
 ) -> tuple[Message, bytes]:
     """The final message and the end of standard error."""
     stderr = b""
@@ -193,15 +194,16 @@ async def told(
     env: Sequence[tuple[str, str]] = (),
     codes: frozenset[int] = FINE,
     install: str = INSTALL,
+    given: bytes = b"",
 ) -> bytes:
-    """Run a command to its end; its standard output.
+    """Run a command to its end, `given` on its standard input; its standard output.
 
     EngineError when it cannot be started (`install` is what to do then), ends with another code
     than `codes`, is killed, takes longer than `limit_s` or prints too much; the end of what it said
     on standard error is part of it. HostError when the host fails.
     """
     words = tuple(argv)
-    command = Command(words, cwd, b"", " ".join(words), limit_s, output_limit_bytes, tuple(env))
+    command = Command(words, cwd, given, " ".join(words), limit_s, output_limit_bytes, tuple(env))
     printed = bytearray()
     ending = await driven(host, command, asyncio.Event(), printed.extend, install=install)
     if fault := ending_says(ending, command, codes):
@@ -213,9 +215,9 @@ async def driven(
     host: Host,
     command: Command,
     halt: asyncio.Event,
-    on_output: Callable[[bytes], None],
+    on_output: Callable[[bytes], object],
     *,
-    on_stderr: Callable[[bytes], None] | None = None,
+    on_stderr: Callable[[bytes], object] | None = None,
     install: str = INSTALL,
 ) -> Ending:
     """`drive` for a program that may be missing: that is an EngineError, `install` what to do."""
@@ -235,21 +237,36 @@ def program_of(command: Command) -> str:
     return printable(posixpath.basename(command.argv[0]), 60)
 
 
-def ending_says(ending: Ending, command: Command, codes: frozenset[int] = FINE) -> str | None:
-    """How a command did not end well, as the second half of a sentence; None when it did."""
+def ending_says(
+    ending: Ending,
+    command: Command,
+    codes: frozenset[int] = FINE,
+    faults: Sequence[str] = (),
+) -> str | None:
+    """How a command did not end well, as the second half of a sentence; None when it did.
+
+    `faults` are what its output tells of it.
+    """
     exited = ending.exited
     lines = ending.stderr_tail.replace("\r", "\n").strip().split("\n")[-LAST_LINES:]
-    said = printable("; ".join(line for line in lines if line.strip())).rstrip(".")
+    said = printable("; ".join((*faults, *(line for line in lines if line.strip())))).rstrip(".")
     because = f" ({said})" if said else ""
     if exited.timed_out:
         return f"did not end within {command.wall_limit_s:g} s, and was killed{because}"
     if exited.signal is not None:
-        return f"was killed by signal {exited.signal}{because}"
+        return f"was killed by signal {exited.signal}{_signal_name(exited.signal)}{because}"
     if exited.code not in codes:
         return f"ended with exit code {exited.code}{because or ' and said nothing'}"
     if exited.truncated:
         return f"printed more than {command.output_limit_bytes} bytes"
     return None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return f" ({signal.Signals(number).name})"
+    except ValueError:
+        return ""
 
 
 FETCH_LIMIT_S: Final = 300.0

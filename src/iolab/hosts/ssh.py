@@ -17,7 +17,7 @@ import asyncssh
 from iolab.errors import HostError
 from iolab.hosts.host import printable
 from iolab.hosts.process import LAST_WORDS_S, STDERR_TAIL_BYTES, ending
-from iolab.hosts.push import OUTPUT_LIMIT_BYTES, PLAIN_WORD, STEP_LIMIT_S, RemoteExit
+from iolab.hosts.push import OUTPUT_LIMIT_BYTES, STEP_LIMIT_S, RemoteExit, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,19 +224,9 @@ class SshRunner:
     def __init__(
         self, host: str, connection: asyncssh.SSHClientConnection, limits: SshLimits
     ) -> None:
-        self._host = host
-        self._connection = connection
+        self.host = host
+        self.connection = connection
         self._limits = limits
-
-    @property
-    def host(self) -> str:
-        """The host's name in the study."""
-        return self._host
-
-    @property
-    def connection(self) -> asyncssh.SSHClientConnection:
-        """What carries the programs."""
-        return self._connection
 
     async def start(self, *words: str, limit_s: float = STEP_LIMIT_S) -> SshLink:
         """Start a program of plain words. Raises HostError."""
@@ -244,7 +234,7 @@ class SshRunner:
         link = SshLink(self._limits)
         try:
             async with asyncio.timeout(limit_s):
-                await self._connection.create_session(
+                await self.connection.create_session(
                     lambda: link, line, encoding=None, request_pty=False
                 )
         except TimeoutError:
@@ -282,7 +272,7 @@ class SshRunner:
         return RemoteExit(link.code, kept.decode("utf-8", "replace"), link.stderr)
 
     def _unable(self, program: str, why: str) -> HostError:
-        happened = f"'{program}' cannot be run on host '{printable(self._host)}' ({why})."
+        happened = f"'{program}' cannot be run on host '{printable(self.host)}' ({why})."
         return HostError(happened, "See that the user may run programs there over ssh.")
 
 
@@ -291,10 +281,7 @@ def command_line(*words: str) -> str:
 
     ValueError for a word that any shell might change: quoting differs between them.
     """
-    for word in words:
-        if not PLAIN_WORD.fullmatch(word):
-            raise ValueError(f"'{word}' is not a plain word")
-    return shlex.join(words)
+    return shlex.join(plain(words))
 
 
 class SshLink(asyncssh.SSHClientSession[bytes]):
@@ -302,7 +289,7 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
 
     def __init__(self, limits: SshLimits) -> None:
         self._limits = limits
-        self._reader = asyncio.StreamReader()
+        self.reader = asyncio.StreamReader()
         self._closed = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -313,11 +300,6 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
         self.stderr = b""
         self.leave: Callable[[], Awaitable[None]] | None = None
         """What is to be let go of when the program has ended: its connection."""
-
-    @property
-    def reader(self) -> asyncio.StreamReader:
-        """The program's standard output."""
-        return self._reader
 
     @property
     def writer(self) -> SshLink:
@@ -379,18 +361,18 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
         """The channel is there; a full reader holds its sender back through it."""
         self._channel = chan
         # A reader calls nothing of its transport but the two methods of `_Flow`.
-        self._reader.set_transport(cast(asyncio.Transport, _Flow(chan)))
+        self.reader.set_transport(cast(asyncio.Transport, _Flow(chan)))
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
         """Standard output goes to the reader, the end of standard error is kept."""
         if datatype == asyncssh.EXTENDED_DATA_STDERR:
             self.stderr = (self.stderr + data)[-STDERR_TAIL_BYTES:]
         else:
-            self._reader.feed_data(data)
+            self.reader.feed_data(data)
 
     def eof_received(self) -> bool:
         """The program's output has ended; its input may stay open."""
-        self._reader.feed_eof()
+        self.reader.feed_eof()
         return True
 
     def exit_status_received(self, status: int) -> None:
@@ -421,7 +403,7 @@ class SshLink(asyncssh.SSHClientSession[bytes]):
             self._loss = loss_of(exc, self._limits)
         self._closed.set()
         self._room.set()
-        self._reader.feed_eof()
+        self.reader.feed_eof()
 
 
 class _Flow:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import os
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from iolab.errors import ExitCode, IolabError, ReportError
+from iolab.hosts.process import run_here
 from iolab.serve.server import (
     CACHE_BYTES_MAX,
     REPORT_BYTES_MAX,
@@ -160,39 +159,16 @@ async def _run(argv: Sequence[str]) -> None:
 
     A report that leaves damaged runs out is one too, and says so.
     """
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
     try:
-        async with asyncio.timeout(REPORT_S):
-            assert process.stdout is not None  # noqa: S101 - it was asked for above
-            said = await _said(process.stdout)
-            code = await process.wait()
+        code, said, _ = await run_here(
+            ("nice", "-n", str(_NICENESS), *argv), limit_s=REPORT_S, output_bytes=_SAID_MAX
+        )
     except TimeoutError as error:
         raise ReportError(
             f"The report was not made within {REPORT_S:.0f} s.", "Write it with `iolab report`."
         ) from error
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
     if code != ExitCode.OK and not (code == ExitCode.STORE and _is_written(said)):
         raise _error_of(said, code)
-
-
-async def _said(stdout: asyncio.StreamReader) -> bytes:
-    """All that is said up to the limit, in however many pieces it comes."""
-    try:
-        return await stdout.readexactly(_SAID_MAX)
-    except asyncio.IncompleteReadError as error:
-        return error.partial
 
 
 def _is_written(said: bytes) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from iolab.core.host import DeviceFacts, HostFacts, HostSpec, Role, TargetProbe
 from iolab.core.run import IdleProof
 from iolab.core.study import Study
-from iolab.errors import Fault, HostError, IolabError
+from iolab.errors import HostError
 from iolab.hosts.answers import Leftovers, read_answer, read_facts
 from iolab.hosts.barrier import Outcomes, together
 from iolab.hosts.clock import Clock, ClockOffset, measure_offset
@@ -31,20 +31,12 @@ LOOK_LIMIT_S: Final = 60.0
 LEFTOVERS: Final = "leftovers"
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """Every host by name, in exactly one of the two."""
-
-    found: Mapping[str, Leftovers]
-    failed: Mapping[str, IolabError]
-
-
 async def look_for_leftovers(
     specs: Iterable[HostSpec],
     path: str | None,
     *,
     remove: Mapping[str, Leftovers] = MappingProxyType({}),
-) -> Looked:
+) -> Outcomes[Leftovers]:
     """Reach every host, look, and let go; `path` is for hosts that name none of their own.
 
     With `remove`, what an earlier look found on hosts by name, that and nothing else is removed.
@@ -55,8 +47,7 @@ async def look_for_leftovers(
         return await leftovers_on(host, path, remove=remove.get(host.name))
 
     async with open_hosts(specs) as hosts:
-        looked = await together(hosts.values(), look)
-    return Looked(looked.done, looked.failed)
+        return await together(hosts.values(), look)
 
 
 async def leftovers_on(
@@ -81,19 +72,21 @@ PROBE_LIMIT_S: Final = 60.0
 class Discovery:
     """What the hosts told: `hellos` by host name, `facts` and `probes` by `Target.key`."""
 
-    hellos: Mapping[str, Hello]
-    facts: Mapping[str, HostFacts]
-    probes: Mapping[str, TargetProbe]
-    devices: Mapping[str, DeviceFacts] = field(default_factory=dict)
+    hellos: dict[str, Hello]
+    facts: dict[str, HostFacts]
+    probes: dict[str, TargetProbe]
+    devices: dict[str, DeviceFacts] = field(default_factory=dict)
 
-    def joined(self, other: Discovery) -> Discovery:
-        """What other hosts told besides."""
-        return Discovery(
-            {**self.hellos, **other.hellos},
-            {**self.facts, **other.facts},
-            {**self.probes, **other.probes},
-            {**self.devices, **other.devices},
-        )
+    @classmethod
+    def joined(cls, parts: Iterable[Discovery]) -> Discovery:
+        """What several hosts told."""
+        whole = cls({}, {}, {}, {})
+        for part in parts:
+            whole.hellos.update(part.hellos)
+            whole.facts.update(part.facts)
+            whole.probes.update(part.probes)
+            whole.devices.update(part.devices)
+        return whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +120,7 @@ async def discover(study: Study, hosts: Mapping[str, Host], questions: Questions
     carrying = {node.name for node in nodes_of(study)}
     booting = {target.host: target for target in questions.nodes}
 
-    async def visit(host: Host) -> _Visit:
+    async def visit(host: Host) -> Discovery:
         spec = specs[host.name]
         if host.name in by_host:
             return await _visit(host, spec, tuple(by_host[host.name]), tools, study)
@@ -136,28 +129,16 @@ async def discover(study: Study, hosts: Mapping[str, Host], questions: Questions
         hello = await host.connect()
         path = spec.path if host.name in carrying else None
         told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=path, tools={})
-        return _Visit(hello, {host.name: _with_devices(spec, read_facts(host.name, told))}, {})
+        facts = _with_devices(spec, read_facts(host.name, told))
+        return Discovery({host.name: hello}, {host.name: facts}, {})
 
-    visits = _complete(await together([hosts[name] for name in (*by_host, *watched)], visit))
-    return Discovery(
-        hellos={name: visit.hello for name, visit in visits.items()},
-        facts={key: facts for visit in visits.values() for key, facts in visit.facts.items()},
-        probes={key: probe for visit in visits.values() for key, probe in visit.probes.items()},
-        devices={key: seen for visit in visits.values() for key, seen in visit.devices.items()},
-    )
+    visits = await together([hosts[name] for name in (*by_host, *watched)], visit)
+    return Discovery.joined(visits.complete().values())
 
 
 def tools_of(engines: Iterable[Tool]) -> dict[str, list[str]]:
     """How hosts tell their version of each engine; those that are no tool of theirs left out."""
     return {engine.name: list(engine.version_argv) for engine in engines if engine.version_argv}
-
-
-@dataclass(frozen=True, slots=True)
-class _Visit:
-    hello: Hello
-    facts: Mapping[str, HostFacts]
-    probes: Mapping[str, TargetProbe]
-    devices: Mapping[str, DeviceFacts] = field(default_factory=dict)
 
 
 async def _visit(
@@ -166,7 +147,7 @@ async def _visit(
     targets: tuple[Target, ...],
     tools: Mapping[str, list[str]],
     study: Study,
-) -> _Visit:
+) -> Discovery:
     settings, rights = study.target, asks_rights(study)
     hello = await host.connect()
     facts: dict[str, HostFacts] = {}
@@ -192,7 +173,7 @@ async def _visit(
         # A directory that is missing or closed is the guard's to name; trying it adds nothing.
         if seen.target is not None and seen.target.writable:
             probes[target.key] = await _try(host, target.path, rights=rights)
-    return _Visit(hello, facts, probes, devices)
+    return Discovery({host.name: hello}, facts, probes, devices)
 
 
 async def _try(host: Host, path: str, *, rights: bool) -> TargetProbe:
@@ -212,16 +193,6 @@ def _with_devices(spec: HostSpec, facts: HostFacts) -> HostFacts:
         return facts
     nearest = spec.devices[0] if len(spec.devices) == 1 else None
     return replace(facts, target=replace(facts.target, device=nearest, devices=spec.devices))
-
-
-def _complete(outcomes: Outcomes[_Visit]) -> Mapping[str, _Visit]:
-    if not outcomes.failed:
-        return outcomes.done
-    faults = tuple(Fault(fault.happened, fault.do) for fault in outcomes.failed.values())
-    if len(faults) == 1:
-        raise HostError(faults[0].happened, faults[0].do, faults)
-    names = ", ".join(f"'{name}'" for name in outcomes.failed)
-    raise HostError(f"{len(faults)} hosts cannot serve: {names}.", "Correct each of them.", faults)
 
 
 CPU_BUSY: Final = 0.1
@@ -284,17 +255,9 @@ class Inspected:
     left: Leftovers | None
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
-    """Every host by name, in exactly one of the two."""
-
-    reached: Mapping[str, Inspected]
-    failed: Mapping[str, IolabError]
-
-
 async def inspect_hosts(
     hosts: Mapping[str, Host], path: str | None, tools: Mapping[str, list[str]], clock: Clock
-) -> Inspection:
+) -> Outcomes[Inspected]:
     """Connect and ask all hosts at once, then watch them all while none is asked.
 
     `path` is for hosts that name none of their own. The hosts stay connected; whoever made them
@@ -315,7 +278,7 @@ async def inspect_hosts(
         return Inspected(host.spec, folder, facts, probe, quiet, offset, hello, left)
 
     seen = await together([hosts[name] for name in met.done], watch)
-    return Inspection(seen.done, {**met.failed, **seen.failed})
+    return Outcomes(seen.done, {**met.failed, **seen.failed})
 
 
 def _folder_of(spec: HostSpec, path: str | None) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -15,10 +14,11 @@ from iolab.core.engine import EngineName
 from iolab.core.events import IntervalSeen, Phase, RuleLooked
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, HostError
-from iolab.hosts.answers import TraceAnswer, read_answer
+from iolab.hosts.answers import ExitedAnswer, TraceAnswer, read_answer
 from iolab.hosts.engine import Command, Engine, OutputReader
 from iolab.hosts.host import Stream, printable
 from iolab.hosts.intervals import Interval, IntervalLog
+from iolab.hosts.remote_process import CORRECT, ending_says
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import LiveRule, SessionContext
 from iolab.session.driver import Driver, HostShare
@@ -135,8 +135,7 @@ def engine_fault(engine: EngineName, mine: HostShare) -> EngineError | None:
     if fault or mine.ending is None or mine.ending.halted or mine.command is None:
         return fault
     if mine.reading is None or not mine.reading.intervals:
-        happened = f"{engine} on host '{mine.name}' reported nothing."
-        return EngineError(happened, "See the engine's own output in the session's folder.")
+        return EngineError(f"{engine} on host '{mine.name}' reported nothing.", _SEE_OUTPUT)
     return None
 
 
@@ -145,38 +144,26 @@ def ending_fault(engine: EngineName, mine: HostShare) -> EngineError | None:
     ending, reading = mine.ending, mine.reading
     if ending is None or ending.halted or mine.command is None:
         return None
-    exited = ending.exited
-    said = "; ".join(reading.faults if reading else ())
-    words = "; ".join(ending.stderr_tail.strip().splitlines()[-2:])
-    on = f"on host '{mine.name}'"
-    if exited.timed_out:
-        happened = (
-            f"{engine} {on} did not end within {mine.command.wall_limit_s:g} s, and was killed."
-        )
-        return EngineError(happened, "See whether the target still answers.")
-    if exited.signal is not None:
-        name = _signal_name(exited.signal)
-        happened = f"{engine} {on} was killed by signal {exited.signal}{name}."
-        return EngineError(happened, "See that host's kernel log for who killed it, and run again.")
-    if exited.code != 0:
-        reason = printable("; ".join(part for part in (said, words) if part)) or "it said nothing"
-        happened = f"{engine} {on} ended with exit code {exited.code} ({reason.rstrip('.')})."
-        return EngineError(happened, "Correct what it says and run again.")
-    if exited.truncated:
-        limit = mine.command.output_limit_bytes
-        happened = f"{engine} {on} printed more than {limit} bytes."
-        return EngineError(happened, "Use fewer intervals: a shorter method.runtime.")
-    if said:
-        happened = f"{engine} {on}: {printable(said).rstrip('.')}."
-        return EngineError(happened, "See the engine's own output in the session's folder.")
+    faults = reading.faults if reading else ()
+    if how := ending_says(ending, mine.command, faults=faults):
+        return EngineError(f"{engine} on host '{mine.name}' {how}.", _do_after(ending.exited))
+    if faults:
+        said = printable("; ".join(faults)).rstrip(".")
+        return EngineError(f"{engine} on host '{mine.name}': {said}.", _SEE_OUTPUT)
     return None
 
 
-def _signal_name(number: int) -> str:
-    try:
-        return f" ({signal.Signals(number).name})"
-    except ValueError:
-        return ""
+_SEE_OUTPUT: Final = "See the engine's own output in the session's folder."
+
+
+def _do_after(exited: ExitedAnswer) -> str:
+    if exited.timed_out:
+        return "See whether the target still answers."
+    if exited.signal is not None:
+        return "See that host's kernel log for who killed it, and run again."
+    if exited.code != 0:
+        return CORRECT
+    return "Use fewer intervals: a shorter method.runtime."
 
 
 OUTPUT_KEPT_BYTES: Final = 512 << 20

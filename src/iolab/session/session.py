@@ -293,7 +293,8 @@ async def _look(session: SessionContext, booted: BootedHosts) -> Discovery:
     else:
         nodes = await discover(session.study, session.bystanders, session.questions)
         await booted.raise_up(nodes)
-        seen = nodes.joined(await discover(session.study, session.hosts, session.questions))
+        hosts = await discover(session.study, session.hosts, session.questions)
+        seen = Discovery.joined((nodes, hosts))
     booted.see_nodes(seen.facts)
     return seen
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from iolab.core.events import PhaseTime, SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
-from iolab.core.run import Plan, RunManifest, RunRecord
+from iolab.core.run import Plan, RunManifest
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger
@@ -183,28 +183,3 @@ class RunOrigin:
 
 
 Table = IntervalTable | BinTable | CounterTable
-
-
-def manifest_of(
-    record: RunRecord,
-    analysis: Analysis,
-    origin: RunOrigin,
-    files: tuple[StoredFile, ...],
-    version: int,
-) -> Manifest:
-    """The manifest of a run whose `files` are written, in the layout's format `version`."""
-    return Manifest(
-        **record.facts(),
-        format=version,
-        session=origin.session,
-        iolab_version=origin.iolab_version,
-        agent_version=origin.agent_version,
-        outputs=tuple(
-            StoredOutput(
-                output.host, output.name, output.content.size_bytes, output.content.truncated
-            )
-            for output in record.outputs
-        ),
-        files=files,
-        analysis=analysis,
-    )

@@ -20,7 +20,6 @@ from iolab.store.documents import (
     StoredFile,
     StoredOutput,
     Table,
-    manifest_of,
 )
 from iolab.store.durable import sync, told, write_file
 from iolab.store.parquet import read_columns, write_columns
@@ -51,7 +50,20 @@ def write_run(directory: Path, record: RunRecord, analysis: Analysis, origin: Ru
             for index, output in enumerate(record.outputs)
         ]
         files = tuple(one.result() for one in written)
-    content = encode(manifest_of(record, analysis, origin, files, layout.FORMAT))
+    manifest = Manifest(
+        **record.facts(),
+        format=layout.FORMAT,
+        session=origin.session,
+        iolab_version=origin.iolab_version,
+        agent_version=origin.agent_version,
+        outputs=tuple(
+            StoredOutput(one.host, one.name, one.content.size_bytes, one.content.truncated)
+            for one in record.outputs
+        ),
+        files=files,
+        analysis=analysis,
+    )
+    content = encode(manifest)
     write_file(directory / layout.MANIFEST, content)
     digest = hashlib.sha256(content).hexdigest()
     write_file(directory / layout.MANIFEST_SUM, f"{digest}  {layout.MANIFEST}\n".encode())

@@ -172,15 +172,21 @@ def read_study_text(directory: Path, session: SessionDocument) -> str:
     return _listed(directory, session, layout.STUDY).decode("utf-8", "surrogateescape")
 
 
-def document_damage(directory: Path, session: SessionDocument) -> Iterator[Damage]:
-    """What is damaged of the session's own documents; the plan raises, nothing is read without."""
-    try:
-        read_study_text(directory, session)
-    except StoreError as error:
-        yield damage_of(directory, layout.STUDY, error)
-    for name, shape in ((layout.HOSTS, HostsHead), (layout.LEDGER, DocumentHead)):
+def document_damage(
+    directory: Path,
+    session: SessionDocument,
+    hosts: type[object] = HostsHead,
+    ledger: type[object] = DocumentHead,
+) -> Iterator[Damage]:
+    """What is damaged of the documents beside the plan; of hosts and ledger as much as is read."""
+    readers: tuple[tuple[str, Callable[[], object]], ...] = (
+        (layout.STUDY, lambda: read_study_text(directory, session)),
+        (layout.HOSTS, lambda: read_if_there(hosts, directory / layout.HOSTS)),
+        (layout.LEDGER, lambda: read_if_there(ledger, directory / layout.LEDGER)),
+    )
+    for name, read in readers:
         try:
-            read_if_there(shape, directory / name)
+            read()
         except StoreError as error:
             yield damage_of(directory, name, error)
 
@@ -254,17 +260,11 @@ def _session_damage(directory: Path) -> Iterator[Damage]:
     except StoreError as error:
         yield damage_of(directory, layout.SESSION, error)
         return
-    readers = (
-        (layout.PLAN, lambda: read_plan(directory, session)),
-        (layout.STUDY, lambda: read_study_text(directory, session)),
-        (layout.HOSTS, lambda: read_if_there(HostsDocument, directory / layout.HOSTS)),
-        (layout.LEDGER, lambda: read_if_there(LedgerDocument, directory / layout.LEDGER)),
-    )
-    for name, read in readers:
-        try:
-            read()
-        except StoreError as error:
-            yield damage_of(directory, name, error)
+    try:
+        read_plan(directory, session)
+    except StoreError as error:
+        yield damage_of(directory, layout.PLAN, error)
+    yield from document_damage(directory, session, HostsDocument, LedgerDocument)
 
 
 def _look(path: str) -> tuple[int, int, int, int] | None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from os import getpid
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from iolab import __version__
@@ -192,12 +191,7 @@ class SessionWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _turn(self, status: SessionStatus, reason: str | None, command: tuple[str, ...]) -> None:

@@ -26,6 +26,11 @@ class Target:
     configurations: tuple[str, ...]
     serial: str | None = None
 
+    @property
+    def name(self) -> str:
+        """Its host's, under which outcomes of work on all hosts are filed."""
+        return self.host
+
 
 def serial_of(configuration: Configuration, host: HostSpec) -> str | None:
     """The serial of the device that is a configuration's target on a host, None for a directory."""

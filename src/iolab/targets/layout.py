@@ -16,9 +16,9 @@ from iolab.core.workload import AnyJob
 from iolab.errors import EngineError, HostError, Interrupted, IolabError
 from iolab.hosts.barrier import alongside, together
 from iolab.hosts.device_counters import snapshot
-from iolab.hosts.engine import EngineReading, with_ledger
+from iolab.hosts.engine import Command, EngineReading, with_ledger
 from iolab.hosts.host import AgentRefusal, printable
-from iolab.hosts.remote_process import Ending, drive
+from iolab.hosts.remote_process import CORRECT, Ending, drive, ending_says
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.targets.context import Context
 from iolab.targets.extents import PROVING_METHODS, prove, unproved
@@ -150,12 +150,14 @@ async def _write(
     reader = engine.layout_reader(data_set)
     halt = asyncio.Event()
 
-    work = drive(site.host, command, halt, lambda piece: _take(reader.feed(piece)))
+    work = drive(site.host, command, halt, reader.feed)
     watched = alongside(work, hung(site, f"The layout of {data_set.id}"))
     ending = await alongside(watched, context.stop.pass_on(halt))
     if ending.halted:
         raise Interrupted("The layout was stopped.", "Resume the session to go on.")
-    fault = layout_fault(site.name, site.dir, data_set, engine.name, ending, reader.finish())
+    fault = layout_fault(
+        site.name, site.dir, data_set, command, engine.name, ending, reader.finish()
+    )
     if fault:
         raise fault
     proof = await prove(site, site.paths(data_set))
@@ -172,41 +174,30 @@ def layout_fault(
     host: str,
     directory: str,
     data_set: DataSet,
+    command: Command,
     engine: EngineName,
     ending: Ending,
     reading: EngineReading,
 ) -> IolabError | None:
     """Why a layout is not what was asked for; None when it is."""
-    exited = ending.exited
     error = reading.totals.error if reading.totals else 0
-    said = "; ".join((*reading.faults, *ending.stderr_tail.strip().splitlines()[-2:]))
-    full = os_says(errno.ENOSPC, error, said) or os_says(errno.EDQUOT, error, said)
-    if full:
+    said = "; ".join((*reading.faults, ending.stderr_tail))
+    if os_says(errno.ENOSPC, error, said) or os_says(errno.EDQUOT, error, said):
         happened = (
             f"{printable(directory)} on host '{host}' ran full while {data_set.id} "
             f"({format_bytes(data_set.bytes_per_host)}) was laid out."
         )
         do = "Make room there, or set a smaller workload.*.filesize or numjobs."
         return HostError(happened, do)
-    if exited.timed_out:
-        happened = f"{engine} did not lay {data_set.id} out on host '{host}' in time."
-        return EngineError(happened, "See whether the target answers at all, or use smaller files.")
-    if exited.signal:
-        happened = f"{engine} was killed by signal {exited.signal} on host '{host}' during layout."
-        return EngineError(happened, "See that host's kernel log, and run again.")
-    if exited.code or error or reading.faults:
-        happened = (
-            f"{engine} could not lay {data_set.id} out on host '{host}' "
-            f"(exit code {exited.code}; {printable(said) or 'it said nothing'})."
-        )
-        return EngineError(happened, "Correct what it says and run again.")
-    return None
+    how = ending_says(ending, command, faults=reading.faults)
+    if how is None and (error or reading.faults):
+        how = f"failed ({printable('; '.join(reading.faults)) or os.strerror(error)})"
+    if how is None:
+        return None
+    happened = f"{engine} could not lay {data_set.id} out on host '{host}': it {how}."
+    return EngineError(happened, CORRECT)
 
 
 def os_says(number: int, error: int, said: str) -> bool:
     """Whether the engine's errno or its words are those of that error of the operating system."""
     return error == number or os.strerror(number) in said
-
-
-def _take(_: object) -> None:
-    """Intervals of a layout are nobody's evidence."""

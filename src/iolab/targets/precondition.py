@@ -21,7 +21,7 @@ from iolab.hosts.barrier import alongside, together
 from iolab.hosts.device_counters import DeviceSnapshot, snapshot
 from iolab.hosts.engine import Command, EngineReading, OutputReader, with_ledger
 from iolab.hosts.host import printable
-from iolab.hosts.remote_process import Ending, drive
+from iolab.hosts.remote_process import Ending, drive, told
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, judge_rounds, turn_of
 from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
 from iolab.targets.context import Context
@@ -51,19 +51,17 @@ SANITIZE_TRIES: Final = 6 * 720
 SANITIZED: Final = 65535
 """What a sanitize log says of progress when none is under way."""
 
-OUTPUT_LIMIT_BYTES: Final = 1 << 20
-
 
 async def discard(site: WorkDirectory, path: str) -> int:
     """Discard every block of a held device; how many bytes. HostError when it cannot."""
-    told = await site.host.ask("discard", deadline_s=DISCARD_LIMIT_S, path=path)
-    return read_answer(site.name, PurgedAnswer, told).bytes
+    answer = await site.host.ask("discard", deadline_s=DISCARD_LIMIT_S, path=path)
+    return read_answer(site.name, PurgedAnswer, answer).bytes
 
 
 async def trim(site: WorkDirectory, folder: str) -> int:
     """Tell the devices below a folder what is free; how many bytes. HostError when it cannot."""
-    told = await site.host.ask("trim", deadline_s=DISCARD_LIMIT_S, path=folder)
-    return read_answer(site.name, PurgedAnswer, told).bytes
+    answer = await site.host.ask("trim", deadline_s=DISCARD_LIMIT_S, path=folder)
+    return read_answer(site.name, PurgedAnswer, answer).bytes
 
 
 async def erase(context: Context, site: WorkDirectory, purge: Purge) -> None:
@@ -76,8 +74,8 @@ async def erase(context: Context, site: WorkDirectory, purge: Purge) -> None:
     await _nvme(site, "nvme", "sanitize", device, "--sanact=2")
     for _ in range(SANITIZE_TRIES):
         await context.stop.pause(SANITIZE_PAUSE_S)
-        told = await _nvme(site, "nvme", "sanitize-log", device, "--output-format=json")
-        if _progress(told) == SANITIZED:
+        log = await _nvme(site, "nvme", "sanitize-log", device, "--output-format=json")
+        if _progress(log) == SANITIZED:
             return
         if context.stop.requested:
             raise Interrupted("The purge was stopped.", "Resume the session to go on.")
@@ -98,15 +96,11 @@ def _progress(text: bytes) -> int | None:
 
 
 async def _nvme(site: WorkDirectory, *argv: str) -> bytes:
-    command = Command(argv, "/", b"", " ".join(argv), FORMAT_LIMIT_S, OUTPUT_LIMIT_BYTES)
-    said: list[bytes] = []
-    ending = await drive(site.host, command, asyncio.Event(), said.append)
-    exited = ending.exited
-    if exited.code != 0:
-        words = printable(ending.stderr_tail.strip() or "it said nothing", 200)
-        happened = f"'{' '.join(argv[:2])}' failed on host '{site.name}': {words}."
-        raise HostError(happened, "Correct what it says, or choose another precondition.purge.")
-    return b"".join(said)
+    try:
+        return await told(site.host, argv, limit_s=FORMAT_LIMIT_S)
+    except EngineError as fault:
+        do = "Correct what it says, or choose another precondition.purge."
+        raise HostError(fault.happened, do) from None
 
 
 async def write_over(
@@ -130,7 +124,7 @@ async def write_over(
         ending, reading = await _driven(context, site, command, engine.fill_reader(mine, passes))
         if ending.halted:
             raise Interrupted("The preconditioning was stopped.", "Resume the session to go on.")
-        fault = layout_fault(site.name, site.dir, mine, engine.name, ending, reading)
+        fault = layout_fault(site.name, site.dir, mine, command, engine.name, ending, reading)
         if fault:
             raise fault
         return _written(reading.totals)
@@ -215,15 +209,11 @@ async def _driven(
     """One process to its end; halted when the user wants to stop."""
     halt = asyncio.Event()
 
-    work = drive(site.host, command, halt, lambda piece: _drop(reader.feed(piece)))
+    work = drive(site.host, command, halt, reader.feed)
     ending = await alongside(
         alongside(work, hung(site, "Preconditioning")), context.stop.pass_on(halt)
     )
     return ending, reader.finish()
-
-
-def _drop(_: object) -> None:
-    """Intervals of preconditioning are nobody's evidence."""
 
 
 def _written(totals: EngineTotals | None) -> int:

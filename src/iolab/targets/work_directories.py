@@ -157,8 +157,7 @@ class WorkDirectories:
         """
         found: dict[str, int] = {}
 
-        async def look(wanted: _Wanted) -> None:
-            target = wanted.target
+        async def look(target: Target) -> None:
             if target.serial is not None:
                 return
             host = self._context.hosts[target.host]
@@ -171,7 +170,7 @@ class WorkDirectories:
                 size = await present_bytes(site, data_set)
                 found[target.key] = found.get(target.key, 0) + size
 
-        for batch in _one_a_host(_Wanted(target) for target in self._in_use()):
+        for batch in _one_a_host(self._in_use()):
             (await together(batch, look)).complete()
         return found
 
@@ -230,8 +229,8 @@ class WorkDirectories:
         settings = self._context.study.target
         made: dict[str, HostFacts] = {}
 
-        async def take(wanted: _Wanted) -> None:
-            target, host = wanted.target, self._context.hosts[wanted.name]
+        async def take(target: Target) -> None:
+            host = self._context.hosts[target.host]
             seen = facts[target.key]
             if settings.make_xfs:
                 own = await self._take_own(host, target, seen)
@@ -245,7 +244,7 @@ class WorkDirectories:
                 site = WorkDirectory(host, folder, seen.target, target.key)
             self._open[target.key] = site
 
-        wanted = [_Wanted(target) for target in targets if target.key not in self._open]
+        wanted = [target for target in targets if target.key not in self._open]
         if settings.make_xfs and wanted:
             hosts = "1 host" if len(wanted) == 1 else f"each of {len(wanted)} hosts"
             self._context.begin(Phase.LAY_OUT, None, f"an XFS on {hosts}")
@@ -281,17 +280,6 @@ class WorkDirectories:
         if not sites:
             return
         await lay_out(self._context, sites, data_set, self._needed[data_set.id].point.job)
-
-
-class _Wanted:
-    """A target as a member of a phase, named by its host."""
-
-    def __init__(self, target: Target) -> None:
-        self.target = target
-
-    @property
-    def name(self) -> str:
-        return self.target.host
 
 
 def _one_a_host(members: Iterable[Member]) -> list[list[Member]]:

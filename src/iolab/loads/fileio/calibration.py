@@ -324,17 +324,12 @@ async def _lay_out(place: _Place) -> None:
     engine, files = ENGINES[-1], _files_of(place.job)
     command = engine.layout(files, place.dir, None, seed=place.seed)
     reader = engine.layout_reader(files)
-    ending = await drive(place.host, command, asyncio.Event(), _into(reader))
-    fault = layout_fault(place.name, place.dir, files, engine.name, ending, reader.finish())
+    ending = await drive(place.host, command, asyncio.Event(), reader.feed)
+    fault = layout_fault(
+        place.name, place.dir, files, command, engine.name, ending, reader.finish()
+    )
     if fault:
         raise fault
-
-
-def _into(reader: OutputReader) -> Callable[[bytes], None]:
-    def hear(piece: bytes) -> None:
-        reader.feed(piece)
-
-    return hear
 
 
 async def _driven(
@@ -345,7 +340,7 @@ async def _driven(
         place.host,
         load.command,
         halt,
-        _into(load.reader),
+        load.reader.feed,
         start_at_real_ns=start.real_ns if start else None,
         lead_s=start.lead_s if start else 0.0,
     )
