@@ -82,10 +82,18 @@ def test_a_cancelled_barrier_waits_for_its_members_to_clean_up() -> None:
 
 
 def test_several_errors_become_one_that_names_them_all() -> None:
-    error = joined((EngineError("One.", "Do."), HostError("Two.", "Do."), EngineError("3.", "Do.")))
+    error = joined(
+        {
+            "a": EngineError("One.", "Do."),
+            "b": HostError("Two.", "Do."),
+            "c": EngineError("3.", "Do."),
+        }
+    )
     assert isinstance(error, HostError)
     assert [fault.happened for fault in error.faults] == ["One.", "Two.", "3."]
-    assert isinstance(joined((EngineError("One.", ""), EngineError("Two.", ""))), EngineError)
+    assert isinstance(
+        joined({"a": EngineError("One.", ""), "b": EngineError("Two.", "")}), EngineError
+    )
 
 
 def test_what_runs_beside_ends_with_the_main_thing() -> None:

@@ -13,7 +13,7 @@ from tests.session.stage import Stage
 
 
 def lost(count: int) -> HostError:
-    fault = joined(tuple(HostError(f"Host {n} broke off.", "Go on.") for n in range(count)))
+    fault = joined({f"h{n}": HostError(f"Host {n} broke off.", "Go on.") for n in range(count)})
     assert isinstance(fault, HostError)
     return fault
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from iolab.errors import EngineError, Fault, HostError, Interrupted, IolabError
 
@@ -33,7 +33,7 @@ class Outcomes(Generic[Outcome]):
         """All outcomes; one error with every fault when any host failed (its own when alone)."""
         if not self.failed:
             return self.done
-        fault = joined(tuple(self.failed.values()))
+        fault = joined(self.failed)
         fault.hosts = tuple(self.failed)
         raise fault
 
@@ -85,8 +85,13 @@ async def alongside(
         await asyncio.gather(leading, following, return_exceptions=True)
 
 
-def joined(faults: tuple[IolabError, ...]) -> IolabError:
-    """Several hosts' errors as one: the only one as it is, else one that names them all."""
+NAMED_HOSTS: Final = 12
+"""Hosts that an error of many names; each has a fault of its own."""
+
+
+def joined(failed: Mapping[str, IolabError]) -> IolabError:
+    """Hosts' errors as one: the only one as it is, else one that names the hosts."""
+    faults = tuple(failed.values())
     if len(faults) == 1:
         return faults[0]
     hosts_fault = any(isinstance(fault, HostError) for fault in faults)
@@ -94,7 +99,10 @@ def joined(faults: tuple[IolabError, ...]) -> IolabError:
     each = tuple(
         part for fault in faults for part in (fault.faults or (Fault(fault.happened, fault.do),))
     )
-    return kind(f"{len(faults)} hosts failed.", "Correct each of them and run again.", each)
+    names = ", ".join(f"'{name}'" for name in [*failed][:NAMED_HOSTS])
+    more = f" and {len(faults) - NAMED_HOSTS} more" if len(faults) > NAMED_HOSTS else ""
+    happened = f"{len(faults)} hosts failed: {names}{more}."
+    return kind(happened, "Correct each of them and run again.", each)
 
 
 def _raise_unless_outcome(task: asyncio.Future[Outcome]) -> None:

@@ -185,7 +185,7 @@ async def on_each(
         if fault and mine.error is None:
             mine.error = fault.happened
     if outcomes.failed:
-        raise joined(tuple(outcomes.failed.values()))
+        raise joined(outcomes.failed)
 
 
 class Driver(ABC):
