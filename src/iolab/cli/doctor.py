@@ -14,11 +14,10 @@ from iolab.errors import HostError
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
-    from iolab.core.host import HostFacts, TargetFacts, TargetProbe
+    from iolab.core.host import HostFacts, HostProgram, TargetFacts, TargetProbe
     from iolab.hosts.answers import Leftovers
     from iolab.hosts.host import Hello, Host
     from iolab.session.discovery import Quiet
-    from iolab.study.kinds import HostProgram
 
 
 def doctor(

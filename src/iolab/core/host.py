@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -412,3 +413,27 @@ EMULATED: Final = "TCG"
 def is_emulator(hypervisor: str | None) -> bool:
     """Whether processors that tell of this hypervisor are emulated in software."""
     return (hypervisor or "").upper().startswith(EMULATED)
+
+
+@dataclass(frozen=True, slots=True)
+class HostProgram:
+    """A program by which a kind of load is made, as `iolab doctor` looks for it on clients.
+
+    It is on a host that has `name` on its PATH. `asked` are the commands that tell versions, by
+    their programs. `version` says what hosts must have alike, `same` what to do where they have
+    not. `fault` says what is wrong with it on a host, and is None where load is as well made by
+    something else; `install` is what to do then.
+    """
+
+    name: str
+    title: str
+    asked: Mapping[str, Sequence[str]]
+    version: Callable[[HostFacts], str]
+    same: str
+    fault: Callable[[HostFacts], str | None] | None = None
+    install: str = ""
+
+    def is_on(self, facts: HostFacts) -> bool:
+        """Whether it is on the PATH of that host."""
+        tool = facts.tool(self.name)
+        return tool is not None and tool.path is not None

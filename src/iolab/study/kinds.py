@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from iolab.core.engine import EngineName
-from iolab.core.host import DeviceFacts, HostFacts, HostSpec, TargetProbe
+from iolab.core.host import DeviceFacts, HostFacts, HostProgram, HostSpec, TargetProbe
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -55,30 +55,6 @@ class HostCost:
     reasons: tuple[Reason, ...]
     disk_bytes: int
     space_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class HostProgram:
-    """A program by which a kind of load is made, as `iolab doctor` looks for it on clients.
-
-    It is on a host that has `name` on its PATH. `asked` are the commands that tell versions, by
-    their programs. `version` says what hosts must have alike, `same` what to do where they have
-    not. `fault` says what is wrong with it on a host, and is None where load is as well made by
-    something else; `install` is what to do then.
-    """
-
-    name: str
-    title: str
-    asked: Mapping[str, Sequence[str]]
-    version: Callable[[HostFacts], str]
-    same: str
-    fault: Callable[[HostFacts], str | None] | None = None
-    install: str = ""
-
-    def is_on(self, facts: HostFacts) -> bool:
-        """Whether it is on the PATH of that host."""
-        tool = facts.tool(self.name)
-        return tool is not None and tool.path is not None
 
 
 class SettingsSection(StudySection, Protocol):

@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from iolab.core.engine import EngineName
-from iolab.core.host import HostFacts, ToolFacts
-from iolab.study.kinds import HostProgram
+from iolab.core.host import HostFacts, HostProgram, ToolFacts
 from iolab.study.wording import shown
 
 FIO_ENGINE: Final = EngineName("fio")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from iolab.core.engine import EngineName
-from iolab.core.host import DeviceFacts, HostFacts
+from iolab.core.host import DeviceFacts, HostFacts, HostProgram
 from iolab.core.metric import Level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
@@ -26,7 +26,7 @@ from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob
 from iolab.report.numbers import count
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.foretold import VerdictLimit, digests
-from iolab.study.kinds import HostProgram, HostStudy, LoadCost, LoadStudy
+from iolab.study.kinds import HostStudy, LoadCost, LoadStudy
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Tables
 from iolab.units import format_bytes, format_duration_s
