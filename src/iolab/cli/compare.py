@@ -219,8 +219,8 @@ def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
     from rich.text import Text
 
     from iolab.analysis.comparison import SAME_SESSION
-    from iolab.report.comparison import summary_texts
-    from iolab.report.terminal import QUIET_STYLE, Heading, pairs, plain, table, title
+    from iolab.report.comparison import differences_table, summary_texts
+    from iolab.report.terminal import QUIET_STYLE, of_table, pairs, plain, title
 
     sides = (("baseline", compared.baseline), ("candidate", compared.candidate))
     yield pairs([(name, plain(_side(side))) for name, side in sides])
@@ -230,18 +230,9 @@ def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
     elif not compared.differences:
         yield plain("Nothing else differs: studies, hosts and versions are the same.")
     else:
-        yield title("What differs besides the results")
-        rows: list[list[Text | str]] = [
-            [
-                plain(f"! {one.what}" if one.forbids else f"  {one.what}"),
-                plain(one.baseline),
-                plain(one.candidate),
-            ]
-            for one in compared.differences
-        ]
-        # All may wrap: then the widest gives way, and what differs stays readable.
-        heads = [Heading(name, main=True) for name in ("what", "baseline", "candidate")]
-        yield table(heads, rows)
+        told = differences_table(compared.differences)
+        yield title(told.title)
+        yield of_table(told)
         if any(one.forbids for one in compared.differences):
             yield plain("! forbids the comparison; it was made all the same, as asked.")
     yield ""

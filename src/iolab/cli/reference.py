@@ -104,7 +104,7 @@ def _set(published: PublishedSet) -> Iterator[RenderableType]:
 def _table(one: Table) -> RenderableType:
     """The first rows, in a form that fits: as columns, as records of a few, or in groups."""
     from iolab.cli.output import width
-    from iolab.report.terminal import GAP, Grouped, Heading, pairs, plain, table, title
+    from iolab.report.terminal import GAP, Grouped, Heading, of_table, pairs, plain, title
 
     rows = one.rows[:SECTION_ROWS_MAX]
     kept = [at for at, _ in enumerate(one.columns) if any(row[at].level is None for row in rows)]
@@ -116,7 +116,8 @@ def _table(one: Table) -> RenderableType:
         for at in kept
     ]
     if sum(sizes) + GAP * (len(sizes) - 1) <= width():
-        return table(headings, [[plain(row[at].text) for at in kept] for row in rows])
+        cells = tuple(tuple(row[at] for at in kept) for row in rows)
+        return of_table(replace(one, columns=tuple(one.columns[at] for at in kept), rows=cells))
     if len(rows) <= RECORDS_MAX:
         records = [
             (one.columns[at].title, ", ".join(dict.fromkeys(row[at].text for row in rows)))

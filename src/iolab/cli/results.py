@@ -32,6 +32,7 @@ from iolab.report.terminal import (
     VERDICT_STYLES,
     Heading,
     Unbroken,
+    of_table,
     one_line,
     pairs,
     plain,
@@ -244,11 +245,7 @@ def _hosts(result: Result) -> Iterator[RenderableType]:
         yield pairs([(name, plain(value)) for name, value in spread_rows(result.spread)])
     if result.operation_spreads:
         names = reported().of(result).spread_names
-        alike = operation_spreads_table(result.operation_spreads, names)
-        yield table(
-            [Heading(column.title.lower(), number=column.number) for column in alike.columns],
-            [[plain(cell.text) for cell in cells] for cells in alike.rows],
-        )
+        yield of_table(operation_spreads_table(result.operation_spreads, names))
 
 
 def _checks(result: Result) -> Iterator[RenderableType]:

@@ -22,7 +22,16 @@ from iolab.guests.latency_account import Account, part_names
 from iolab.guests.metrics import node_points
 from iolab.guests.tables import SCOPES, accounts_of, outlier_values, written_table
 from iolab.report.numbers import NOTHING, count, show, show_value
-from iolab.report.terminal import QUIET_STYLE, Grouped, Heading, plain, table, title, verdict
+from iolab.report.terminal import (
+    QUIET_STYLE,
+    Grouped,
+    Heading,
+    of_table,
+    plain,
+    table,
+    title,
+    verdict,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -87,10 +96,7 @@ def node_details(result: Result) -> Iterator[RenderableType]:
         yield _of_accounts([("where latency arises", accounts)])
     written = written_table([("", result)])
     if written is not None:
-        first, *others = written.columns[:-1]
-        headings = [Heading(f"{first.title.lower()} wrote", main=True)]
-        headings += [Heading(column.title.lower(), number=True) for column in others]
-        yield table(headings, [[plain(cell.text) for cell in row[:-1]] for row in written.rows])
+        yield of_table(written)
     for node in result.nodes:
         for text in outlier_lines(node):
             yield plain(f"  {text}")

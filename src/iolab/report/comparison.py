@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -19,7 +19,19 @@ from iolab.analysis.points import Axis
 from iolab.core.metric import Metric
 from iolab.report.numbers import axis_label, count, show, show_interval
 from iolab.report.phrases import metric_words
-from iolab.report.table import Value, csv_of, markdown, markdown_text, of_texts
+from iolab.report.table import (
+    Cell,
+    Table,
+    Value,
+    columns,
+    csv_of,
+    markdown,
+    markdown_text,
+    of_texts,
+)
+from iolab.report.table import (
+    row as cells_of,
+)
 from iolab.stats.changes import MAGNITUDE_LEAST, Change
 from iolab.stats.comparison import NOISE_THRESHOLD, SAME_WITHIN, ComparisonVerdict
 
@@ -127,13 +139,24 @@ def _csv_row(row: ComparedMetric, axes: Sequence[str]) -> Iterator[Value]:
     yield from (found.verdict.value, row.level.value, found.reason)
 
 
+def differences_table(differences: Iterable[Difference]) -> Table:
+    """What differs besides the results; what forbids the comparison is marked."""
+    rows = (
+        (
+            Cell(f"! {one.what}" if one.forbids else one.what, strong=one.forbids),
+            *cells_of(one.baseline, one.candidate),
+        )
+        for one in differences
+    )
+    heads = columns(("What", "Baseline", "Candidate"))
+    return Table("What differs besides the results", heads, tuple(rows))
+
+
 def comparison_markdown(compared: ComparisonResult) -> str:
     """Tables that GitHub and its like show: the differences, then the rows, then the means."""
     parts = [f"# {_title(compared)}"]
     if compared.differences:
-        told = ("What differs", "Baseline", "Candidate")
-        rows = [(one.what, one.baseline, one.candidate) for one in compared.differences]
-        parts.append(markdown(of_texts(told, rows)))
+        parts.append(markdown(differences_table(compared.differences)))
     heads = tuple(one.capitalize() for one in HEADINGS)
     if compared.rows:
         parts.append(markdown(of_texts(heads, map(row_texts, compared.rows))))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 from iolab.core.metric import Level
 from iolab.core.metric_spec import Better
 from iolab.core.samples import Direction, ServiceTime
-from iolab.report.terminal import Heading, plain, table
+from iolab.report.terminal import of_table
 
 if TYPE_CHECKING:
     from iolab.analysis.kinds import Analyses
@@ -253,9 +253,7 @@ class LoadReport(ABC):
         repeats: bool,  # noqa: ARG002 - as above
     ) -> Screen:
         """Its results on the terminal: with `repeats` each run has a line."""
-        told = self.result_table(study, results, {})
-        headings = [Heading(one.title, number=one.number) for one in told.columns]
-        yield table(headings, [[plain(cell.text) for cell in row] for row in told.rows])
+        yield of_table(self.result_table(study, results, {}))
 
     @abstractmethod
     def markdown(self, study: Study, results: Sequence[Result]) -> str:

@@ -16,6 +16,7 @@ from iolab.core.metric import Level, Metric, Result, directions_in
 from iolab.core.metric_spec import declared_among
 from iolab.core.study import Study
 from iolab.report.numbers import axis_label, axis_number, clean, show, show_steadiness
+from iolab.report.table import Table as ReportTable
 
 if TYPE_CHECKING:
     from iolab.analysis.points import PointSummary
@@ -95,6 +96,20 @@ def table(headings: Sequence[Heading], rows: Sequence[Row], widths: Sequence[int
     for row in rows:
         grid.add_row(*(_text(cell) for cell in row))
     return grid
+
+
+def of_table(found: ReportTable) -> Table:
+    """A table of a report for a screen, without its title; all texts give way but verdicts."""
+    judged = [any(cells[at].level for cells in found.rows) for at in range(len(found.columns))]
+    headings = [
+        Heading(one.title, number=one.number, main=not (one.number or has_verdict))
+        for one, has_verdict in zip(found.columns, judged, strict=True)
+    ]
+    rows = [
+        [verdict(cell.level) if cell.level else plain(cell.line) for cell in cells]
+        for cells in found.rows
+    ]
+    return table(headings, rows)
 
 
 @dataclass(frozen=True, slots=True)

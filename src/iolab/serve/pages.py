@@ -18,13 +18,20 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from iolab.analysis.comparison import SAME_SESSION, ComparedMetric, ComparisonResult
-from iolab.analysis.differences import ComparisonSide, Difference
+from iolab.analysis.differences import ComparisonSide
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Result
 from iolab.core.run import Plan, PlannedRun, RunStatus
 from iolab.errors import StoreError
 from iolab.report.best import VerdictCounts, tally
-from iolab.report.comparison import interval_text, point_text, ratio_text, row_texts, summary_texts
+from iolab.report.comparison import (
+    differences_table,
+    interval_text,
+    point_text,
+    ratio_text,
+    row_texts,
+    summary_texts,
+)
 from iolab.report.html import digest_source, style_sheet, template_engine
 from iolab.report.html import policy as report_policy
 from iolab.report.html import script as report_script
@@ -99,7 +106,7 @@ class ComparePage:
 
     title: str
     sides: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-    differences: tuple[Difference, ...]
+    differences: Table
     note: str
     forbidden: bool
     shown: bool
@@ -128,7 +135,7 @@ def compare_page(
             ("Baseline", _side(compared.baseline)),
             ("Candidate", _side(compared.candidate)),
         ),
-        differences=compared.differences,
+        differences=differences_table(compared.differences),
         note=_note(compared),
         forbidden=forbidden,
         shown=allow_differences or not forbidden,
