@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 from typing import Final
@@ -15,6 +16,8 @@ and to search it again and again took a tenth of a short command."""
 def main() -> None:
     """Run the command line of this process and exit with its code."""
     gc.set_threshold(NEW_OBJECTS)
+    # Else pydantic looks for plugins among all packages, which no model here has a use for.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # While modules are read nothing is to be put in order: the kernel ends the process, quietly.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from iolab.cli.app import conclude

@@ -24,8 +24,10 @@ class Level(StrEnum):
     @property
     def rank(self) -> int:
         """0 for valid, 1 for indicative, 2 for invalid: the worst check decides."""
-        return list(Level).index(self)
+        return _RANKS[self]
 
+
+_RANKS: Final = {level: rank for rank, level in enumerate(Level)}
 
 NOT_APPLICABLE: Final = "n/a"
 """In place of a level's word, for a check that did not look."""
