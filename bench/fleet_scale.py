@@ -48,9 +48,9 @@ from iolab.study.schedule import make_plan
 if TYPE_CHECKING:
     from iolab.hosts.host import Host
 
-RATIO_LIMIT: Final = 0.5
-MEMORY_LIMIT_BYTES: Final = 2 << 30
-COMMIT_LIMIT_S: Final = 5.0
+RATIO_LIMIT: Final = 0.4
+MEMORY_LIMIT_BYTES: Final = 1 << 30
+COMMIT_LIMIT_S: Final = 3.0
 BEHIND_LIMIT_S: Final = 5.0
 """How late the last interval may be: a controller that gets less than it needs tells nothing."""
 
@@ -290,7 +290,7 @@ def report(found: Measured, hosts: int, seconds: int, player_cpu_s: float) -> bo
             f"< {BEHIND_LIMIT_S:g} s",
             behind_s < BEHIND_LIMIT_S,
         ),
-        ("peak memory", f"{peak / 2**20:.0f} MiB", "< 2048 MiB", peak < MEMORY_LIMIT_BYTES),
+        ("peak memory", f"{peak / 2**20:.0f} MiB", f"< {MEMORY_LIMIT_BYTES >> 20} MiB", peak < MEMORY_LIMIT_BYTES),
         (
             "merge, judge, commit",
             f"{found.commit_cpu_s:.2f} CPU s",

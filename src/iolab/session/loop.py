@@ -123,7 +123,9 @@ async def read_clocks_again(session: SessionContext, evidence: Sequence[HostShar
 
     async def read(mine: HostShare) -> None:
         if mine.offset is not None and not mine.site.host.lost:
-            mine.offset_after = await measure_offset(mine.site.host, session.clock)
+            mine.offset_after = await measure_offset(
+                mine.site.host, session.clock, mine.offset.rtt_ns
+            )
 
     await together(evidence, read)
 
