@@ -290,7 +290,12 @@ def report(found: Measured, hosts: int, seconds: int, player_cpu_s: float) -> bo
             f"< {BEHIND_LIMIT_S:g} s",
             behind_s < BEHIND_LIMIT_S,
         ),
-        ("peak memory", f"{peak / 2**20:.0f} MiB", f"< {MEMORY_LIMIT_BYTES >> 20} MiB", peak < MEMORY_LIMIT_BYTES),
+        (
+            "peak memory",
+            f"{peak / 2**20:.0f} MiB",
+            f"< {MEMORY_LIMIT_BYTES >> 20} MiB",
+            peak < MEMORY_LIMIT_BYTES,
+        ),
         (
             "merge, judge, commit",
             f"{found.commit_cpu_s:.2f} CPU s",
