@@ -276,7 +276,8 @@ def prepare(made: Bed) -> list[list[str]]:
         pid_file = made.fleet.folder(name) / "sshd.pid"
         pid_file.unlink()
         made.start_sshd(name)
-        fleet.wait_until(pid_file.exists)
+        # A new sshd makes the file before it writes its number there.
+        fleet.wait_until(lambda file=pid_file: file.exists() and file.stat().st_size > 0)  # type: ignore[misc]
         run("nsenter", "-t", str(made.listener(name)), "-m", "umount", str(home))
     return [names[at : at + HOSTS_OF_LANE] for at in range(0, len(names), HOSTS_OF_LANE)]
 
