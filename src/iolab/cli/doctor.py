@@ -242,7 +242,8 @@ def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
     seen = facts.target
     if seen is None:
         do = "Make the directory, or give another with --path."
-        yield Finding("directory", FindingState.FAULT, f"{path} is not there", do)
+        why = next((fault for fault in facts.faults if path in fault), f"{path} is not there.")
+        yield Finding("directory", FindingState.FAULT, why, do)
         return
     if seen.writable:
         yield Finding("directory", FindingState.OK, f"{path} may be written to")
