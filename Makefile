@@ -42,7 +42,7 @@ CLUSTER_FOLDER ?= /var/tmp
 
 .PHONY: help setup packages test-packages all-packages demo test test-all java-kits guest-kit \
     lint rust unit e2e e2e-long e2e-alone properties mdtest-test campaign mutation mutation-rust \
-    bench docs samples agents wheels rust-aarch64 \
+    bench docs samples agents version wheels rust-aarch64 \
     fleet fleet-down cluster cluster-down clean
 
 help: ## show what can be made
@@ -113,6 +113,14 @@ agents: packages .venv/.synced $(AGENT_SOURCES) ## compile the agents for x86_64
 	    "x86_64-linux-gnu-gcc:gcc-x86-64-linux-gnu libc6-dev-amd64-cross:to link the agent for x86_64"
 	@RUSTC=$$(tools/cross_rust.sh .tools/rust $(MACHINES)) && export RUSTC && \
 	    $(BIN)/python build_agent.py $(MACHINES)
+
+version: .venv/.synced ## set the version of the next release everywhere: VERSION=0.2.0
+	@test -n "$(VERSION)" || { echo "name the version: make version VERSION=0.2.0" >&2; exit 2; }
+	@sed -i '/^version = /s/".*"/"$(VERSION)"/' pyproject.toml agent/Cargo.toml
+	@sed -i '/^__version__ = /s/".*"/"$(VERSION)"/' src/iolab/__init__.py
+	@cargo update --quiet --workspace --offline --manifest-path agent/Cargo.toml
+	@$(UV) lock --quiet
+	@git --no-pager diff --stat
 
 # The commit's own time: a wheel of it is the same whenever it is made.
 wheels: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct 2>/dev/null || echo 1580601600)
