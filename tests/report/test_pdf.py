@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from functools import cache
 
 import pytest
 from pypdf import PdfReader
 
+from iolab.core.metric import CheckResult, Level, Verdict
 from iolab.errors import ReportError
 from iolab.report.brief import Brief
 from iolab.report.phrases import run_name
@@ -59,6 +61,28 @@ def test_the_first_page_has_the_answer_how_sure_it_is_and_every_best_figure() ->
 
 def test_a_brief_of_two_configurations_is_short() -> None:
     assert len(reader().pages) <= 8
+
+
+def test_the_appendix_says_once_what_all_runs_have() -> None:
+    said = CheckResult("client-starved", Level.INDICATIVE, "Threads waited.", {"cores": 2})
+    brief = shared.brief("pair")
+    runs = tuple(
+        replace(
+            run,
+            verdict=Verdict(
+                Level.INDICATIVE, (replace(said, evidence={"cores": 2, "wait_share": number / 8}),)
+            ),
+        )
+        for number, run in enumerate(brief.results)
+    )
+    bare = replace(with_results(shared.undrawn(brief), runs), manifests={})
+    made = PdfReader(io.BytesIO(render_appendix(bare)))
+    text = squeezed("".join(page.extract_text() for page in made.pages))
+    assert text.count(squeezed("Threads waited.")) == 2  # the caveat, and above its evidence
+    assert text.count(squeezed("cores = 2")) == 1
+    for number, run in enumerate(runs):
+        assert squeezed(f"wait_share = {number / 8:.4g}") in text
+        assert squeezed(f"points/{run.digest}/run-{run.repeat}") in text
 
 
 def test_every_part_is_there() -> None:

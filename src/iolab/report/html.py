@@ -266,7 +266,8 @@ def further_parts(
         if one.further or any(table.rows for table, _ in one.more)
     )
     if found:
-        yield ReportSection(FURTHER, "More of each workload", "", found)
+        shared, notes = shared_notes(found)
+        yield ReportSection(FURTHER, "More of each workload", notes, shared)
 
 
 def numbers_of(figures: Sequence[Figure]) -> list[Table]:

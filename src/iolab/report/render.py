@@ -11,21 +11,22 @@ import json
 import re
 import shlex
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from iolab.core.metric import Result
+from iolab.core.metric import CheckResult, Level, Result
 from iolab.errors import ReportError
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import looks_of
 from iolab.report.charts.palette import INK
 from iolab.report.charts.svg import document
-from iolab.report.html import ReportPage, figures_of, make_page
+from iolab.report.html import ReportPage, figures_of, make_page, shared_notes
 from iolab.report.kinds import ChartGroup, ReportSection
-from iolab.report.numbers import clean, count
+from iolab.report.numbers import NOTHING, clean, count
 from iolab.report.phrases import (
     Objection,
     failure_words,
@@ -34,7 +35,16 @@ from iolab.report.phrases import (
     whose_run,
 )
 from iolab.report.runs import RunPart, checks_note, evidence_text
-from iolab.report.table import Table, columns, csv_text, row, typst, typst_level, verdict_cell
+from iolab.report.table import (
+    Table,
+    columns,
+    csv_text,
+    filled,
+    row,
+    typst,
+    typst_level,
+    verdict_cell,
+)
 from iolab.report.words import blocks_of
 
 PNG_SCALE: Final = 3.0
@@ -160,10 +170,7 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
             }
             for one in page.repeats
         ],
-        "runs": [
-            _run(part, names, figures if number < DRAWN_RUNS else None)
-            for number, part in enumerate(page.runs)
-        ],
+        **_runs(page, names, figures),
     }
     return _typeset(document, figures)
 
@@ -276,16 +283,49 @@ def _caveats(brief: Brief, page: ReportPage) -> dict[str, Any]:
     }
 
 
-def _run(part: RunPart, names: Mapping[str, str], figures: _Figures | None) -> dict[str, Any]:
-    tables = [*([part.hosts] if part.hosts else []), *part.fleet, _checks(part.result)]
+def _runs(page: ReportPage, names: Mapping[str, str], figures: _Figures) -> dict[str, Any]:
+    """Runs with charts or hosts of their own each, the others in tables; once what all have."""
+    with_charts = [part for part in page.runs[:DRAWN_RUNS] if part.figures]
+    told = [*with_charts]
+    told += [part for part in page.runs if part not in told and (part.hosts or part.fleet)]
+    others = [part for part in page.runs if part not in told]
+    looked = Counter(checks_note(part.result.verdict) for part in page.runs)
+    usual = next((note for note, number in looked.most_common(1) if number > 1), "")
+    sessions = {part.trace.partition(", ")[0] for part in page.runs}
+    session = f"{sessions.pop()}, " if len(sessions) == 1 else ""
+    groups = [ChartGroup("", part.figures) for part in with_charts]
+    drawn, notes = shared_notes(groups)
+    shown = [one.figures for one in drawn] + [()] * (len(told) - len(drawn))
     return {
-        "title": whose_run(part.result, names),
-        "level": typst_level(part.result.verdict.level),
-        "trace": part.trace,
-        "checks": checks_note(part.result.verdict),
-        "figures": figures.of(part.figures) if figures else [],
-        "tables": _tables(tables),
+        "runs_notes": [
+            *([f"Of each run, unless it says otherwise: {usual}"] if usual else []),
+            *([notes] if notes else []),
+            *(
+                [f"Stored in the session {session[len('Session ') : -len(', ')]}."]
+                if session
+                else []
+            ),
+        ],
+        "runs": [
+            {
+                "title": whose_run(part.result, names),
+                "level": typst_level(part.result.verdict.level),
+                "trace": part.trace.removeprefix(session),
+                "checks": _unusual(part.result, usual),
+                "figures": figures.of(own),
+                "tables": _tables(
+                    [*([part.hosts] if part.hosts else []), *part.fleet, _checks(part.result)]
+                ),
+            }
+            for part, own in zip(told, shown, strict=True)
+        ],
+        "others": _tables([*_objections(others, names), _places(others, names, usual, session)]),
     }
+
+
+def _unusual(result: Result, usual: str) -> str:
+    note = checks_note(result.verdict)
+    return "" if note == usual else note
 
 
 def _checks(result: Result) -> Table:
@@ -296,6 +336,47 @@ def _checks(result: Result) -> Table:
         if one.level is not None
     )
     return Table("Objections", columns(("Verdict", "Check", "What it says", "Evidence")), cells)
+
+
+def _objections(parts: Sequence[RunPart], names: Mapping[str, str]) -> Iterator[Table]:
+    """A table for each check that objects to any of these runs; evidence that all share once."""
+    found: dict[str, list[tuple[RunPart, CheckResult]]] = {}
+    for part in parts:
+        for one in part.result.verdict.objections:
+            found.setdefault(one.code, []).append((part, one))
+    for code, some in found.items():
+        first = some[0][1]
+        shared = {
+            name: value
+            for name, value in first.evidence.items()
+            if len(some) > 1 and all(one.evidence.get(name) == value for _, one in some)
+        }
+        rows = [
+            (
+                *row(whose_run(part.result, names)),
+                verdict_cell(one.level or Level.INVALID),
+                *row(evidence_text({k: v for k, v in one.evidence.items() if k not in shared})),
+            )
+            for part, one in some
+        ]
+        if shared:
+            rows.insert(0, (*row("all of these", ""), *row(evidence_text(shared))))
+        heads = columns(("Run", "Verdict", "Evidence"))
+        yield Table(f"{code}, as of the first: {first.says}", heads, tuple(rows))
+
+
+def _places(parts: Sequence[RunPart], names: Mapping[str, str], usual: str, session: str) -> Table:
+    """Verdicts of runs, where they are stored, and what checks looked where that is unusual."""
+    rows = tuple(
+        (
+            *row(whose_run(part.result, names)),
+            verdict_cell(part.result.verdict.level),
+            *row(part.trace.removeprefix(session), _unusual(part.result, usual) or NOTHING),
+        )
+        for part in parts
+    )
+    heads = columns(("Run", "Verdict", "Stored in", "Checks"))
+    return filled(Table("Where other runs are stored", heads, rows))
 
 
 def _tables(tables: Sequence[Table]) -> list[dict[str, Any]]:
