@@ -286,7 +286,10 @@ def _host_run(name: str, client: ImportedClient, found: FoundRun) -> HostRun:
 def _intervals(
     job: ImportedJob, clients: Sequence[ImportedClient], begins: Sequence[int]
 ) -> IntervalTable:
-    """The intervals that the file tells; of a client without any its whole run as one."""
+    """The intervals that the file tells; of a client without any its whole run as one.
+
+    Where the file does not tell how long that was, there is none.
+    """
     rows: list[tuple[int, int, int, int, int, int, int, float]] = []
     for index, client in enumerate(clients):
         if client.seconds:
@@ -319,6 +322,7 @@ def _intervals(
                 (one.lat_mean_ns or 0.0) * (one.count or 0),
             )
             for one in client.details.figures
+            if span
         ]
     columns = list(zip(*rows, strict=True)) or [()] * 8
     host, seq, ended, spans, way, ios, moved = (
