@@ -58,7 +58,7 @@ def predict(
     from iolab.cli.kinds import analyses
     from iolab.cli.output import open_session, result_json, result_screen
     from iolab.errors import UsageError
-    from iolab.report.prediction import watch_of
+    from iolab.report.sections import watch_of
     from iolab.study.wording import shown
 
     loads = (hosts, depth, threads, vms)
@@ -99,7 +99,7 @@ def predict(
 
 def prediction_document(axis: str, load: int, found: Sequence[Predicted]) -> dict[str, Any]:
     """What `iolab predict --json` prints, made of JSON's own types only."""
-    from iolab.report.prediction import resource_name
+    from iolab.report.sections import resource_name
     from iolab.stats.scaling import COVERED
 
     return {
@@ -140,7 +140,7 @@ def prediction_document(axis: str, load: int, found: Sequence[Predicted]) -> dic
 
 def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[RenderableType]:
     from iolab.report.numbers import axis_label, show_value
-    from iolab.report.prediction import caveat
+    from iolab.report.sections import caveat
     from iolab.report.terminal import QUIET_STYLE, Heading, plain, table, title
 
     yield title(f"Predicted, not measured: {axis} {load}")
