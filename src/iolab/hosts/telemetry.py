@@ -122,7 +122,7 @@ class CounterCollector:
             if value is not None:
                 codes.append(self._codes.setdefault(key, len(self._codes)))
                 values.append(_whole(value, ".".join(key)))
-        return np.array(codes, dtype=np.int32), np.array(values, dtype=np.int64)
+        return narrow(np.array(codes, dtype=np.int32)), np.array(values, dtype=np.int64)
 
 
 def _usual(sample: Mapping[str, object]) -> tuple[_Layout, Ints] | None:
