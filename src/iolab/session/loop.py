@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, Protocol
@@ -81,7 +82,7 @@ async def execute(
         await driver.prepare(session, run, evidence)
         if session.stop.requested:
             return None
-        async with observers.watching(), watching:
+        async with observers.watching(), watching, _memory_given_back():
             await driver.measure(session, run, evidence, counters)
     except (HostError, EngineError) as raised:
         fault = raised
@@ -89,6 +90,7 @@ async def execute(
     await read_clocks_again(session, evidence)
     method, rule = session.study.method, rule_of(session, run)
     loads = _collected(evidence)
+    _give_back_memory()
     intervals, bins = loads.intervals(), loads.bins()
     _give_back_memory()
     record = RunRecord(
@@ -174,6 +176,28 @@ def _collected(evidence: Sequence[HostShare]) -> IntervalCollector:
     for index, mine in enumerate(evidence):
         collector.add(index, mine.intervals)
     return collector
+
+
+GIVE_BACK_S: Final = 10.0
+"""How often memory is given back while load runs: it takes some hundredths of a second where a
+thousand hosts report."""
+
+
+@asynccontextmanager
+async def _memory_given_back() -> AsyncIterator[None]:
+    """What reports leave free in pieces goes back to the system again and again inside."""
+
+    async def again() -> None:
+        while True:
+            await asyncio.sleep(GIVE_BACK_S)
+            _give_back_memory()
+
+    giving = asyncio.create_task(again())
+    try:
+        yield
+    finally:
+        giving.cancel()
+        await asyncio.gather(giving, return_exceptions=True)
 
 
 def _give_back_memory() -> None:
