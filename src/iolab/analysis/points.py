@@ -209,6 +209,10 @@ def _has_values(run: Result) -> bool:
 
 def _published(name: str, unit: str, runs: Sequence[Result], prior: Prior) -> Metric:
     """One metric over the runs; values of zero have no logarithm, so they get no interval."""
+    if len(runs) == 1 and prior is NO_PRIOR:
+        value = value_of(runs[0], name)
+        if value is not None:
+            return _of_one_run(name, unit, runs[0].metrics[name], value)
     beyond = _beyond(name, unit, runs)
     if beyond is not None:
         return beyond
@@ -221,6 +225,15 @@ def _published(name: str, unit: str, runs: Sequence[Result], prior: Prior) -> Me
     if found.low is None and (single := _in_bin(name, runs)):
         return single
     return Metric(_middle(values), unit, found.low, found.high, found.runs)
+
+
+def _of_one_run(name: str, unit: str, own: Metric, value: float) -> Metric:
+    """The value of a single run of whose spread nothing is known: what all of this comes to then.
+
+    Most points of a large sweep are such.
+    """
+    kept = own.bounded and value > 0 and spec_of(name).combine is not Combine.EXTREME
+    return own if kept else Metric(value, unit, n=1)
 
 
 def _beyond(name: str, unit: str, runs: Sequence[Result]) -> Metric | None:
