@@ -140,6 +140,18 @@ def test_buffered_io_is_found_in_the_options(tmp_path: Path) -> None:
     assert objections(result)["buffered-io"] == "indicative"
 
 
+@pytest.mark.parametrize(
+    ("name", "objected"),
+    [("import/fio/honest-3.33.json", {}), (PLAIN, {}), (TOGETHER, SHORT)],
+)
+def test_a_sound_report_is_not_complained_of(
+    name: str, objected: dict[str, str], tmp_path: Path
+) -> None:
+    """Of direct I/O, without a ramp, by clients that ran together; the last for 4 s."""
+    (result,) = results(tmp_path, name).values()
+    assert objections(result) == objected
+
+
 def test_status_intervals_are_one_run_with_its_seconds(tmp_path: Path) -> None:
     (record,) = records(tmp_path, "import/fio/honest-3.33.json")
     reads = record.intervals.direction == 0
