@@ -69,6 +69,14 @@ def report(
             help="Write Markdown without charts, its appendix beside it.",
         ),
     ] = None,
+    docx: Annotated[
+        Path | None,
+        typer.Option(
+            "--docx",
+            metavar="FILE",
+            help="Write the brief as a Word document (needs python-docx).",
+        ),
+    ] = None,
     figures: Annotated[
         Path | None,
         typer.Option(
@@ -120,7 +128,7 @@ def report(
     """Write the report of sessions as HTML, PDF or Markdown."""
     from iolab.cli.output import result, result_json
 
-    forms = {"html": html, "pdf": pdf, "md": markdown, "figures": figures}
+    forms = {"html": html, "pdf": pdf, "md": markdown, "docx": docx, "figures": figures}
     wanted = {form: path for form, path in forms.items() if path is not None}
     if not wanted:
         wanted = {"html": _default_file(sessions)}
@@ -235,6 +243,10 @@ def _rendered(
             appendix_file(file),
             render.render_appendix(brief, on),
         )
+    if form == "docx":
+        from iolab.report.word import render_docx
+
+        return ((file, render_docx(brief)),)
     if form == "figures":
         from iolab.report.render import figure_files
 

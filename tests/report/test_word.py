@@ -1,0 +1,35 @@
+"""The brief as a Word document, read by the library that wrote it."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+from docx import Document
+
+from iolab.report.html import make_page
+from iolab.report.word import render_docx
+from iolab.report.words import UserText
+from tests.report import shared
+from tests.report.hostile import SCRIPT
+
+
+def test_it_has_the_answer_every_best_figure_and_each_chart_as_a_picture() -> None:
+    brief = replace(shared.brief("two"), words=UserText(introduction="Why we *ask*."))
+    made, page = Document(io.BytesIO(render_docx(brief))), make_page(brief)
+    text = [one.text for one in made.paragraphs]
+    assert {brief.study.title, page.answer.says, page.answer.sure, "Why we ask."} <= set(text)
+    assert {"Load and latency", "Bottlenecks", "Test configuration", "Method"} <= set(text)
+    rows = [[cell.text for cell in row.cells] for row in made.tables[0].rows]
+    assert rows[0] == [column.title for column in page.answer.matrix.columns]
+    assert rows[1:] == [[cell.line for cell in row] for row in page.answer.matrix.rows]
+    charts = [*((page.answer.chart,) if page.answer.chart else ())]
+    charts += [one for group in page.workloads for one in group.figures]
+    charts += [one for part in page.sections for group in part.groups for one in group.figures]
+    assert len(made.inline_shapes) == len(charts)
+
+
+def test_hostile_text_is_text() -> None:
+    made = Document(io.BytesIO(render_docx(shared.brief("hostile"))))
+    text = " ".join(one.text for one in made.paragraphs)
+    assert SCRIPT in text or "<script>" in text
