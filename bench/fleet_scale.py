@@ -39,7 +39,7 @@ from iolab.core.metric import Result
 from iolab.core.run import Plan, RunRecord
 from iolab.core.study import Study
 from iolab.hosts.barrier import Stop
-from iolab.hosts.connect import ConnectedHost, Link
+from iolab.hosts.host import Host, Link
 from iolab.session.session import run_session
 from iolab.store.writer import SessionWriter
 from iolab.study.load import LoadOptions, parse_study
@@ -122,7 +122,7 @@ class SocketLink:
         self.writer.close()
 
 
-class SocketHost(ConnectedHost):
+class SocketHost(Host):
     """A host that is played behind a Unix socket."""
 
     def __init__(self, name: str, path: str) -> None:

@@ -23,7 +23,7 @@ from iolab.core.run import IdleProof
 from iolab.errors import HostError, IolabError
 from iolab.hosts.barrier import Outcomes
 from iolab.hosts.clock import ClockOffset
-from iolab.hosts.host import Hello
+from iolab.hosts.message import Hello
 from iolab.session.discovery import Inspected, Quiet
 from tests.fakes.machine import machine_facts
 

@@ -30,7 +30,7 @@ from iolab.guests.copies import Mirror, copy_argv, server_argv
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
 from iolab.guests.machine import Machine, Replica, agent_socket, monitor_socket, qemu_argv
 from iolab.guests.qemu import LINE_LIMIT_BYTES, GuestMonitor
-from iolab.hosts.host import HostLost
+from iolab.hosts.message import HostLost
 
 pytestmark = pytest.mark.e2e
 

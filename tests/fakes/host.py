@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 
 from iolab.core.host import HostKind, HostSpec
-from iolab.hosts.connect import ConnectedHost, Link
+from iolab.hosts.host import Host, Link
 from iolab.loads.fileio.engines.fio import NULL_FOLDER
 from tests.fakes.agent import FakeAgent
 from tests.fakes.guests import FakeNodeAgent
 from tests.fakes.script import FakeScript
 
 
-class FakeHost(ConnectedHost):
+class FakeHost(Host):
     """A scripted host; `agent` shows what it was asked and what it still holds."""
 
     def __init__(self, name: str = "local", script: FakeScript | None = None) -> None:

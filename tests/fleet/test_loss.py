@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from iolab.hosts.host import Host, HostLost
+from iolab.hosts.host import Host
+from iolab.hosts.message import HostLost
 from iolab.hosts.ssh import SshLimits
 from iolab.session.session import TOLD_AFTER_S
 from tests.fleet.bed import Bed, run, sleeper, visit

@@ -9,7 +9,7 @@ import pytest
 
 from iolab.errors import HostError
 from iolab.guests.machine import counter_khz
-from iolab.hosts.host import Message
+from iolab.hosts.message import Message
 from tests.fakes.host import FakeHost
 from tests.fakes.script import FakeScript
 from tests.fakes.virtual_time import run_virtually

@@ -11,7 +11,7 @@ import pytest
 
 from iolab.errors import HostError
 from iolab.guests.qemu import LINE_LIMIT_BYTES, GuestMonitor, MonitorRefusal
-from iolab.hosts.host import HostLost
+from iolab.hosts.message import HostLost
 from tests.recorded import recorded
 
 SAID: Final = recorded("qmp/monitor.txt").splitlines(keepends=True)

@@ -11,7 +11,7 @@ from iolab.errors import HostError
 from iolab.guests.blocks import guest_use
 from iolab.guests.guest import GuestUse
 from iolab.hosts.answers import UseAnswer, read_answer
-from iolab.hosts.host import Message
+from iolab.hosts.message import Message
 
 BEFORE: Final = UseAnswer(
     real_ns=1_795_000_000_000_000_000,

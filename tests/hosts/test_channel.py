@@ -13,14 +13,14 @@ import pytest
 from iolab.core.host import HostKind, HostSpec
 from iolab.errors import HostError
 from iolab.hosts import channel
-from iolab.hosts.connect import ConnectedHost, Link
-from iolab.hosts.host import AgentRefusal, HostLost, Message
+from iolab.hosts.host import Host, Link
+from iolab.hosts.message import AgentRefusal, HostLost, Message
 from iolab.hosts.process import start_process
 
 SCRIPT = Path(__file__).parents[1] / "fakes" / "scripted_agent.py"
 
 
-class ScriptedHost(ConnectedHost):
+class ScriptedHost(Host):
     """A host whose agent follows a script in a process of its own."""
 
     def __init__(self, mode: str) -> None:

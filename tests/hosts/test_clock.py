@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from iolab.hosts.clock import ROUND_TRIPS, ClockOffset, StepMeter, measure_offset
-from iolab.hosts.host import Message
+from iolab.hosts.message import Message
 from tests.fakes.host import FakeHost
 from tests.fakes.script import LoopClock
 from tests.fakes.virtual_time import run_virtually

@@ -9,7 +9,7 @@ import pytest
 
 from iolab.core.run import DeviceDelta
 from iolab.hosts.device_counters import core_times, cpu_busy, deltas, idle_proof, look_of
-from iolab.hosts.host import Message
+from iolab.hosts.message import Message
 from tests.fakes.machine import DiskUse, sample
 
 SECOND_NS = 1_000_000_000

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.hosts.channel import MAX_PAYLOAD_BYTES, ProtocolFault, encode_frame, read_frame
-from iolab.hosts.host import printable
+from iolab.hosts.message import printable
 from tests.fakes.virtual_time import run_virtually
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64) | st.text(max_size=20)

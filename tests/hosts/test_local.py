@@ -14,7 +14,8 @@ from iolab.errors import HostError
 from iolab.hosts.answers import read_answer, read_facts
 from iolab.hosts.clock import SYSTEM_CLOCK, measure_offset
 from iolab.hosts.connect import CommandHost, LocalHost
-from iolab.hosts.host import AgentRefusal, Host, HostLost
+from iolab.hosts.host import Host
+from iolab.hosts.message import AgentRefusal, HostLost
 
 pytestmark = pytest.mark.e2e
 

@@ -16,7 +16,8 @@ from iolab.units import format_bytes
 if TYPE_CHECKING:
     from iolab.core.host import HostFacts, HostProgram, TargetFacts, TargetProbe
     from iolab.hosts.answers import Leftovers
-    from iolab.hosts.host import Hello, Host
+    from iolab.hosts.host import Host
+    from iolab.hosts.message import Hello
     from iolab.session.discovery import Quiet
 
 

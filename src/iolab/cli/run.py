@@ -125,7 +125,7 @@ def no_usable_fio(search: str | None = None) -> str:
     import subprocess
 
     from iolab.core.host import ToolFacts
-    from iolab.hosts.host import printable
+    from iolab.hosts.message import printable
     from iolab.loads.fileio.engine_facts import FIO_ENGINE, fio_fault
 
     program = shutil.which(FIO_ENGINE, path=search)

@@ -20,7 +20,7 @@ from iolab.errors import HostError
 from iolab.guests.guest import BlockCounts, GuestUse
 from iolab.guests.machine import DISK_ID
 from iolab.hosts.answers import UseAnswer
-from iolab.hosts.host import printable
+from iolab.hosts.message import printable
 
 COUNTERS: Final = "query-blockstats"
 """The command whose answer `read_blocks` takes."""

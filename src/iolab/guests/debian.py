@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from iolab.errors import EngineError
-from iolab.hosts.host import printable_bytes
+from iolab.hosts.message import printable_bytes
 from iolab.hosts.process import run_here
 
 SYSTEM_PROGRAMS: Final = "/usr/local/sbin:/usr/sbin:/sbin"

@@ -33,8 +33,8 @@ from iolab.guests.problems import check_nodes, guest_tools, node_targets
 from iolab.hosts.answers import UseAnswer, read_answer
 from iolab.hosts.barrier import together
 from iolab.hosts.builds import Say
-from iolab.hosts.connect import BootedHost, Link
-from iolab.hosts.host import Host
+from iolab.hosts.connect import BootedHost
+from iolab.hosts.host import Host, Link
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
 from iolab.session.discovery import Discovery, discover

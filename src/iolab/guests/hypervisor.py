@@ -28,8 +28,7 @@ from iolab.guests.pinning import Pin
 from iolab.guests.problems import QEMU
 from iolab.guests.qemu import GuestMonitor, QemuRun, Relay
 from iolab.hosts.channel import Outgoing
-from iolab.hosts.connect import Link
-from iolab.hosts.host import Host
+from iolab.hosts.host import Host, Link
 from iolab.session.context import SessionContext
 from iolab.targets.work_directories import CLOSE_LIMIT_S, take_folder
 from iolab.targets.work_directory import WorkDirectory, scratch_name

@@ -15,7 +15,8 @@ from typing import Any, Final, Self
 from iolab.errors import HostError
 from iolab.hosts.answers import ExitedAnswer, read_answer
 from iolab.hosts.channel import MAX_PAYLOAD_BYTES, Outgoing
-from iolab.hosts.host import AgentRefusal, Host, HostLost, Stream, printable, printable_bytes
+from iolab.hosts.host import Host
+from iolab.hosts.message import AgentRefusal, HostLost, Stream, printable, printable_bytes
 
 READER_BYTES: Final = 1 << 20
 """What may wait for its reader before it counts as slow: twice this, as asyncio has it."""

@@ -12,7 +12,7 @@ from iolab.core.histogram import BIN_COUNT
 from iolab.core.host import HostFacts
 from iolab.core.run import Count, ProcessorUse
 from iolab.errors import HostError
-from iolab.hosts.host import Hello, Message, printable
+from iolab.hosts.message import Hello, Message, printable
 
 WIRE: Final = 1
 """The number of the wire that this controller speaks."""

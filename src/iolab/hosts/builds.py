@@ -23,7 +23,8 @@ from typing import Final
 from iolab.core.host import HostKind
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import FileAnswer, read_answer
-from iolab.hosts.host import AgentRefusal, Host, printable
+from iolab.hosts.host import Host
+from iolab.hosts.message import AgentRefusal, printable
 from iolab.hosts.remote_process import told
 
 Say = Callable[[str], None]

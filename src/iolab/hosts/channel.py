@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, Self
 
 import orjson
 
-from iolab.hosts.host import AgentRefusal, HostLost, Message, printable, printable_bytes
+from iolab.hosts.message import AgentRefusal, HostLost, Message, printable, printable_bytes
 
 MAX_HEADER_BYTES: Final = 4 << 20
 """The wire's limit: facts of a host with a thousand disks are under 1 MiB."""

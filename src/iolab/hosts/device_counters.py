@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from iolab.core.run import DeviceDelta, IdleProof
-from iolab.hosts.host import Host, Message
+from iolab.hosts.host import Host
+from iolab.hosts.message import Message
 
 NS_PER_S = 1_000_000_000
 

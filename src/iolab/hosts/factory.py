@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.core.host import HostKind, HostSpec
 from iolab.core.study import LINK_TIMEOUT_S
-from iolab.hosts.connect import BootedHost, CommandHost, ConnectedHost, LocalHost, SlurmHost
+from iolab.hosts.connect import BootedHost, CommandHost, LocalHost, SlurmHost
 from iolab.hosts.host import Host
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ async def open_hosts(
 
 def _host_of(
     spec: HostSpec, agent: Path | None, logins: Logins | None, turns: asyncio.Semaphore
-) -> ConnectedHost:
+) -> Host:
     match spec.kind:
         case HostKind.LOCAL:
             return LocalHost(spec, agent)
@@ -83,7 +83,7 @@ def _usual_logins(link_timeout_s: float) -> Logins:
     return Logins(patient(link_timeout_s))
 
 
-def _ssh_host(spec: HostSpec, agent: Path | None, logins: Logins | None) -> ConnectedHost:
+def _ssh_host(spec: HostSpec, agent: Path | None, logins: Logins | None) -> Host:
     from iolab.hosts.ssh_host import SshHost
 
     return SshHost(spec, logins or _usual_logins(LINK_TIMEOUT_S), agent)

@@ -1,98 +1,56 @@
-"""A host as sessions see it: requests and answers, whatever carries them."""
+"""A host as sessions see it: an agent reached over a link, two byte streams and an end."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Protocol, Self
+from typing import Final, Protocol
 
 from iolab.core.host import HostSpec
+from iolab.core.study import LINK_TIMEOUT_S
 from iolab.errors import HostError
+from iolab.hosts.answers import read_hello
+from iolab.hosts.channel import Channel, Outgoing
+from iolab.hosts.message import Hello, HostLost, Message, Stream
 
-SAID_LIMIT: Final = 400
-"""Characters of a host's sentence that are kept: enough for any errno with a long path."""
+HELLO_LIMIT_S: Final = 30.0
+"""From the start of the agent to its hello: logins over slow links take seconds, not more."""
 
+LEASE: Final = "lease"
+"""The verb by which an agent is told how long it may be left alone; agents of tests may lack it."""
 
-def printable(text: str, limit: int = SAID_LIMIT) -> str:
-    """The text on one line, control and format characters escaped, cut to `limit` characters."""
-    head = text[: limit + 1]
-    shown = "".join(c if c.isprintable() else _escaped(c) for c in head.strip())
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+WORD_S: Final = 3.0
+"""Between two words to an agent, at most; a fifth of the link's timeout where that is less."""
 
+WORDS_UNANSWERED: Final = 10
+"""Then the link carries nothing: what was said is still on its way, and more would not help."""
 
-def printable_bytes(content: bytes, limit: int = SAID_LIMIT) -> str:
-    """Bytes that should have been text, shown the same way."""
-    return printable(content[: 4 * limit].decode("utf-8", "replace"), limit)
+LOOK_S: Final = 1.0
+"""Between two looks at the silence. A controller that stood still counts two of them at most: what
+the host said meanwhile is yet to be read."""
 
-
-def _escaped(character: str) -> str:
-    if character in "\n\r\t":
-        return " "
-    return character.encode("unicode_escape").decode("ascii")
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message of an agent: what it is, its JSON header (untrusted) and its payload."""
-
-    is_: str
-    header: Mapping[str, Any]
-    payload: bytes = b""
+BYE_LIMIT_S: Final = 10.0
+"""An agent without processes and files says bye at once; one with both needs to remove them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
-    """The agent's first words."""
-
-    wire: int
-    version: str
-    pid: int = 0
-    capabilities: tuple[str, ...] = ()
-    runs_end_by: str | None = None
-    """What ends the processes of runs when all of the agent is killed at once: `pid-namespace`."""
-    uid: int | None = None
-    """The user whose rights the agent has, 0 for root; None where an earlier agent does not say."""
-
-
-class AgentRefusal(HostError):
-    """A request that the agent answered with an error; `code` is the errno's name or a word."""
-
-    def __init__(self, host: str, verb: str, code: str, says: str) -> None:
-        self.code = code
-        self.says = says
-        name = printable(host)
-        do = _REMEDIES.get(code, "Correct it on that host and run again.")
-        super().__init__(f"Host '{name}' refused '{verb}': {says.rstrip('.')}.", do)
-
-
-class ReachError(HostError):
-    """A program on a host cannot be started or fails: what to do depends on the way to the host."""
-
-
-class HostLost(HostError):
-    """A host that can no longer be spoken to: it broke off, fell silent, or spoke nonsense."""
-
-
-class Stream(Protocol):
-    """The messages of one request as they come, up to and with the final one.
-
-    Iteration raises Refusal when the agent answers with an error and HostLost when the host is
-    lost. Closing it early is allowed: what still comes is dropped.
-    """
+class Link(Protocol):
+    """The byte streams of one agent, and whatever process carries them."""
 
     @property
-    def id(self) -> int:
-        """The request's id, by which other requests (`signal`, `unwatch`) name it."""
+    def reader(self) -> asyncio.StreamReader:
+        """What the agent says."""
 
-    def __aiter__(self) -> Self:
-        """The stream itself."""
+    @property
+    def writer(self) -> Outgoing:
+        """What the agent hears; its end is the end of the lease."""
 
-    async def __anext__(self) -> Message:
-        """The next message; waits as long as it takes."""
+    async def last_words(self) -> str:
+        """What the carrier said on its standard error and how it ended, for people."""
 
-    async def aclose(self) -> None:
-        """Take no more of it."""
+    async def end(self) -> None:
+        """Wait for the end of the carrier, and force it when it does not come."""
 
 
 class Host(ABC):
@@ -100,22 +58,50 @@ class Host(ABC):
 
     def __init__(self, spec: HostSpec) -> None:
         self.spec = spec
+        self._link: Link | None = None
+        self._channel: Channel | None = None
+        self._hello: Hello | None = None
+        self._broken: HostError | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self._borne_s: float | None = None
+        self.link_timeout_s = LINK_TIMEOUT_S
+        """How long agent and controller may hear nothing of each other."""
 
     @property
     def name(self) -> str:
         """The host's name in the study."""
         return self.spec.name
 
-    @property
     @abstractmethod
+    async def open_link(self) -> Link:
+        """Start the agent. Raises HostError."""
+
+    @property
     def lost(self) -> str | None:
         """Why the host can no longer be spoken to, one sentence; None while it can."""
+        fault = self._broken or (self._channel.lost if self._channel else None)
+        return fault.happened if fault else None
 
-    @abstractmethod
     async def connect(self) -> Hello:
-        """Reach the agent; the same hello again when it is reached already. Raises HostError."""
+        """Start the agent and hear its hello; that or its failure is told again when asked again."""
+        if self._hello:
+            return self._hello
+        if self._broken:
+            raise self._broken
+        try:
+            self._link = await self.open_link()
+            link = self._link
+            self._channel = Channel(self.name, link.reader, link.writer, link.last_words)
+            hello = read_hello(self.name, await self._channel.hello(HELLO_LIMIT_S))
+        except HostError as fault:
+            self._broken = fault
+            await self.close()
+            raise
+        self._hello = hello
+        if LEASE in hello.capabilities:
+            self._keeping = asyncio.create_task(self._keep(), name=f"lease of {self.name}")
+        return hello
 
-    @abstractmethod
     async def ask(
         self, verb: str, payload: bytes = b"", *, deadline_s: float, **arguments: object
     ) -> Message:
@@ -124,39 +110,87 @@ class Host(ABC):
         Raises Refusal on an error, HostLost otherwise. A host that misses the deadline is given
         up, because nobody knows what it is doing.
         """
+        stream = self.stream(verb, payload, **arguments)
+        answer: Message | None = None
+        try:
+            async with asyncio.timeout(deadline_s):
+                async for message in stream:
+                    answer = message
+        except TimeoutError:
+            raise self.give_up(f"did not answer '{verb}' within {deadline_s:g} s") from None
+        finally:
+            await stream.aclose()
+        if answer is None:
+            raise self.give_up(f"gave no answer to '{verb}'")
+        return answer
 
-    @abstractmethod
     def stream(self, verb: str, payload: bytes = b"", **arguments: object) -> Stream:
         """A request with all its answers; it is sent when the first one is awaited."""
+        return self._connected().request(verb, payload, arguments)
 
-    @abstractmethod
     def give_up(self, reason: str) -> HostLost:
         """Break the connection, so that the agent's lease ends; the error says why."""
+        return self._connected().give_up(reason)
 
     @property
     def silent_s(self) -> float:
         """For how long nothing was heard of the agent, which should speak every few seconds."""
-        return 0.0
+        return self._channel.silent_s if self._channel and self._keeping else 0.0
 
     async def bear_silence(self, limit_s: float | None) -> None:
         """Have the agent wait so long for the next word; as long as usual again with None."""
-        del limit_s  # A host without a lease waits for ever.
+        self._borne_s = limit_s
+        if self._keeping and not self.lost:
+            await self._say_lease()
 
-    @abstractmethod
     async def close(self) -> None:
-        """Say bye, or kill; returns within a limit, with nothing of ours left alive here."""
+        """Bye while the agent still speaks, then the end of the link by force if need be."""
+        if self._keeping:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+            self._keeping = None
+        if self._channel and self._hello and not self.lost:
+            with contextlib.suppress(HostError):
+                await self.ask("bye", deadline_s=BYE_LIMIT_S)
+        if self._channel:
+            await self._channel.close()
+        if self._link:
+            await self._link.end()
+            self._link = None
 
+    async def _keep(self) -> None:
+        """Be heard every few seconds, and listen, until the host is lost or closed."""
+        loop, channel = asyncio.get_running_loop(), self._connected()
+        word_s = min(WORD_S, self.link_timeout_s / 5)
+        words: set[asyncio.Task[None]] = set()
+        looked, spoke = loop.time(), -word_s
+        try:
+            while not self.lost:
+                now = loop.time()
+                channel.age(min(now - looked, 2 * LOOK_S))
+                looked = now
+                if channel.silent_s >= self.link_timeout_s:
+                    self.give_up(f"has been silent for {self.link_timeout_s:g} s")
+                elif now - spoke >= word_s and len(words) < WORDS_UNANSWERED:
+                    word, spoke = asyncio.create_task(self._say_lease()), now
+                    words.add(word)
+                    word.add_done_callback(words.discard)
+                await asyncio.sleep(min(LOOK_S, word_s))
+        finally:
+            for word in words:
+                word.cancel()
+            await asyncio.gather(*words, return_exceptions=True)
 
-_RIGHTS: Final = "Give the user who runs the agent there the right to do it."
-_REMEDIES: Final = {
-    "EACCES": _RIGHTS,
-    "EPERM": _RIGHTS,
-    "EROFS": "Mount the file system writable, or give another path.",
-    "ENOENT": "See that it exists on that host, or give another path.",
-    "ENOTDIR": "Give a path that is a directory.",
-    "ENOSPC": "Make room on that host, or give another path.",
-    "EDQUOT": "Raise the quota of the user who runs the agent there, or give another path.",
-    "busy": "Wait for the session that holds it, or give another path.",
-    "bug": "This is a fault of iolab; please report it with the command that led here.",
-    "bad-request": "This is a fault of iolab; please report it with the command that led here.",
-}
+    async def _say_lease(self) -> None:
+        """Tell the agent how long to wait for the next word; its answer is a sign of life."""
+        seconds = math.ceil(self._borne_s or self.link_timeout_s)
+        stream = self.stream(LEASE, seconds=seconds)
+        with contextlib.suppress(HostError):
+            async for _ in stream:
+                pass
+
+    def _connected(self) -> Channel:
+        if self._channel is None:
+            reason = f"Host '{self.name}' is not connected."
+            raise self._broken or HostLost(reason, "Connect it first.")
+        return self._channel

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from iolab.hosts.host import ReachError, printable_bytes
+from iolab.hosts.message import ReachError, printable_bytes
 
 STDERR_TAIL_BYTES: Final = 4096
 """The end of a carrier's standard error, where the reason of its death stands."""

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from iolab.errors import HostError
 from iolab.hosts.agents import agent_binary
-from iolab.hosts.host import ReachError, printable, printable_bytes
+from iolab.hosts.message import ReachError, printable, printable_bytes
 from iolab.hosts.process import ending, not_started, run_here
 
 FOLDER: Final = "/tmp/iolab-agent-{user}"  # noqa: S108 - private and checked before use

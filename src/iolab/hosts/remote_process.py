@@ -14,7 +14,8 @@ from typing import Final
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, FileAnswer, read_answer
 from iolab.hosts.engine import Command
-from iolab.hosts.host import AgentRefusal, Host, Message, Stream, printable
+from iolab.hosts.host import Host
+from iolab.hosts.message import AgentRefusal, Message, Stream, printable
 
 FINAL_WORD_LIMIT_S: Final = 15.0
 """From the engine's SIGINT to its end: it waits for I/O in flight and prints its last report."""

@@ -15,7 +15,7 @@ from typing import Final, cast
 import asyncssh
 
 from iolab.errors import HostError
-from iolab.hosts.host import printable
+from iolab.hosts.message import printable
 from iolab.hosts.process import LAST_WORDS_S, STDERR_TAIL_BYTES, ending
 from iolab.hosts.push import OUTPUT_LIMIT_BYTES, STEP_LIMIT_S, RemoteExit, plain
 

@@ -14,8 +14,8 @@ import asyncssh
 
 from iolab.core.host import HostSpec, SshRoute
 from iolab.errors import HostError
-from iolab.hosts.connect import ConnectedHost, Link
-from iolab.hosts.host import printable
+from iolab.hosts.host import Host, Link
+from iolab.hosts.message import printable
 from iolab.hosts.push import STEP_LIMIT_S, UPLOAD_LIMIT_S, HostFiles, ProgramFiles, push
 from iolab.hosts.ssh import SshRunner
 from iolab.hosts.ssh_login import Logins
@@ -102,7 +102,7 @@ class SftpFiles:
 logging.getLogger("asyncssh").addHandler(logging.NullHandler())
 
 
-class SshHost(ConnectedHost):
+class SshHost(Host):
     """The agent behind ssh. When the connection breaks, sshd ends the agent's input: its lease."""
 
     def __init__(self, spec: HostSpec, logins: Logins, agent: Path | None = None) -> None:

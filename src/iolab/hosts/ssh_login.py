@@ -11,7 +11,7 @@ import asyncssh
 
 from iolab.core.host import Hop, SshRoute
 from iolab.errors import HostError
-from iolab.hosts.host import printable
+from iolab.hosts.message import printable
 from iolab.hosts.ssh import CLOSE_LIMIT_S, HOPS_MAX, USUAL, Attempt, SshLimits, login_fault
 from iolab.study.ssh_addresses import parse_hop
 

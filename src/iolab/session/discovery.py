@@ -18,7 +18,8 @@ from iolab.hosts.clock import Clock, ClockOffset, measure_offset
 from iolab.hosts.device_counters import SNAPSHOT_LIMIT_S, core_times, cpu_busy, idle_proof, look_of
 from iolab.hosts.engine import Tool
 from iolab.hosts.factory import open_hosts
-from iolab.hosts.host import Hello, Host
+from iolab.hosts.host import Host
+from iolab.hosts.message import Hello
 from iolab.hosts.telemetry import DISK
 from iolab.study.guard import NVME, NVME_ARGV, NVME_PURGES, asks_rights
 from iolab.study.targets import Target, nodes_of, targets_of

@@ -26,7 +26,8 @@ from iolab.hosts.device_counters import (
     deltas,
     snapshot,
 )
-from iolab.hosts.host import Host, HostLost, Stream
+from iolab.hosts.host import Host
+from iolab.hosts.message import HostLost, Stream
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
 from iolab.study.targets import bystanders_of

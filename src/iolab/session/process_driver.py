@@ -16,8 +16,8 @@ from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, TraceAnswer, read_answer
 from iolab.hosts.engine import Command, Engine, OutputReader
-from iolab.hosts.host import Stream, printable
 from iolab.hosts.intervals import Interval, IntervalLog
+from iolab.hosts.message import Stream, printable
 from iolab.hosts.remote_process import CORRECT, ending_says
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import LiveRule, SessionContext

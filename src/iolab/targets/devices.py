@@ -16,7 +16,8 @@ from iolab.hosts.answers import (
     read_answer,
     read_facts,
 )
-from iolab.hosts.host import AgentRefusal, Host, printable
+from iolab.hosts.host import Host
+from iolab.hosts.message import AgentRefusal, printable
 from iolab.study.targets import Target
 from iolab.targets.work_directory import WorkDirectory, scratch_name
 

@@ -17,7 +17,7 @@ from iolab.errors import EngineError, HostError, Interrupted, IolabError
 from iolab.hosts.barrier import alongside, together
 from iolab.hosts.device_counters import snapshot
 from iolab.hosts.engine import Command, EngineReading, with_ledger
-from iolab.hosts.host import AgentRefusal, printable
+from iolab.hosts.message import AgentRefusal, printable
 from iolab.hosts.remote_process import CORRECT, Ending, drive, ending_says
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.targets.context import Context

@@ -20,7 +20,7 @@ from iolab.hosts.answers import PurgedAnswer, read_answer
 from iolab.hosts.barrier import alongside, together
 from iolab.hosts.device_counters import DeviceSnapshot, snapshot
 from iolab.hosts.engine import Command, EngineReading, OutputReader, with_ledger
-from iolab.hosts.host import printable
+from iolab.hosts.message import printable
 from iolab.hosts.remote_process import Ending, drive, told
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, judge_rounds, turn_of
 from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of

@@ -14,7 +14,8 @@ from iolab.core.workload import Direction
 from iolab.errors import HostError, Interrupted
 from iolab.hosts.answers import ScratchAnswer, read_answer
 from iolab.hosts.barrier import Member, together
-from iolab.hosts.host import AgentRefusal, Host, Message
+from iolab.hosts.host import Host
+from iolab.hosts.message import AgentRefusal, Message
 from iolab.study.targets import Target, data_sets_at, makers_of, targets_of
 from iolab.targets.context import Context
 from iolab.targets.devices import (

@@ -14,7 +14,8 @@ from iolab.core.host import SCRATCH_PREFIX, TargetFacts
 from iolab.errors import HostError
 from iolab.hosts.answers import FileAnswer, read_answer
 from iolab.hosts.barrier import together
-from iolab.hosts.host import AgentRefusal, Host, printable
+from iolab.hosts.host import Host
+from iolab.hosts.message import AgentRefusal, printable
 
 PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """Host names that may stand in a folder's name as they are."""

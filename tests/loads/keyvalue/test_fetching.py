@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from iolab.hosts.host import AgentRefusal, Host
+from iolab.hosts.host import Host
+from iolab.hosts.message import AgentRefusal
 from iolab.hosts.remote_process import fetched
 from tests.loads.keyvalue.local import on_this_machine
 

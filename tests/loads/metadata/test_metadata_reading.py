@@ -9,7 +9,7 @@ import pytest
 from iolab.core.histogram import MIDDLE_NS
 from iolab.errors import HostError
 from iolab.hosts.answers import MeasuredAnswer, MetadataIntervalAnswer, read_answer
-from iolab.hosts.host import Message
+from iolab.hosts.message import Message
 from iolab.loads.metadata.native import PhaseReader, shares
 from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob, Operation
 

@@ -20,8 +20,8 @@ from iolab.core.run import EngineTotals, PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.barrier import alongside
 from iolab.hosts.engine import EngineReading, FileEngine
-from iolab.hosts.host import printable
 from iolab.hosts.intervals import NS_PER_S, SERVICE_TIMES
+from iolab.hosts.message import printable
 from iolab.hosts.remote_process import Ending, drive
 from iolab.loads.fileio.calibration_model import Trial
 from iolab.loads.fileio.engine_facts import FILE_ENGINES

@@ -21,7 +21,8 @@ from iolab.core.events import Phase
 from iolab.core.run import NOT_DROPPED, CacheProof, PlannedRun
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.engine import Command
-from iolab.hosts.host import AgentRefusal, Host, printable
+from iolab.hosts.host import Host
+from iolab.hosts.message import AgentRefusal, printable
 from iolab.hosts.remote_process import Ending, driven, ending_says, program_of, told
 from iolab.loads.keyvalue.db_bench import levels_command, load_command, shape_command
 from iolab.loads.keyvalue.db_bench_evidence import load_faults

@@ -20,8 +20,9 @@ from iolab.core.run import NOT_DROPPED, PlannedRun, RunRecord
 from iolab.core.study import Method, Study
 from iolab.errors import EngineError, HostError
 from iolab.hosts.barrier import alongside, together
-from iolab.hosts.host import Host, printable
+from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
+from iolab.hosts.message import printable
 from iolab.hosts.remote_process import told
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.choose import server_of

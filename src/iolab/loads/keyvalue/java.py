@@ -26,7 +26,8 @@ from iolab.hosts.builds import (
     seen_by,
 )
 from iolab.hosts.engine import Command
-from iolab.hosts.host import Host, printable, printable_bytes
+from iolab.hosts.host import Host
+from iolab.hosts.message import printable, printable_bytes
 from iolab.hosts.process import end_group
 from iolab.hosts.remote_process import driven, ending_says, program_of
 

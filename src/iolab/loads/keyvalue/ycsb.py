@@ -26,7 +26,7 @@ from iolab.core.engine import allowed
 from iolab.core.samples import Ints
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
-from iolab.hosts.host import printable_bytes
+from iolab.hosts.message import printable_bytes
 from iolab.loads.keyvalue.table import BINDING, HEAP, YCSB_OPTIONS
 from iolab.loads.keyvalue.workload import (
     YCSB_OPERATIONS,

@@ -23,7 +23,8 @@ from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.barrier import alongside
 from iolab.hosts.engine import Command
-from iolab.hosts.host import AgentRefusal, Host, printable
+from iolab.hosts.host import Host
+from iolab.hosts.message import AgentRefusal, printable
 from iolab.hosts.remote_process import STDERR_TAIL_BYTES, Ending, driven, ending_says, fetched, told
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.databases import clone, commit_golden, drop_caches_of, golden, remove

@@ -17,8 +17,8 @@ import numpy as np
 
 from iolab.core.histogram import bin_of_ns
 from iolab.core.samples import narrow
-from iolab.hosts.host import printable, printable_bytes
 from iolab.hosts.intervals import DirectionInterval, Interval
+from iolab.hosts.message import printable, printable_bytes
 from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, Statistic, YcsbJob
 from iolab.loads.keyvalue.ycsb import (
     OUTPUT_LIMIT_BYTES,

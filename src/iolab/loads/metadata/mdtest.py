@@ -21,7 +21,7 @@ from iolab.hosts.barrier import alongside, together
 from iolab.hosts.clock import measure_offset
 from iolab.hosts.device_counters import snapshot
 from iolab.hosts.engine import Command, EngineReading
-from iolab.hosts.host import printable
+from iolab.hosts.message import printable
 from iolab.hosts.remote_process import drive
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.mdtest_output import (

@@ -21,8 +21,9 @@ from iolab.hosts.answers import MeasuredAnswer, MetadataIntervalAnswer, read_ans
 from iolab.hosts.barrier import alongside
 from iolab.hosts.clock import ClockOffset, measure_offset
 from iolab.hosts.device_counters import snapshot
-from iolab.hosts.host import Host, Message
+from iolab.hosts.host import Host
 from iolab.hosts.intervals import DirectionInterval, Interval
+from iolab.hosts.message import Message
 from iolab.hosts.remote_process import OVERDUE_S, heeding
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.cost import operations_of, phase_seconds

@@ -14,8 +14,8 @@ from iolab.core.histogram import BIN_COUNT, Histogram, of_sparse
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.samples import Direction, Ints, ServiceTime, Whole
 from iolab.hosts.engine import EngineReading
-from iolab.hosts.host import printable, printable_bytes
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
+from iolab.hosts.message import printable, printable_bytes
 
 NS_PER_S: Final = 1_000_000_000
 

@@ -14,7 +14,7 @@ from typing import Final
 from iolab.core.events import Notice, Phase
 from iolab.core.run import CacheProof, PlannedRun
 from iolab.errors import EngineError, HostError
-from iolab.hosts.host import printable
+from iolab.hosts.message import printable
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.server import (
     MADE_BY,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from iolab.errors import EngineError, HostError
-from iolab.hosts.host import printable
+from iolab.hosts.message import printable
 from iolab.hosts.remote_process import told
 from iolab.loads.keyvalue.cassandra.node_files import (
     NodePlan,

@@ -14,7 +14,8 @@ from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, ScratchAnswer, read_answer
 from iolab.hosts.engine import Command
-from iolab.hosts.host import Host, Message, printable
+from iolab.hosts.host import Host
+from iolab.hosts.message import Message, printable
 from iolab.hosts.remote_process import KILL_LIMIT_S, begin
 from iolab.loads.keyvalue.cassandra.tools import (
     FIRST_PORT,

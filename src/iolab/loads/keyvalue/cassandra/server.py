@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from iolab.core.run import CacheProof, PlannedRun
 from iolab.errors import EngineError
-from iolab.hosts.host import printable
+from iolab.hosts.message import printable
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.tools import TABLE, RowsReply, SchemaReply
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings, YcsbJob

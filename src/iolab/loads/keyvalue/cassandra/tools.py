@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
-from iolab.hosts.host import Host, printable
+from iolab.hosts.host import Host
+from iolab.hosts.message import printable
 from iolab.hosts.remote_process import told
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.java import INSTALL_JAVA

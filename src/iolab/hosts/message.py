@@ -1,0 +1,108 @@
+"""What an agent says: messages, refusals, and the loss of a host; untrusted text made printable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, Self
+
+from iolab.errors import HostError
+
+SAID_LIMIT: Final = 400
+"""Characters of a host's sentence that are kept: enough for any errno with a long path."""
+
+
+def printable(text: str, limit: int = SAID_LIMIT) -> str:
+    """The text on one line, control and format characters escaped, cut to `limit` characters."""
+    head = text[: limit + 1]
+    shown = "".join(c if c.isprintable() else _escaped(c) for c in head.strip())
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def printable_bytes(content: bytes, limit: int = SAID_LIMIT) -> str:
+    """Bytes that should have been text, shown the same way."""
+    return printable(content[: 4 * limit].decode("utf-8", "replace"), limit)
+
+
+def _escaped(character: str) -> str:
+    if character in "\n\r\t":
+        return " "
+    return character.encode("unicode_escape").decode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of an agent: what it is, its JSON header (untrusted) and its payload."""
+
+    is_: str
+    header: Mapping[str, Any]
+    payload: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The agent's first words."""
+
+    wire: int
+    version: str
+    pid: int = 0
+    capabilities: tuple[str, ...] = ()
+    runs_end_by: str | None = None
+    """What ends the processes of runs when all of the agent is killed at once: `pid-namespace`."""
+    uid: int | None = None
+    """The user whose rights the agent has, 0 for root; None where an earlier agent does not say."""
+
+
+class AgentRefusal(HostError):
+    """A request that the agent answered with an error; `code` is the errno's name or a word."""
+
+    def __init__(self, host: str, verb: str, code: str, says: str) -> None:
+        self.code = code
+        self.says = says
+        name = printable(host)
+        do = _REMEDIES.get(code, "Correct it on that host and run again.")
+        super().__init__(f"Host '{name}' refused '{verb}': {says.rstrip('.')}.", do)
+
+
+class ReachError(HostError):
+    """A program on a host cannot be started or fails: what to do depends on the way to the host."""
+
+
+class HostLost(HostError):
+    """A host that can no longer be spoken to: it broke off, fell silent, or spoke nonsense."""
+
+
+class Stream(Protocol):
+    """The messages of one request as they come, up to and with the final one.
+
+    Iteration raises Refusal when the agent answers with an error and HostLost when the host is
+    lost. Closing it early is allowed: what still comes is dropped.
+    """
+
+    @property
+    def id(self) -> int:
+        """The request's id, by which other requests (`signal`, `unwatch`) name it."""
+
+    def __aiter__(self) -> Self:
+        """The stream itself."""
+
+    async def __anext__(self) -> Message:
+        """The next message; waits as long as it takes."""
+
+    async def aclose(self) -> None:
+        """Take no more of it."""
+
+
+_RIGHTS: Final = "Give the user who runs the agent there the right to do it."
+_REMEDIES: Final = {
+    "EACCES": _RIGHTS,
+    "EPERM": _RIGHTS,
+    "EROFS": "Mount the file system writable, or give another path.",
+    "ENOENT": "See that it exists on that host, or give another path.",
+    "ENOTDIR": "Give a path that is a directory.",
+    "ENOSPC": "Make room on that host, or give another path.",
+    "EDQUOT": "Raise the quota of the user who runs the agent there, or give another path.",
+    "busy": "Wait for the session that holds it, or give another path.",
+    "bug": "This is a fault of iolab; please report it with the command that led here.",
+    "bad-request": "This is a fault of iolab; please report it with the command that led here.",
+}
