@@ -8,7 +8,7 @@ use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
@@ -22,6 +22,7 @@ use crate::probe::mountinfo::Mount;
 use crate::roots::{Roots, names, text};
 use crate::sys::mount::mount_device;
 use crate::sys::process::{Pid, kill, own_pid};
+use crate::sys::thread::lock;
 use crate::tree::may_live;
 
 /// No program starts in less.
@@ -164,7 +165,7 @@ fn groups_of(sign: &str) -> String {
 }
 
 fn held() -> MutexGuard<'static, Option<Vec<PathBuf>>> {
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&HELD)
 }
 
 fn forget(folder: &Path) {
@@ -188,7 +189,7 @@ struct Hierarchy {
 /// though the kernel has one: `ip netns exec` hides all of them, as do some containers.
 fn show_groups(roots: &Roots) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = lock(&ONE_AT_A_TIME);
     let Some((kind, options)) = hidden_groups(roots) else { return };
     // Another request may have mounted it in the meantime, where this one did not look yet.
     if filesystem::seclude().is_ok() && hidden_groups(roots).is_some() {

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::runs::MAX_RUNS;
 use crate::sys::socket::connect_in;
 use crate::sys::thread::allow_open_files;
+use crate::sys::thread::lock;
 
 /// A guest has two: the channel to its agent and the one to its machine.
 const MAX_CONNECTIONS: usize = 2 * MAX_RUNS;
@@ -292,10 +293,6 @@ fn may_come(error: &io::Error) -> bool {
 
 fn not_open(id: u64) -> Error {
     Error::errno(libc::ENOTCONN, format!("connection {id} is not open, or not any more"))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

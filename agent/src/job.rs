@@ -104,7 +104,7 @@ pub enum Event<'a> {
 }
 
 /// The final message of a run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Exited {
     /// The exit code, null when a signal ended it.
     pub code: Option<i32>,
@@ -421,24 +421,13 @@ fn exited(exit: &Exit, truncated: bool, memory: Option<MemoryUse>) -> Exited {
         timed_out: exit.timed_out,
         truncated,
         memory,
-        processor: None,
+        ..Exited::default()
     }
 }
 
 /// A run that was cancelled while it waited for its start.
 fn never_started(signal: i32) -> Exited {
-    Exited {
-        code: None,
-        signal: Some(signal),
-        user_s: 0.0,
-        system_s: 0.0,
-        max_rss_bytes: 0,
-        real_ns: real_ns(),
-        timed_out: false,
-        truncated: false,
-        memory: None,
-        processor: None,
-    }
+    Exited { signal: Some(signal), real_ns: real_ns(), ..Exited::default() }
 }
 
 /// Enough for a version or a reason; some tools print their whole help.

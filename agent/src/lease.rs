@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use crate::prepare::scratch::{Leave, Scratch};
 use crate::runs::Runs;
 use crate::sys::process;
 use crate::sys::signal::{self, Seen};
+use crate::sys::thread::lock;
 use crate::sys::time::SECOND_NS;
 use crate::{bound, tree};
 
@@ -283,10 +284,6 @@ impl Drop for Aside {
         let _ = fs::remove_file(&self.path);
         lock(&self.lease.asides).retain(|path| *path != self.path);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

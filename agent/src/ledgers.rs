@@ -8,13 +8,14 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::sys::file::memory_file;
 use crate::sys::process::own_pid;
+use crate::sys::thread::lock;
 use crate::wire::Empty;
 
 /// Ledgers at a time: one for each data set that a session verifies.
@@ -44,7 +45,7 @@ impl Ledgers {
                 name.len()
             )));
         }
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         if open.len() >= MAX_LEDGERS && !open.contains_key(&name) {
             return Err(Error::busy(format!("{MAX_LEDGERS} ledgers are kept already")));
         }
@@ -57,7 +58,7 @@ impl Ledgers {
 
     /// Keep it no longer.
     pub fn close(&self, name: &str) -> Result<Empty> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.open);
         match open.remove(name) {
             Some(_) => Ok(Empty {}),
             None => Err(Error::bad_request(format!("no ledger {name:?} is kept here"))),

@@ -16,6 +16,7 @@ use crate::keeper;
 use crate::probe::process::{parse_schedule, parse_ticks};
 use crate::roots::{Roots, names, text};
 use crate::sys::process::{self, Pid, Reaped};
+use crate::sys::thread::lock;
 use crate::sys::time::{self, SECOND_NS, real_ns, ticks_per_second};
 use crate::tree::{self, Family};
 
@@ -231,7 +232,7 @@ impl Runs {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.table)
     }
 }
 

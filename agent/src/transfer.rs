@@ -31,7 +31,7 @@ pub fn put(path: &Path, mode: u32, bytes: &[u8], aside: &Aside) -> Result<Moved>
     }
     write_whole(path, mode, bytes, &aside.path)
         .map_err(|error| Error::io(format_args!("write {}", path.display()), &error))?;
-    Ok(Moved { size: bytes.len() as u64, sha256: hex(Sha256::digest(bytes).as_slice()) })
+    Ok(Moved { size: bytes.len() as u64, sha256: format!("{:x}", Sha256::digest(bytes)) })
 }
 
 fn write_whole(path: &Path, mode: u32, bytes: &[u8], aside: &Path) -> io::Result<()> {
@@ -81,15 +81,7 @@ pub fn get(path: &Path, max_bytes: u64, mut tell: impl FnMut(&[u8])) -> Result<M
         digest.update(&chunk[..count]);
         tell(&chunk[..count]);
     }
-    Ok(Moved { size, sha256: hex(digest.finalize().as_slice()) })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    Ok(Moved { size, sha256: format!("{:x}", digest.finalize()) })
 }
 
 /// A name beside `path` that no other request and no other agent uses.
@@ -105,11 +97,6 @@ pub fn beside(path: &Path, id: u64) -> Result<PathBuf> {
 mod tests {
     use super::*;
     use crate::trial::Folder;
-
-    #[test]
-    fn a_digest_is_lower_case_hex() {
-        assert_eq!(hex(&[0, 0xAB, 7]), "00ab07");
-    }
 
     #[test]
     fn a_file_above_the_limit_is_refused_before_a_piece_is_sent() {

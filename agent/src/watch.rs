@@ -1,13 +1,14 @@
 //! Watches: samples on a schedule of their own until they are called off.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::roots::Roots;
 use crate::sampler::{Sample, Sampler};
+use crate::sys::thread::lock;
 use crate::trace::{Traced, trace};
 
 /// The shortest and the longest interval: below, watching disturbs; above, it shows nothing.
@@ -50,7 +51,7 @@ impl Watches {
     }
 
     fn reserve_every(&self, id: u64, interval: Duration) -> Result<Watch> {
-        let mut under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut under_way = lock(&self.0);
         if under_way.len() >= MAX_WATCHES {
             return Err(Error::busy(format!("{MAX_WATCHES} watches are under way")));
         }
@@ -64,7 +65,7 @@ impl Watches {
 
     /// End a watch; it says `done` itself, after its last sample.
     pub fn call_off(&self, id: u64) -> Result<()> {
-        let mut under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut under_way = lock(&self.0);
         let known = under_way.remove(&id);
         known
             .map(|_| ())

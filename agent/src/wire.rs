@@ -1,13 +1,14 @@
 //! Frames over stdin and stdout: two lengths, a JSON header, a payload. See docs/reference/wire.md.
 
-use std::io::{self, Read, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::sys::signal;
+use crate::sys::thread::lock;
 
 /// The number of this wire format; a controller that does not know it stops at the hello.
 pub const WIRE: u32 = 1;
@@ -31,14 +32,13 @@ pub struct ProtocolFault(pub String);
 
 /// Read one frame; None at a clean end, between two frames.
 pub fn read_frame(input: &mut impl Read) -> Result<Option<Frame>, ProtocolFault> {
-    let mut lengths = [0_u8; 8];
-    let got = read_up_to(input, &mut lengths)?;
-    if got == 0 {
+    let lengths = read_up_to(input, 8)?;
+    if lengths.is_empty() {
         return Ok(None);
     }
-    if got < lengths.len() {
-        return Err(ProtocolFault(format!("the input ended after {got} of 8 bytes of lengths")));
-    }
+    let lengths = <[u8; 8]>::try_from(lengths).map_err(|short| {
+        ProtocolFault(format!("the input ended after {} of 8 bytes of lengths", short.len()))
+    })?;
     let both = u64::from_le_bytes(lengths); // The first length in the lower half.
     let (header_length, payload_length) = (both as u32 as usize, (both >> 32) as usize);
     if header_length > MAX_HEADER_BYTES {
@@ -57,9 +57,9 @@ pub fn read_frame(input: &mut impl Read) -> Result<Option<Frame>, ProtocolFault>
 }
 
 fn read_exactly(input: &mut impl Read, size: usize, part: &str) -> Result<Vec<u8>, ProtocolFault> {
-    let mut bytes = vec![0; size];
-    let got = read_up_to(input, &mut bytes)?;
-    if got < size {
+    let bytes = read_up_to(input, size)?;
+    if bytes.len() < size {
+        let got = bytes.len();
         return Err(ProtocolFault(format!(
             "the input ended after {got} of {size} bytes of {part}"
         )));
@@ -67,17 +67,11 @@ fn read_exactly(input: &mut impl Read, size: usize, part: &str) -> Result<Vec<u8
     Ok(bytes)
 }
 
-fn read_up_to(input: &mut impl Read, bytes: &mut [u8]) -> Result<usize, ProtocolFault> {
-    let mut got = 0;
-    while got < bytes.len() {
-        match input.read(&mut bytes[got..]) {
-            Ok(0) => break,
-            Ok(count) => got += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(ProtocolFault(format!("the input failed: {error}"))),
-        }
-    }
-    Ok(got)
+fn read_up_to(input: &mut impl Read, size: usize) -> Result<Vec<u8>, ProtocolFault> {
+    let mut bytes = Vec::with_capacity(size);
+    let read = input.by_ref().take(size as u64).read_to_end(&mut bytes);
+    read.map_err(|error| ProtocolFault(format!("the input failed: {error}")))?;
+    Ok(bytes)
 }
 
 /// The one way out: whole frames, one at a time, from any thread.
@@ -117,7 +111,7 @@ impl Outbox {
     /// Send a message. A failed write means that nobody listens any more: the agent ends.
     pub fn send<Body: Serialize>(&self, id: u64, is: &str, body: &Body, payload: &[u8]) {
         let frame = encode(id, is, body, payload);
-        let mut output = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut output = lock(&self.0);
         if output.write_all(&frame).and_then(|()| output.flush()).is_err() {
             signal::ask_self_to_end();
         }
@@ -198,7 +192,7 @@ mod tests {
     fn input_that_comes_byte_by_byte_is_put_together() {
         struct Drip(Vec<u8>);
         impl Read for Drip {
-            fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
                 if self.0.is_empty() || bytes.is_empty() {
                     return Ok(0);
                 }

@@ -7,17 +7,18 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use serde::Serialize;
 
 use crate::error::{Error, Result, sentence};
-use crate::facts::disks::{chain, device_of, mounts};
-use crate::facts::target::is_memory;
+use crate::facts::disks::{chain, device_of, mounts, scsi_serial};
+use crate::facts::target::{is_memory, is_memory_device};
 use crate::guest;
 use crate::probe::machine::non_empty;
 use crate::roots::{Roots, names, text};
 use crate::sys::block;
+use crate::sys::thread::lock;
 use signature::{Kind, Signature, signatures};
 
 /// Devices held at once; a session holds one a target.
@@ -80,7 +81,7 @@ impl Devices {
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<PathBuf, (File, u64)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -318,26 +319,15 @@ fn swaps(roots: &Roots) -> Vec<String> {
 pub fn serial(roots: &Roots, name: &str) -> Option<String> {
     let folder = roots.sys.join("class/block").join(name);
     let read = |file: &str| text(&folder.join(file)).and_then(|text| non_empty(&text));
-    let scsi = || {
-        let page = fs::read(folder.join("device/vpd_pg80")).ok()?;
-        non_empty(&String::from_utf8_lossy(page.get(4..)?))
-    };
     read("device/serial")
         .or_else(|| read("serial"))
-        .or_else(scsi)
+        .or_else(|| scsi_serial(&folder))
         .or_else(|| read("wwid"))
         .or_else(|| read("device/wwid"))
         .or_else(|| read("loop/backing_file"))
         .or_else(|| read("dm/uuid"))
         .or_else(|| read("dm/name"))
-        .or_else(|| lives_in_memory(name).then(|| name.to_owned()))
-}
-
-/// Whether the device's blocks are memory of the host.
-fn lives_in_memory(name: &str) -> bool {
-    ["zram", "ram", "nullb"]
-        .iter()
-        .any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.parse::<u32>().is_ok()))
+        .or_else(|| is_memory_device(name).then(|| name.to_owned()))
 }
 
 #[cfg(test)]

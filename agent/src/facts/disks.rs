@@ -124,7 +124,8 @@ fn model(read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
 }
 
 /// The unit serial number page of SCSI: four bytes of header, then text.
-fn scsi_serial(folder: &Path) -> Option<String> {
+#[must_use]
+pub fn scsi_serial(folder: &Path) -> Option<String> {
     let page = fs::read(folder.join("device/vpd_pg80")).ok()?;
     non_empty(&String::from_utf8_lossy(page.get(4..)?))
 }

@@ -168,14 +168,16 @@ fn members(roots: &Roots, mount: &Mount, nearest: String) -> Vec<String> {
     [vec![nearest], others].concat()
 }
 
+/// Whether a block device's blocks are memory of the host.
+#[must_use]
+pub fn is_memory_device(name: &str) -> bool {
+    let kinds = MEMORY_DEVICES.iter();
+    kinds.filter_map(|kind| name.strip_prefix(kind)).any(|rest| rest.parse::<u32>().is_ok())
+}
+
 /// Whether the deepest devices are memory: RAM disks, zram, loops on files of a memory file system.
 #[must_use]
 pub fn is_memory(roots: &Roots, mounts: &[Mount], devices: &[String]) -> bool {
-    let is_memory_device = |name: &String| {
-        MEMORY_DEVICES
-            .iter()
-            .any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.parse::<u32>().is_ok()))
-    };
     let is_on_memory = |name: &String| {
         backing_file(&roots.sys.join("class/block").join(name))
             .filter(|file| backing_device(roots, file).is_none())

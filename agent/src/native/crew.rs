@@ -17,6 +17,7 @@ use super::target::Target;
 use super::tsc::Clock;
 use super::worker::{Ended, Times, Worker};
 use crate::error::sentence;
+use crate::sys::thread::lock;
 use crate::sys::thread::wake_sharply;
 
 /// A worker's loop has no deep calls; a small stack lets thousands of threads fit.
@@ -60,7 +61,7 @@ pub struct Ground {
 
 impl Gate {
     fn wait(&self) -> Times {
-        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut times = lock(&self.times);
         loop {
             if let Some(times) = *times {
                 return times;
@@ -110,7 +111,7 @@ impl Threads {
 
     /// Let them begin.
     pub fn start(&self, times: Times) {
-        *self.gate.times.lock().unwrap_or_else(PoisonError::into_inner) = Some(times);
+        *lock(&self.gate.times) = Some(times);
         self.gate.opened.notify_all();
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
@@ -12,6 +12,7 @@ use super::queue::Act;
 use super::source::Op;
 use super::spec::{Expected, Found, JobSpec, Spec, check};
 use super::target::Targets;
+use crate::sys::thread::lock;
 use crate::sys::time::real_ns;
 
 /// Sentences about what was found; all are counted.
@@ -108,7 +109,7 @@ impl Book {
     pub fn told(&self) -> Value {
         let mut told = json!({
             "checked": self.checked.load(Ordering::Relaxed),
-            "first": *self.first.lock().unwrap_or_else(PoisonError::into_inner),
+            "first": *lock(&self.first),
         });
         for (kind, count) in KINDS.iter().zip(&self.found) {
             told[kind] = count.load(Ordering::Relaxed).into();
@@ -142,7 +143,7 @@ impl Book {
             Found::Corrupt { .. } => 3,
         };
         self.found[kind].fetch_add(1, Ordering::Relaxed);
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first = lock(&self.first);
         if first.len() < MAX_SENTENCES {
             let name = self.names.get(target as usize).map_or("", String::as_str);
             first.extend(found.sentence(name, offset, expected));

@@ -1,6 +1,6 @@
 //! What a job does next: one I/O after the other, drawn without memory or system calls.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::offsets::{Offsets, Sequence};
 use super::pace::{Arrivals, Kind};
@@ -8,6 +8,7 @@ use super::queue::Act;
 use super::random::Random;
 use super::spec::{JobSpec, Pattern};
 use super::tsc::Clock;
+use crate::sys::thread::lock;
 
 /// Keeps the seeds of a job's streams apart.
 const OFFSETS: u64 = 0x0F_5E75;
@@ -259,7 +260,7 @@ impl Feed {
     pub fn next(&mut self) -> Option<Op> {
         match self {
             Self::Own(source) => source.next(),
-            Self::Shared(source) => source.lock().unwrap_or_else(PoisonError::into_inner).next(),
+            Self::Shared(source) => lock(source).next(),
         }
     }
 
@@ -267,9 +268,7 @@ impl Feed {
     pub fn waiting(&mut self, until: u64, draws: u64) -> Waiting {
         match self {
             Self::Own(source) => source.waiting(until, draws),
-            Self::Shared(source) => {
-                source.lock().unwrap_or_else(PoisonError::into_inner).waiting(until, draws)
-            }
+            Self::Shared(source) => lock(source).waiting(until, draws),
         }
     }
 }

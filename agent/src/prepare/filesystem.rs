@@ -7,7 +7,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
@@ -20,6 +20,7 @@ use crate::roots::Roots;
 use crate::sys::block::direct_alignment;
 use crate::sys::file::space;
 use crate::sys::mount::{OwnMounts, Unmount, allocate, attach, free_loop, mount_device, unmount};
+use crate::sys::thread::lock;
 
 /// Where it is mounted, in the scratch folder.
 const MOUNT_POINT: &str = "fs";
@@ -332,7 +333,7 @@ static NAMESPACE: Mutex<Option<OwnMounts>> = Mutex::new(None);
 ///
 /// What the host mounts later still arrives where it shares its mounts.
 pub fn seclude() -> io::Result<()> {
-    let mut namespace = NAMESPACE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut namespace = lock(&NAMESPACE);
     if let Some(namespace) = namespace.as_ref() {
         return namespace.enter();
     }
@@ -344,7 +345,7 @@ pub fn seclude() -> io::Result<()> {
 /// mounts after this and should do nothing more.
 #[must_use]
 pub fn objection() -> Option<String> {
-    let namespace = NAMESPACE.lock().unwrap_or_else(PoisonError::into_inner);
+    let namespace = lock(&NAMESPACE);
     if namespace.is_some() {
         return None;
     }
@@ -355,7 +356,7 @@ pub fn objection() -> Option<String> {
 
 /// Move the calling thread into the namespace, if there is one.
 pub fn follow() -> io::Result<()> {
-    let namespace = NAMESPACE.lock().unwrap_or_else(PoisonError::into_inner);
+    let namespace = lock(&NAMESPACE);
     namespace.as_ref().map_or(Ok(()), OwnMounts::enter)
 }
 

@@ -110,10 +110,11 @@ impl Aligned {
 }
 
 /// How the answer was found, from the best evidence to the weakest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// The file system's extent map: tells written from unwritten.
+    #[default]
     Fiemap,
     /// `SEEK_DATA` and `SEEK_HOLE`, which count unwritten extents as holes.
     Seek,
@@ -122,7 +123,7 @@ pub enum Method {
 }
 
 /// The sum over all files; `method` is the weakest that one of them needed.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Extents {
     /// How it was found.
     pub method: Method,
@@ -140,14 +141,7 @@ pub struct Extents {
 
 /// Look at all files; each must be a regular one.
 pub fn prove(paths: &[PathBuf]) -> Result<Extents> {
-    let mut sum = Extents {
-        method: Method::Fiemap,
-        file_count: 0,
-        size_bytes: 0,
-        written_bytes: 0,
-        unwritten_bytes: 0,
-        hole_bytes: 0,
-    };
+    let mut sum = Extents::default();
     for path in paths {
         let one = of_file(path)
             .map_err(|error| Error::io(format_args!("map {}", path.display()), &error))?;

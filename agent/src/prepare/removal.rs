@@ -6,10 +6,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use crate::sys::file::{Entry, entry_in, open_folder_in, unlink_in};
+use crate::sys::thread::lock;
 
 /// Folders within folders; what this program makes is at most a handful deep.
 const MAX_DEPTH: u32 = 200;
@@ -90,10 +91,6 @@ fn branches(folder: &File, keep: &OsStr) -> io::Result<Vec<(Arc<File>, OsString)
 
 fn pop<T>(stack: &Mutex<Vec<T>>) -> Option<T> {
     lock(stack).pop()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 type Act<'a> = &'a dyn Fn(&File, &OsStr, Entry) -> io::Result<()>;

@@ -3,9 +3,15 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::check;
 use super::time::SECOND_NS;
+
+/// Lock; a thread that panicked left nothing half done that others could not go on with.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What a thread or a process used so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
