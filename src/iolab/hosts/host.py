@@ -83,7 +83,7 @@ class Host(ABC):
         return fault.happened if fault else None
 
     async def connect(self) -> Hello:
-        """Start the agent and hear its hello; that or its failure is told again when asked again."""
+        """Start the agent and hear its hello; the same, or its failure, is told again."""
         if self._hello:
             return self._hello
         if self._broken:

@@ -102,21 +102,26 @@ def _series(host: str, scope: str, part: _Derived) -> Iterator[CounterSeries]:
 
 
 def _disk(block: Block) -> Iterator[_Derived]:
-    grown = deltas(block, _DISK)
-    span_ns = block.span_ns()
+    grown, span_ns = deltas(block, _DISK), block.span_ns()
     values = grown.values
-    for direction in ("read", "write"):
-        ios, moved = values[f"{direction}_ios"], values[f"{direction}_bytes"]
-        yield _step(block, f"{direction}_iops", ios * _per_s(span_ns), grown.sound)
-        yield _step(block, f"{direction}_bytes_per_s", moved * _per_s(span_ns), grown.sound)
-        latency = _ratio(values[f"{direction}_time_ns"], ios)
-        yield _step(block, f"{direction}_lat_ns", latency, grown.sound)
+    yield from _both_ways(block, grown, "time_ns")
     depth = _ratio(values["queue_time_ns"], span_ns)
     yield _step(block, "queue_depth", depth, grown.sound)
     # The kernel counts whole milliseconds at its own ticks: a full second may come out as 1.004 s.
     busy = np.minimum(_ratio(values["busy_time_ns"], span_ns), 1.0)
     yield _step(block, "busy_share", busy, grown.sound)
     yield _gauge(block, "temperature_mc", "temperature_c", 1000.0)
+
+
+def _both_ways(block: Block, grown: Deltas, time: str) -> Iterator[_Derived]:
+    """What was read and written: I/Os and bytes a second, and the mean time of an I/O."""
+    values, per_s = grown.values, _per_s(block.span_ns())
+    for direction in ("read", "write"):
+        ios, moved = values[f"{direction}_ios"], values[f"{direction}_bytes"]
+        yield _step(block, f"{direction}_iops", ios * per_s, grown.sound)
+        yield _step(block, f"{direction}_bytes_per_s", moved * per_s, grown.sound)
+        latency = _ratio(values[f"{direction}_{time}"], ios)
+        yield _step(block, f"{direction}_lat_ns", latency, grown.sound)
 
 
 def _cpu(block: Block) -> Iterator[_Derived]:
@@ -217,17 +222,10 @@ def _cassandra(block: Block) -> Iterator[_Derived]:
 
 def _guest(block: Block) -> Iterator[_Derived]:
     """What a node served its guests, and what their processors had of its own, in cores."""
-    grown, span_ns = deltas(block, GUEST_DISK), block.span_ns()
-    values = grown.values
-    for direction in ("read", "write"):
-        ios, moved = values[f"{direction}_ios"], values[f"{direction}_bytes"]
-        yield _step(block, f"{direction}_iops", ios * _per_s(span_ns), grown.sound)
-        yield _step(block, f"{direction}_bytes_per_s", moved * _per_s(span_ns), grown.sound)
-        latency = _ratio(values[f"{direction}_ns"], ios)
-        yield _step(block, f"{direction}_lat_ns", latency, grown.sound)
+    yield from _both_ways(block, deltas(block, GUEST_DISK), "ns")
     used = deltas(block, GUEST_USE)
     for what in ("run", "wait"):
-        share = _ratio(used.values[f"vcpu_{what}_ns"], span_ns)
+        share = _ratio(used.values[f"vcpu_{what}_ns"], block.span_ns())
         yield _step(block, f"vcpu_{what}_share", share, used.sound)
 
 
