@@ -62,7 +62,7 @@ def sum_operations(
     np.add.at(found.bytes.reshape(-1), where, table.bytes[rows])
     np.add.at(found.lat_sum_ns.reshape(-1), where, table.lat_sum_ns[rows])
     start = 0
-    for part in record.bins.chunks() if operations else ():
+    for part in record.bins.chunks():
         place = places[part.direction]
         used = bins[start : start + len(part)] & (place >= 0)
         start += len(part)
