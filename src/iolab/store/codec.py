@@ -83,8 +83,7 @@ def parse(shape: type[T], content: bytes, path: Path) -> T:
         document = _validated(shape, content)
     except ValidationError as error:
         version = _format_of(content)
-        refuse_other(path, version)
-        if isinstance(version, int) and version < layout.FORMAT:
+        if isinstance(version, int) and version != layout.FORMAT:
             raise _other_format(path, version) from error
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the document"
@@ -108,7 +107,7 @@ def refuse_other_content(path: Path, content: bytes) -> None:
 def _other_format(path: Path, version: int) -> StoreError:
     age = "newer" if version > layout.FORMAT else "older"
     return StoreError(
-        f"'{path}' has format {version}, and this iolab reads format {layout.FORMAT}.",
+        f"'{path}' has format {version}, and cannot be read by an iolab of format {layout.FORMAT}.",
         f"Read it with the {age} iolab that wrote it, or measure again.",
     )
 
