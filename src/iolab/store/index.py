@@ -78,11 +78,8 @@ def read_index(session: Path) -> dict[RunKey, IndexEntry]:
 
 def _append(session: Path, line: list[Any], *, flush: bool = False) -> None:
     """Append a line that begins with its break: one that was cut off before it spoils no other."""
-    mode = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-    descriptor = os.open(session / layout.INDEX, mode, 0o666)
-    try:
-        os.write(descriptor, b"\n" + orjson.dumps(line))
+    with (session / layout.INDEX).open("ab") as file:
+        file.write(b"\n" + orjson.dumps(line))
         if flush:
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            file.flush()
+            os.fsync(file.fileno())
