@@ -234,8 +234,8 @@ def burst_credits(view: RunView) -> CheckAnswer:
             **evidence,
         )
     limit, types = provisioned
-    evidence |= {"provisioned": limit, "of_provisioned": fall.plateau / limit}
     share = fall.plateau / limit
+    evidence |= {"provisioned": limit, "of_provisioned": share}
     why = f"{percent(share)} of the {format_count(limit)} IOPS of {types} at this size of I/O: "
     if abs(share - 1) <= REACHED_WITHIN:
         why += "its burst credits are used up"
@@ -253,17 +253,19 @@ def _provisioned(view: RunView) -> tuple[float, str] | None:
     """
     table = view.record.intervals
     ios = int(table.ios.sum())
-    limits = [limit_of(facts) if (facts := view.facts_of(host)) else None for host in view.hosts]
-    if not ios or not limits:
+    if not ios or not view.hosts:
         return None
-    found: list[float] = []
-    for limit in limits:
-        iops = None if limit is None else limit.iops_at(int(table.bytes.sum()) / ios)
-        if iops is None:
+    io_bytes = int(table.bytes.sum()) / ios
+    found: list[tuple[float, str]] = []
+    for host in view.hosts:
+        facts = view.facts_of(host)
+        limit = limit_of(facts) if facts else None
+        iops = limit.iops_at(io_bytes) if limit else None
+        if limit is None or iops is None:
             return None
-        found.append(iops)
-    types = dict.fromkeys(limit.type for limit in limits if limit is not None)
-    return sum(found), " and ".join(types)
+        found.append((iops, limit.type))
+    types = dict.fromkeys(name for _, name in found)
+    return sum(iops for iops, _ in found), " and ".join(types)
 
 
 @check("cycle", "A cycle seen too few times")
