@@ -134,8 +134,9 @@ def _verified_block(context: Context, job: AnyJob | None) -> int | None:
 
     Files that clients hand on are written by several, none of which knows of the others' writes.
     """
-    verified = job is not None and job.verify and not context.study.target.rotate
-    return job.io_bytes if job and verified else None
+    if job is None or not job.verify or context.study.target.rotate:
+        return None
+    return job.io_bytes
 
 
 async def _write(
