@@ -369,25 +369,25 @@ class FileForm:
         return tuple(self.workloads) if section == "workload" else (ITEMS[section][0],)
 
     def table_of(self, section: str, written: Mapping[str, Any]) -> type[StudyTable]:
-        """The table that an element is: of a workload its engine decides, misspelt or not.
-
-        Without one it is the first kind's.
-        """
-        engine = written.get("engine")
-        if section == "workload" and isinstance(engine, str):
-            meant = nearest(engine, [name for names in self.workloads.values() for name in names])
-            for table, engines in self.workloads.items():
-                if meant in engines:
-                    return table
-        return self.elements(section)[0]
+        """The table that an element is."""
+        return self._load_of(written)[0] if section == "workload" else ITEMS[section][0]
 
     def engines_of(self, written: Mapping[str, Any]) -> tuple[EngineName, ...]:
         """The engines that can make what a workload is."""
-        return next(
-            engines
-            for table, engines in self.workloads.items()
-            if table is self.table_of("workload", written)
-        )
+        return self._load_of(written)[1]
+
+    def _load_of(
+        self, written: Mapping[str, Any]
+    ) -> tuple[type[LoadTable], tuple[EngineName, ...]]:
+        """The table and the engines of a workload: its engine decides, misspelt or not.
+
+        Without one they are the first kind's.
+        """
+        engine, known = written.get("engine"), tuple(self.workloads.items())
+        if isinstance(engine, str):
+            meant = nearest(engine, [name for _, names in known for name in names])
+            return next((load for load in known if meant in load[1]), known[0])
+        return known[0]
 
     def engines_with(self, key: str, table: type[StudyTable]) -> str | None:
         """The engines of workloads that have a key which this kind lacks; None when none have."""
