@@ -325,7 +325,7 @@ class Request:
         return self
 
     async def __anext__(self) -> Message:
-        """The next message; Refusal, HostLost or the end."""
+        """The next message; AgentRefusal, HostLost or the end."""
         if self._frame is not None:
             frame, self._frame = self._frame, None
             await self._channel.send(self, frame)

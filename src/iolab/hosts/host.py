@@ -107,7 +107,7 @@ class Host(ABC):
     ) -> Message:
         """The final answer to a request; messages before it are dropped.
 
-        Raises Refusal on an error, HostLost otherwise. A host that misses the deadline is given
+        Raises AgentRefusal on an error, else HostLost. A host that misses the deadline is given
         up, because nobody knows what it is doing.
         """
         stream = self.stream(verb, payload, **arguments)

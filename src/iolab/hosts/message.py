@@ -75,7 +75,7 @@ class HostLost(HostError):
 class Stream(Protocol):
     """The messages of one request as they come, up to and with the final one.
 
-    Iteration raises Refusal when the agent answers with an error and HostLost when the host is
+    Iteration raises AgentRefusal when the agent answers with an error, HostLost when the host is
     lost. Closing it early is allowed: what still comes is dropped.
     """
 

@@ -277,8 +277,8 @@ FETCH_LIMIT_S: Final = 300.0
 async def fetched(host: Host, path: str, max_bytes: int) -> bytes | None:
     """The content of a file; None when there is none.
 
-    It is held against the digest that the agent made while it read. Refusal for a file that is
-    larger or cannot be read, HostError when the host fails.
+    It is held against the digest that the agent made while it read. AgentRefusal for a file that
+    is larger or cannot be read, HostError when the host fails.
     """
     content = bytearray()
     last: Message | None = None

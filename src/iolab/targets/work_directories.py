@@ -50,7 +50,7 @@ async def take_folder(
     """The folder `name` in `path`, which is the session's alone from now on; its full path.
 
     What an earlier session left there is removed and told; that may take `more_s` than usual.
-    Raises HostError, a Refusal with the code busy while another session holds it, and Interrupted.
+    Raises HostError, Interrupted, and AgentRefusal (busy) while another session holds it.
     """
     opened = await open_folder(context, host, path, name, more_s=more_s)
     answer = read_answer(host.name, ScratchAnswer, opened)

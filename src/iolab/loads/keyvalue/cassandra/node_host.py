@@ -296,7 +296,7 @@ class Daemon:
         return self._tail.decode("utf-8", "replace")
 
     async def start(self) -> None:
-        """Start it. Refusal when it cannot be started, HostError when the host fails."""
+        """Start it. AgentRefusal when it cannot be started, HostError when the host fails."""
         self._task = asyncio.create_task(self._listen(), name=f"daemon on {self.host.name}")
         begun = asyncio.create_task(self._begun.wait())
         try:
