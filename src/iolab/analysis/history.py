@@ -91,8 +91,8 @@ def track(
 ) -> Tracked:
     """Search every series of the sessions, which it puts in the order of time, for changes.
 
-    Without metrics named: the workload's headline figure; of metadata load the rate of each
-    operation. The chance of a false alarm is shared among all series.
+    Without metrics named: the workload's headline figure, or the rate of each operation where no
+    single figure is. The chance of a false alarm is shared among all series.
     """
     ordered = tuple(sorted(sessions, key=lambda side: (side.created_real_ns, side.session)))
     places = dict.fromkeys(place for side in ordered for place in side.summaries)

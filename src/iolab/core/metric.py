@@ -256,15 +256,16 @@ class Spread:
 class Result:
     """A judged run: never shown without its verdict.
 
-    `spread` is known for runs of several hosts; of metadata load, whose phases follow each other,
+    `spread` is known for runs of several hosts; of load whose operations follow each other,
     `operation_spreads` is, by the operation's key as in its metrics.
 
     `without` names hosts that were left out after they had failed: such a result stands apart from
     those of the whole fleet. `attempt` is how often it was tried, `sitting` in which start of the
     session, from 1, it was measured, `order` its place among the session's runs, from 1 (0 where it
     was stored without). `steadiness` is what its seconds say of it, None where they are too few or
-    it made metadata load. Of load on a key-value store its seconds are of whole operations. `nodes`
-    are the hypervisors of guests, `load` says of what kind the run's job was (its `stored_as`).
+    the load is not one that goes on alike; they are of whole operations where one has several I/Os.
+    `nodes` are the hypervisors of guests, `load` says of what kind the run's job was (its
+    `stored_as`).
     """
 
     configuration: str
