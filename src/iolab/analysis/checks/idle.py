@@ -44,14 +44,6 @@ def device_busy(view: RunView) -> CheckAnswer:
     return worst((_idle(view, index) for index in range(len(view.hosts))), most="share_of_run")
 
 
-def metadata_idle(view: RunView) -> CheckAnswer:
-    """device-busy of metadata load: against what the devices moved in the run."""
-    return worst(
-        (idle_before(view, index, _seconds(view, index)) for index in range(len(view.hosts))),
-        most="share_of_run",
-    )
-
-
 def idle_before(view: RunView, index: int, seconds: float | None) -> CheckAnswer:
     """Whether others used a host's devices just before, against what they moved in the run.
 
@@ -92,11 +84,6 @@ def _beside(share: float) -> str:
 
 def _unwatched(host: str) -> CheckAnswer:
     return unchecked(f"the devices of {host} were not watched before the start")
-
-
-def _seconds(view: RunView, index: int) -> float | None:
-    window = view.measured(index)
-    return None if window is None else window.seconds
 
 
 @dataclass(frozen=True, slots=True)

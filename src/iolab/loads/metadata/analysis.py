@@ -13,7 +13,7 @@ from iolab.analysis.checks.client import (
     cpu_bound_client,
 )
 from iolab.analysis.checks.fleet import clock_drift, clock_step, start_skew
-from iolab.analysis.checks.idle import device_busy, metadata_idle
+from iolab.analysis.checks.idle import device_busy
 from iolab.analysis.checks.run import (
     engine_errors,
     totals_disagree,
@@ -42,6 +42,7 @@ from iolab.loads.metadata.checks import (
     metadata_cpu,
     metadata_engine,
     metadata_failed,
+    metadata_idle,
     metadata_percentiles,
     metadata_sums,
     phase_incomplete,

@@ -22,6 +22,7 @@ from iolab.analysis.check import (
     worst,
 )
 from iolab.analysis.checks.client import BUSY_CORES
+from iolab.analysis.checks.idle import idle_before
 from iolab.analysis.checks.operations import (
     counts_text,
     held_against,
@@ -544,3 +545,16 @@ def _files(view: MetadataView, members: list[int]) -> _Files:
     if made and gone and made.whole and gone.whole:
         kept_s = (gone.whole.start_ns - made.whole.end_ns) / 1e9
     return _Files(done(Operation.FILE_CREATE), done(Operation.FILE_REMOVE), kept_s)
+
+
+def metadata_idle(view: MetadataView) -> CheckAnswer:
+    """device-busy of metadata load: against what the devices moved in the run."""
+    return worst(
+        (idle_before(view, index, _run_seconds(view, index)) for index in range(len(view.hosts))),
+        most="share_of_run",
+    )
+
+
+def _run_seconds(view: MetadataView, index: int) -> float | None:
+    window = view.measured(index)
+    return None if window is None else window.seconds
