@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
@@ -96,7 +97,10 @@ def node_details(result: Result) -> Iterator[RenderableType]:
         yield _of_accounts([("where latency arises", accounts)])
     written = written_table([("", result)])
     if written is not None:
-        yield of_table(written)
+        heads = [replace(one, title=one.title.lower()) for one in written.columns[:-1]]
+        heads[0] = replace(heads[0], title=f"{heads[0].title} wrote")
+        rows = tuple(cells[:-1] for cells in written.rows)
+        yield of_table(replace(written, columns=tuple(heads), rows=rows))
     for node in result.nodes:
         for text in outlier_lines(node):
             yield plain(f"  {text}")
