@@ -39,7 +39,7 @@ from iolab.analysis.window import (
     cut,
 )
 from iolab.core.histogram import Histogram
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Metric
 from iolab.core.metric_spec import OPS_PER_S
 from iolab.core.run import RunRecord
 from iolab.core.samples import Floats, Ints
@@ -330,11 +330,6 @@ def units_of(operations: Sequence[KeyOperation]) -> dict[str, str]:
 
 KEY_VALUE_UNITS: Final[Mapping[str, str]] = units_of(NAMED_OPERATIONS)
 """Every metric key that a result on a key-value store may have; one has those of its operations."""
-
-
-def is_key_value(result: Result) -> bool:
-    """Whether a result is of load on a key-value store."""
-    return WHOLE_KEY in result.metrics
 
 
 def operations_of(job: KeyValueJob | YcsbJob) -> tuple[KeyOperation, ...]:
