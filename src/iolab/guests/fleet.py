@@ -25,7 +25,7 @@ from iolab.guests.guest import (
     GuestUse,
     settings_in,
 )
-from iolab.guests.hosts import booted, node_path
+from iolab.guests.hosts import booted, machines_of, node_path
 from iolab.guests.hypervisor import Hypervisor, Running
 from iolab.guests.kit import GuestKit, guest_kit
 from iolab.guests.pinning import pins_of
@@ -341,11 +341,8 @@ class Guests:
     ) -> dict[str, Hypervisor]:
         """The nodes; those that are one machine share its processors and its turns to boot."""
         study = self._session.study
-        machines: dict[str, list[HostSpec]] = {}
-        for spec in nodes_of(study):
-            machines.setdefault(facts[spec.name].kernel.boot_id or spec.name, []).append(spec)
         found: dict[str, Hypervisor] = {}
-        for nodes in machines.values():
+        for nodes in machines_of(study, facts):
             cpu = facts[nodes[0].name].cpu
             here = [[guest.name for guest in booted(study, spec.name)] for spec in nodes]
             given = pins_of(cpu, here, settings.vcpus, settings.pinning)

@@ -52,6 +52,16 @@ def node_path(study: Study, node: HostSpec) -> str | None:
     return next(paths, None)
 
 
+def machines_of(study: Study, facts: Mapping[str, HostFacts]) -> list[list[HostSpec]]:
+    """The nodes that told of themselves, those that are one machine (one kernel) together."""
+    found: dict[str, list[HostSpec]] = {}
+    for node in nodes_of(study):
+        if node.name in facts:
+            key = facts[node.name].kernel.boot_id or f"of {node.name}"
+            found.setdefault(key, []).append(node)
+    return list(found.values())
+
+
 def guests_of(nodes: Iterable[str], per_node: int) -> Iterator[HostSpec]:
     """The guests that a session boots, node after node: `node-1-vm01` and so on."""
     width = max(2, len(str(per_node)))
@@ -179,12 +189,8 @@ def _machine_notes(
     study: Study, guests: GuestSettings, most: int, facts: Mapping[str, HostFacts]
 ) -> Iterator[str]:
     """What is known of the nodes: that several are one machine, or have too few processors."""
-    machines: dict[str, list[str]] = {}
-    for node in nodes_of(study):
-        if node.name in facts:
-            boot_id = facts[node.name].kernel.boot_id or f"of {node.name}"
-            machines.setdefault(boot_id, []).append(node.name)
-    for names in machines.values():
+    for nodes in machines_of(study, facts):
+        names = [node.name for node in nodes]
         cpu, count = facts[names[0]].cpu, most * len(names)
         together = " and ".join([*([", ".join(names[:-1])] if names[1:] else []), names[-1]])
         if len(names) > 1:

@@ -21,7 +21,7 @@ from iolab.guests.guest import (
     node_bytes,
     settings_in,
 )
-from iolab.guests.hosts import guests_of, largest_per_node, node_path
+from iolab.guests.hosts import guests_of, largest_per_node, machines_of, node_path
 from iolab.guests.vm_table import COPIES, NAME_BYTES, VmTable, most_guests
 from iolab.study.checks import NODE_DO
 from iolab.study.cost import with_spare
@@ -382,12 +382,8 @@ def _probe_faults(
 
 def _machines(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[tuple[list[str], str]]:
     """Nodes that are one machine, together, and half a sentence that names them."""
-    found: dict[str, list[str]] = {}
-    for node in nodes_of(study):
-        if node.name in facts:
-            key = facts[node.name].kernel.boot_id or f"of {node.name}"
-            found.setdefault(key, []).append(node.name)
-    for names in found.values():
+    for nodes in machines_of(study, facts):
+        names = [node.name for node in nodes]
         one = len(names) == 1
         listed = ", ".join(shown(name) for name in names)
         yield names, f"Node {listed} has" if one else f"Nodes {listed} are one machine with"
