@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -56,13 +57,13 @@ __all__ = [
 T = TypeVar("T")
 
 
-class _Frames:
+class _Frames(ABC):
     """Columns of one length, which other libraries take as a frame."""
 
     @property
+    @abstractmethod
     def columns(self) -> dict[str, Any]:
         """Each column by its name: numpy arrays, or lists with None for what is not known."""
-        raise NotImplementedError
 
     def pandas(self) -> pandas.DataFrame:
         """The columns as a DataFrame; UsageError where pandas is not installed."""
