@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from iolab.core.metric import LatencyLayer, Metric, Outlier, Result
-from iolab.report.results import TEXT_COLUMNS, node_columns, node_document, nodes_csv
+from iolab.report.results import TEXT_COLUMNS, columns_csv, node_columns, node_document
 from tests.analysis.records import healthy
 from tests.guests.fleets import GUESTS, NODES, counted, facts, run
 from tests.judging import judge
@@ -71,7 +71,7 @@ def test_load_without_guests_has_none() -> None:
 
 
 def test_a_row_of_csv_is_a_run_on_a_node(results: tuple[Result, ...]) -> None:
-    rows = list(csv.DictReader(io.StringIO(nodes_csv(results), newline="")))
+    rows = list(csv.DictReader(io.StringIO(columns_csv(node_columns(results)), newline="")))
     assert [(row["repeat"], row["node"]) for row in rows] == [
         (repeat, node) for repeat in ("1", "2") for node in NODES
     ]

@@ -14,7 +14,7 @@ import pytest
 from iolab.analysis.points import summarise
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.report.best import headlines_of
-from iolab.report.results import csv_text, points_csv, result_columns
+from iolab.report.results import columns_csv, point_columns, result_columns
 from tests.report.made import session_document, session_markdown
 from tests.report.studies import kpi, sweep
 from tests.report.synthetic import Source
@@ -86,7 +86,7 @@ def test_every_form_tells_the_same_published_value(source: Source) -> None:
     (told,) = document["points"]
     assert (told["repeats"], told["left_out"], told["notes"]) == ([1, 2, 3], [], [])
     assert told["metrics"]["iops"]["low"] == metric.low
-    (row,) = csv.DictReader(io.StringIO(points_csv([point]), newline=""))
+    (row,) = csv.DictReader(io.StringIO(columns_csv(point_columns([point])), newline=""))
     assert float(row["iops"]) == metric.value
     assert [float(row["iops_low"]), float(row["iops_high"])] == [metric.low, metric.high]
     assert (row["runs"], row["iops_n"]) == ("3", "3")
@@ -114,7 +114,7 @@ def test_what_is_not_finite_is_unknown(source: Source) -> None:
 
 
 def test_csv_reads_back_to_the_same_numbers(source: Source) -> None:
-    text = csv_text(source.results())
+    text = columns_csv(result_columns(source.results()))
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
     assert text.count("\r\n") == len(source.results()) + 1
     assert len(rows) == len(source.results())
@@ -140,13 +140,21 @@ def test_intervals_get_columns_once_they_are_known(source: Source) -> None:
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "|cmd", "%0"])
 def test_a_spreadsheet_sees_text_and_no_formula(source: Source, text: str) -> None:
-    rows = list(csv.reader(io.StringIO(csv_text([hostile(source.results()[0], text)]))))
+    rows = list(
+        csv.reader(io.StringIO(columns_csv(result_columns([hostile(source.results()[0], text)]))))
+    )
     assert rows[1][1] == f"'{text}"
 
 
 @pytest.mark.parametrize("text", ['a"b', "a,b", "a\nb", "ünï"])
 def test_csv_quotes_what_it_must(source: Source, text: str) -> None:
-    rows = list(csv.reader(io.StringIO(csv_text([hostile(source.results()[0], text)]), newline="")))
+    rows = list(
+        csv.reader(
+            io.StringIO(
+                columns_csv(result_columns([hostile(source.results()[0], text)])), newline=""
+            )
+        )
+    )
     assert rows[1][1] == text
 
 

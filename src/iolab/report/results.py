@@ -415,26 +415,11 @@ def result_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
     return found
 
 
-def csv_text(results: Sequence[Result]) -> str:
-    """RFC 4180 with a heading line; an unknown number is an empty field.
+def columns_csv(found: Mapping[str, Sequence[Value]]) -> str:
+    """Columns as CSV under their names, RFC 4180; an unknown number is an empty field.
 
     Text that a spreadsheet would run as a formula gets an apostrophe before it.
     """
-    return columns_csv(result_columns(results))
-
-
-def points_csv(points: Sequence[PointSummary]) -> str:
-    """The same with one row a point: published values with their intervals."""
-    return columns_csv(point_columns(points))
-
-
-def nodes_csv(results: Sequence[Result]) -> str:
-    """The same with one row for each run and node of its guests."""
-    return columns_csv(node_columns(results))
-
-
-def columns_csv(found: Mapping[str, Sequence[Value]]) -> str:
-    """Columns as CSV under their names."""
     return csv_of(list(found), zip(*found.values(), strict=True))
 
 

@@ -30,7 +30,7 @@ from iolab.report.charts.choose import looks_of
 from iolab.report.charts.series import LatencyCurve
 from iolab.report.charts.svg import draw
 from iolab.report.html import make_page
-from iolab.report.results import csv_text
+from iolab.report.results import columns_csv, result_columns
 from tests.facts import tells
 from tests.loads.metadata.metadata_session import JOB, MetadataSource, kpi_with_metadata
 from tests.report import shared
@@ -84,7 +84,9 @@ def test_a_session_without_metadata_has_no_iterations() -> None:
 
 
 def test_csv_has_the_columns_of_both_kinds(source: MetadataSource) -> None:
-    rows = list(csv.DictReader(io.StringIO(csv_text(source.results()), newline="")))
+    rows = list(
+        csv.DictReader(io.StringIO(columns_csv(result_columns(source.results())), newline=""))
+    )
     assert set(METADATA_UNITS) | {"iops"} <= set(rows[0])
     assert rows[0]["iops"]
     assert not rows[0]["file_stat_ops_per_s"]
