@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from iolab.cli.options import AsJson
-from iolab.loads.fileio.engine_facts import FIO_ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,6 +118,7 @@ def _specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
 def _job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size: str) -> Job:
     """The job that both do; UsageError with every fault."""
     from iolab.errors import Fault, UsageError
+    from iolab.loads.fileio.engine_facts import FIO_ENGINE
     from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, Access, Job
 
     faults: list[Fault] = []
