@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 from iolab.analysis.bottleneck import ResourceUse, RunResources, view_of, watch
@@ -402,17 +403,20 @@ def predicted(
 
 
 def watch_of(source: SessionSource, analyses: Analyses) -> Watch:
-    """What the first run of a point tells of its resources; None where it is damaged."""
+    """What the first run of a point tells of its resources; None where it is damaged.
 
-    def look(point: PointSummary) -> RunResources | None:
-        key = (point.results[0].digest, point.results[0].repeat)
+    Each record is read once, of however many loads a prediction is asked.
+    """
+
+    @cache
+    def seen(key: tuple[str, int]) -> RunResources | None:
         try:
             record = record_of(source, key, source.manifest(*key), with_counters=True)
         except StoreError:
             return None
         return watch(view_of(record, source.facts, analyses))
 
-    return look
+    return lambda point: seen((point.results[0].digest, point.results[0].repeat))
 
 
 def resource_name(use: ResourceUse) -> str:
