@@ -28,6 +28,9 @@ MAX_COUNT: Final = 2**63 - 1
 
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
+MAX_CORES: Final = 65_536
+"""No machine has more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -226,7 +229,7 @@ class ExtentProof:
     `method` is fiemap, seek or blocks: how it was proved, or none when it could not be.
     """
 
-    method: str
+    method: Annotated[str, Field(max_length=40)]
     file_count: Count
     size_bytes: Count
     written_bytes: Count
@@ -277,8 +280,8 @@ class ProcessorGroup:
     stood still, each counted for itself; `pressure_ns` how long any of its threads waited for one.
     """
 
-    path: str
-    quota_cores: float | None
+    path: Annotated[str, Field(max_length=4096)]
+    quota_cores: Annotated[float, Field(ge=0)] | None
     period_ns: Count
     periods: Count
     throttled: Count
@@ -300,8 +303,8 @@ class ProcessorUse:
     wall_ns: Count
     run_ns: Count
     wait_ns: Count
-    cores: tuple[Count, ...]
-    groups: tuple[ProcessorGroup, ...]
+    cores: Annotated[tuple[Count, ...], Field(max_length=MAX_CORES)]
+    groups: Annotated[tuple[ProcessorGroup, ...], Field(max_length=64)]
 
 
 class HostDetails(Owned):

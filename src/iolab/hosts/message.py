@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, Self
+from typing import Annotated, Any, Final, Protocol, Self
 
+from pydantic import Field
+
+from iolab.core.run import Count
 from iolab.errors import HostError
 
 SAID_LIMIT: Final = 400
@@ -44,10 +47,10 @@ class Hello:
     """The agent's first words."""
 
     wire: int
-    version: str
-    pid: int = 0
-    capabilities: tuple[str, ...] = ()
-    runs_end_by: str | None = None
+    version: Annotated[str, Field(max_length=100)]
+    pid: Count = 0
+    capabilities: Annotated[tuple[str, ...], Field(max_length=100)] = ()
+    runs_end_by: Annotated[str, Field(max_length=40)] | None = None
     """What ends the processes of runs when all of the agent is killed at once: `pid-namespace`."""
     uid: int | None = None
     """The user whose rights the agent has, 0 for root; None where an earlier agent does not say."""
