@@ -16,7 +16,7 @@ STDERR_TAIL_BYTES: Final = 4096
 """The end of a carrier's standard error, where the reason of its death stands."""
 
 STDERR_BYTES: Final = 64 << 10
-"""Of what a program that is run to its end says there."""
+"""At least, of what a program that is run to its end says there."""
 
 STDERR_SHOWN: Final = 300
 """Characters of that which go into a sentence."""
@@ -141,7 +141,7 @@ async def run_here(
             _, output, stderr = await asyncio.gather(
                 _give(process.stdin, given or b""),
                 _keep(process.stdout, output_bytes),
-                _keep(process.stderr, STDERR_BYTES),
+                _keep(process.stderr, max(output_bytes, STDERR_BYTES)),
             )
             return await process.wait(), output, stderr
     finally:
