@@ -70,7 +70,7 @@ def test_about_nine_of_ten_held_out_points_lie_within() -> None:
         for beyond in shares:
             part = [one.within for one in found if one.beyond is beyond]
             shares[beyond] += weight * sum(part) / len(part)
-    assert all(abs(share - 0.9) <= 0.1 for share in shares.values())
+    assert all(abs(share - 0.9) <= 0.06 for share in shares.values())
 
 
 def test_points_that_no_curve_goes_through_make_it_wide() -> None:
