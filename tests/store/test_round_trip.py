@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,16 @@ from hypothesis import strategies as st
 from iolab.core.compressed import Packed
 from iolab.core.metric import Result
 from iolab.core.owned import Owned, parts_of
-from iolab.core.run import MAX_COUNT, Count, EngineOutput, HostRun, PlannedRun, RunRecord, RunStatus
+from iolab.core.run import (
+    MAX_COUNT,
+    Count,
+    EngineOutput,
+    HostRun,
+    PlannedRun,
+    Quota,
+    RunRecord,
+    RunStatus,
+)
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.errors import StoreError
 from iolab.loads.keyvalue.workload import ServerRun
@@ -37,6 +46,7 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(-(2**63), 2**63 - 1),
     Count: st.integers(0, MAX_COUNT),
     float: st.floats(allow_nan=False, allow_infinity=False),
+    Quota: st.floats(0, allow_infinity=False),
     str: st.text(max_size=8),
     bool: st.booleans(),
     type(None): st.none(),
@@ -60,6 +70,8 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
         parts: tuple[Any, ...] = parts_of(hint)
         return st.one_of(*(anything(part) for part in parts))
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return anything(arguments[0])  # Its bound is one of length, which none of these reaches.
     if origin in (types.UnionType, typing.Union):
         return st.one_of(*(anything(argument) for argument in arguments))
     if origin is Mapping:

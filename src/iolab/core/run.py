@@ -28,6 +28,9 @@ MAX_COUNT: Final = 2**63 - 1
 
 Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
+Quota = Annotated[float, Field(ge=0)]
+"""Processors that a control group may use, as many as a fraction of one."""
+
 MAX_CORES: Final = 65_536
 """No machine has more."""
 
@@ -281,7 +284,7 @@ class ProcessorGroup:
     """
 
     path: Annotated[str, Field(max_length=4096)]
-    quota_cores: Annotated[float, Field(ge=0)] | None
+    quota_cores: Quota | None
     period_ns: Count
     periods: Count
     throttled: Count
