@@ -71,7 +71,6 @@ def test_percentiles_are_found_by_their_name() -> None:
     assert p9999.write_ms == 1.951
     assert span.latency.mean_read_ms is None
     assert span.latency.mean_write_ms == 0.043
-    assert not span.latency.is_mergeable
 
 
 def test_a_target_that_could_not_be_opened_is_no_row_of_zeros() -> None:

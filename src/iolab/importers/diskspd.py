@@ -177,17 +177,15 @@ class Percentile:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Latencies of all threads and targets of a span together; rows in the document's order."""
+    """Latencies of all threads and targets of a span together; rows in the document's order.
+
+    A percentile of several machines cannot be had from the percentiles of each.
+    """
 
     mean_read_ms: float | None
     mean_write_ms: float | None
     mean_total_ms: float | None
     rows: tuple[Percentile, ...]
-
-    @property
-    def is_mergeable(self) -> bool:
-        """Never: a percentile of several machines cannot be had from the percentiles of each."""
-        return False
 
     def at(self, percent: str) -> Percentile | None:
         """The row of that percentile, written as a decimal number; None where there is none."""
