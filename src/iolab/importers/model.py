@@ -88,7 +88,6 @@ class ImportedHost(HostDetails):
     """
 
     stored_as: ClassVar[str] = "imported"
-    load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", "threads")
 
     source: str
     figures: tuple[Figures, ...]
@@ -109,7 +108,6 @@ class ImportedRun(RunDetails):
     """
 
     stored_as: ClassVar[str] = "imported"
-    load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", "threads")
 
     tool: str
     version: str
