@@ -18,6 +18,7 @@ from iolab.importers.model import (
     ImportedHost,
     ImportedRun,
     ImportedSecond,
+    headline_of,
 )
 
 MIB: Final = 1 << 20
@@ -25,13 +26,6 @@ NS_PER_US: Final = 1000
 NS_PER_MS: Final = 1_000_000
 NS_PER_S: Final = 1_000_000_000
 PERCENT: Final = 100
-
-BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
-
-
-def _headline(block: float | None) -> str:
-    return "bandwidth" if block is not None and block >= BANDWIDTH_BLOCK_BYTES else "iops"
-
 
 _MAX_RATE: Final = 999_988.0
 """What vdbench prints as the requested rate of `iorate=max`."""
@@ -121,7 +115,7 @@ def _vdbench(
         settings=tuple((name, clean(row[name])) for name in kept if row.get(name)),
         axis=tuple((name, clean(row[name])) for name in ("xfersize", "threads") if name in row),
         in_flight=None if threads is None else round(threads),
-        headline=_headline(block),
+        headline=headline_of(block),
     )
 
 
@@ -233,7 +227,7 @@ def _span(
         clients=(ImportedClient(clean(result.computer) or "client", host, runtime_s=span.seconds),),
         settings=tuple((name, clean(str(value))) for name, value in settings.items() if value),
         in_flight=flight,
-        headline=_headline(block),
+        headline=headline_of(block),
     )
 
 

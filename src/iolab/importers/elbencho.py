@@ -13,13 +13,18 @@ from typing import Any, Final
 
 from iolab.analysis.metrics import is_supported
 from iolab.importers.files import Folder, ForeignFault, ForeignFile, clean, parsed, table_of
-from iolab.importers.model import Figures, FoundRun, ImportedClient, ImportedHost, ImportedRun
+from iolab.importers.model import (
+    Figures,
+    FoundRun,
+    ImportedClient,
+    ImportedHost,
+    ImportedRun,
+    headline_of,
+)
 
 MIB: Final = 1 << 20
 NS_PER_US: Final = 1000
 NS_PER_S: Final = 1_000_000_000
-
-BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
 
 TIMED_LEAST_S: Final = 0.1
 """elbencho tells whole milliseconds: a shorter phase's rate cannot be computed from them."""
@@ -136,7 +141,6 @@ def _run(file: ForeignFile, place: int, phase: _Phase) -> FoundRun:
     host = ImportedHost(
         f"{file.name}:{place}", phase.figures, resolution=RESOLUTION, step_ns=NS_PER_US
     )
-    headline = "bandwidth" if block is not None and block >= BANDWIDTH_BLOCK_BYTES else "iops"
     return FoundRun(
         name=f"{clean(phase.label) or 'elbencho'} {clean(phase.operation).lower()}",
         details=details,
@@ -150,7 +154,7 @@ def _run(file: ForeignFile, place: int, phase: _Phase) -> FoundRun:
         ),
         in_flight=None if entries or not known else round(counts[0] * counts[1] * counts[2]),
         at_ns=phase.at_ns,
-        headline="ops_per_s" if entries else headline,
+        headline="ops_per_s" if entries else headline_of(block),
     )
 
 

@@ -32,6 +32,7 @@ from iolab.importers.model import (
     ImportedHost,
     ImportedRun,
     ImportedSecond,
+    headline_of,
 )
 from iolab.loads.fileio.workload import SYNC_IOENGINES
 from iolab.units import parse_size
@@ -45,9 +46,6 @@ WAYS: Final = ("read", "write", "trim")
 
 ALL_CLIENTS: Final = "All clients"
 """How fio calls the sum over all clients of its servers."""
-
-BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
-"""From this block size on, throughput is the figure that a device is bought for."""
 
 _AXES: Final = ("bs", "iodepth", "numjobs", "rwmixread", "size", "rate_iops", "ioengine")
 """Options that tell runs of one job's name apart."""
@@ -221,7 +219,7 @@ class _Report:
             kind=options.get("rw", options.get("readwrite", "")),
             in_flight=_in_flight(options, jobs),
             at_ns=_moment(last),
-            headline="iops" if block is None or block < BANDWIDTH_BLOCK_BYTES else "bandwidth",
+            headline=headline_of(block),
         )
 
     def _client(

@@ -13,6 +13,9 @@ from iolab.core.workload import AnyJob, Direction
 IO_OPERATIONS: Final[Mapping[str, int]] = {way.name.lower(): int(way) for way in Direction}
 """Operations of I/O, each by its number in the tables of a run."""
 
+BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
+"""From this block size on, throughput is the figure that a device is bought for."""
+
 OTHERS_FROM: Final = 16
 """The number of the first operation that is no I/O: those of the tables' own words lie below."""
 
@@ -177,6 +180,11 @@ class ImportedClient:
     seconds: tuple[ImportedSecond, ...] = ()
     start_ns: int | None = None
     runtime_s: float | None = None
+
+
+def headline_of(block: float | None) -> str:
+    """The metric that I/O in blocks of so many bytes is for; IOPS where the size is not told."""
+    return "bandwidth" if block is not None and block >= BANDWIDTH_BLOCK_BYTES else "iops"
 
 
 @dataclass(frozen=True, slots=True)
