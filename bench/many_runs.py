@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import resource
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Final
 if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.startup import seconds
 from bench.store import write_session
 from bench.synthetic import Shape
 from bench.synthetic_study import digest_of
@@ -37,15 +37,6 @@ def make_session(directory: Path, runs: int) -> None:
         index.add(directory, key, entry)
 
 
-def cpu_s(*command: str | Path) -> tuple[float, int]:
-    """CPU seconds of a command, and the most memory that any so far took, in bytes."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
-    return spent, used.ru_maxrss * 1024
-
-
 def main() -> int:
     """Make one, show it, print; exit code 1 when the limit is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -54,8 +45,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         session = Path(place) / "session"
         make_session(session, chosen.runs)
-        empty, _ = cpu_s(sys.executable, "-c", "")
-        shown, peak = cpu_s(sys.executable, "-m", "iolab", "show", "--summary", session)
+        empty = seconds([sys.executable, "-c", ""])
+        shown = seconds([sys.executable, "-m", "iolab", "show", "--summary", str(session)])
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     print(
         f"show --summary of {chosen.runs:,} runs: {shown:.2f} CPU s (limit {LIMIT_S:g} s), ", end=""
     )
