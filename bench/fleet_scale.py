@@ -24,7 +24,7 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -44,9 +44,6 @@ from iolab.session.session import run_session
 from iolab.store.writer import SessionWriter
 from iolab.study.load import LoadOptions, parse_study
 from iolab.study.schedule import make_plan
-
-if TYPE_CHECKING:
-    from iolab.hosts.host import Host
 
 RATIO_LIMIT: Final = 0.4
 MEMORY_LIMIT_BYTES: Final = 1 << 30
