@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.sessions import IOLAB
+from tests.e2e.sessions import iolab, shown
 from tests.recorded import recorded
 
 pytestmark = pytest.mark.e2e
@@ -35,10 +33,6 @@ FILES = (
 TOOLS = {"fio", "ior", "elbencho", "vdbench", "mdtest", "db_bench", "ycsb", "diskspd"}
 
 
-def iolab(*words: Path | str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([IOLAB, *words], capture_output=True, text=True, timeout=120, check=False)
-
-
 def objections(result: dict[str, Any]) -> set[str]:
     checks = result["verdict"]["checks"]
     return {one["code"] for one in checks if one["level"] in {"indicative", "invalid"}}
@@ -58,17 +52,15 @@ def test_a_folder_of_many_tools_is_one_judged_session(tmp_path: Path) -> None:
     (folder / "notes.md").write_text("what we did", encoding="utf-8")
     (folder / "run.sh").write_text("touch executed\n", encoding="utf-8")
     done = iolab("import", folder, "--out", session)
-    assert done.returncode == 0, done.stderr
     assert "notes.md" in done.stderr
     assert "run.sh" in done.stderr
     assert not list(tmp_path.rglob("executed"))
-    shown = iolab("show", session, "--json")
-    results = json.loads(shown.stdout)["results"]
+    results = shown(session)["results"]
     assert {tool_of(one) for one in results} == TOOLS
     assert {one["verdict"]["level"] for one in results} <= {"indicative", "invalid"}
     assert all("imported" in objections(one) for one in results)
     apart = [one for one in results if "phases-added" in objections(one)]
     assert apart
     assert any("no-common-window" in objections(one) for one in results)
-    assert iolab("report", session).returncode == 0
+    iolab("report", session)
     assert (session / "report.html").stat().st_size > 0

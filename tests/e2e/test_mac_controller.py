@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import environment
+from tests.cli.command_line import iolab
 from tests.e2e.sessions import write_study
 from tests.facts import tells
 
@@ -64,14 +62,7 @@ def target() -> Iterator[Path]:
 
 def on_mac(*words: str | Path, expect: int = 0) -> str:
     """What the command says there; its exit code must be the expected one."""
-    done = subprocess.run(
-        [sys.executable, "-m", "iolab", *map(str, words)],
-        env=environment({"PYTHONPATH": str(DARWIN)}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = iolab(*words, env={"PYTHONPATH": str(DARWIN)})
     assert done.returncode == expect, done.stdout + done.stderr
     return done.stdout + done.stderr
 
