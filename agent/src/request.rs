@@ -19,7 +19,7 @@ pub const MAX_ID: u64 = 1 << 53;
 /// One request. Verbs without arguments are written `{}`: only so are unknown ones refused.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-#[expect(missing_docs, reason = "the verbs and arguments are documented in docs/reference/wire.md")]
+#[expect(missing_docs, reason = "the verbs and arguments are documented in schema/wire.json")]
 pub enum Request {
     Clock {},
     Facts {

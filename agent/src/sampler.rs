@@ -75,7 +75,7 @@ type DiskRow = (
 
 /// Time that work waited, since boot.
 #[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "the names are the documentation, in docs/reference/wire.md")]
+#[expect(missing_docs, reason = "the names are the documentation, in schema/wire.json")]
 pub struct PressureRow {
     pub cpu_some_ns: Option<u64>,
     pub io_some_ns: Option<u64>,
@@ -86,21 +86,21 @@ pub struct PressureRow {
 
 /// Throttle events since boot.
 #[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "the names are the documentation, in docs/reference/wire.md")]
+#[expect(missing_docs, reason = "the names are the documentation, in schema/wire.json")]
 pub struct ThermalRow {
     pub throttle_events: Option<u64>,
 }
 
 /// A file system.
 #[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "the names are the documentation, in docs/reference/wire.md")]
+#[expect(missing_docs, reason = "the names are the documentation, in schema/wire.json")]
 pub struct TargetRow {
     pub used_inodes: u64,
 }
 
 /// The agent's own use.
 #[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "the names are the documentation, in docs/reference/wire.md")]
+#[expect(missing_docs, reason = "the names are the documentation, in schema/wire.json")]
 pub struct AgentRow {
     pub cpu_ns: u64,
     pub rss_bytes: Option<u64>,

@@ -1,7 +1,7 @@
 //! The native engine: this program as a process of its own that makes block and file I/O, times
 //! each one, and tells what it did as lines of JSON.
 //!
-//! It is started as `iolab-agent engine`, with its jobs on standard input; docs/reference/wire.md
+//! It is started as `iolab-agent engine`, with its jobs on standard input; schema/wire.json
 //! has both sides. What comes before the start may take its time; from the start on a worker
 //! allocates nothing, takes no lock and formats nothing.
 

@@ -1,6 +1,6 @@
 """Sample messages of the agents turned into the columns of a counter table.
 
-The lists of a sample are positional (docs/reference/wire.md); here each position gets its name. A
+The lists of a sample are positional (schema/wire.json); here each position gets its name. A
 value that the kernel does not have (null) gives no row.
 """
 
