@@ -286,13 +286,14 @@ def _caveats(brief: Brief, page: ReportPage) -> dict[str, Any]:
 def _runs(page: ReportPage, names: Mapping[str, str], figures: _Figures) -> dict[str, Any]:
     """Runs with charts or hosts of their own each, the others in tables; once what all have."""
     with_charts = [part for part in page.runs[:DRAWN_RUNS] if part.figures]
-    told = [*with_charts]
-    told += [part for part in page.runs if part not in told and (part.hosts or part.fleet)]
-    others = [part for part in page.runs if part not in told]
+    without = [part for part in page.runs if part not in with_charts]
+    told = [*with_charts, *(part for part in without if part.hosts or part.fleet)]
+    others = [part for part in without if not (part.hosts or part.fleet)]
     looked = Counter(checks_note(part.result.verdict) for part in page.runs)
     usual = next((note for note, number in looked.most_common(1) if number > 1), "")
     sessions = {part.trace.partition(", ")[0] for part in page.runs}
-    session = f"{sessions.pop()}, " if len(sessions) == 1 else ""
+    only = sessions.pop() if len(sessions) == 1 else ""
+    session = f"{only}, " if only else ""
     groups = [ChartGroup("", part.figures) for part in with_charts]
     drawn, notes = shared_notes(groups)
     shown = [one.figures for one in drawn] + [()] * (len(told) - len(drawn))
@@ -300,11 +301,7 @@ def _runs(page: ReportPage, names: Mapping[str, str], figures: _Figures) -> dict
         "runs_notes": [
             *([f"Of each run, unless it says otherwise: {usual}"] if usual else []),
             *([notes] if notes else []),
-            *(
-                [f"Stored in the session {session[len('Session ') : -len(', ')]}."]
-                if session
-                else []
-            ),
+            *([f"Stored in the {only.replace('Session', 'session', 1)}."] if only else []),
         ],
         "runs": [
             {
