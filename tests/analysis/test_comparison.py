@@ -14,7 +14,7 @@ from iolab.analysis.differences import ComparisonSide
 from iolab.analysis.history import track
 from iolab.analysis.service_time import SERVICE_MEAN
 from iolab.core.metric import Level, Metric, Result
-from iolab.loads.metadata.metrics import FILE_OPERATIONS, rate_key, whole_key
+from iolab.loads.metadata.metrics import FILE_OPERATIONS
 from iolab.loads.metadata.workload import Operation
 from iolab.stats.comparison import RATIO_ALLOWANCE, ComparisonVerdict
 from iolab.stats.quantiles import BIN_ERROR
@@ -131,8 +131,9 @@ def test_each_operation_of_metadata_load_is_compared_and_tracked_by_itself() -> 
     keys = [row.metric for row in compared.rows]
     assert len(keys) == len(set(keys)) == len(Operation)
     # Operations on trees are too short for a common window.
-    assert {rate_key(one) for one in FILE_OPERATIONS} < set(keys)
-    assert {whole_key(one) for one in (Operation.TREE_CREATE, Operation.TREE_REMOVE)} < set(keys)
+    assert {one.rate_key for one in FILE_OPERATIONS} < set(keys)
+    trees = (Operation.TREE_CREATE, Operation.TREE_REMOVE)
+    assert {one.whole_rate_key for one in trees} < set(keys)
     assert all(row.comparison.ratio == 1 for row in compared.rows)
     tracked = track([one, replace(one, session="another")])
     assert [series.metric for series in tracked.series] == keys

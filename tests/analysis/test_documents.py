@@ -15,10 +15,11 @@ from iolab import guests, importers, loads
 from iolab.analysis import checks, points, resume_marks, resumed
 from iolab.analysis.check import Check
 from iolab.analysis.checks import operations
-from iolab.analysis.metrics import METRIC_UNITS, TRIM_UNITS
-from iolab.analysis.service_time import SERVICE_TRIM_UNITS, SERVICE_UNITS
-from iolab.loads.keyvalue.metrics import KEY_VALUE_UNITS
-from iolab.loads.metadata.metrics import METADATA_UNITS
+from iolab.analysis.metrics import METRIC_KEYS, TRIM_KEYS
+from iolab.analysis.service_time import SERVICE_KEYS, SERVICE_TRIM_KEYS
+from iolab.core.metric_spec import spec_of
+from iolab.loads.keyvalue.metrics import KEY_VALUE_KEYS
+from iolab.loads.metadata.metrics import METADATA_KEYS
 from tests.judging import CHECKS as IO_CHECKS
 from tests.judging import EVERY_CHECK as CHECKS
 from tests.judging import IMPORTED_CHECKS, KEY_VALUE_CHECKS, METADATA_CHECKS
@@ -89,6 +90,6 @@ def test_every_metric_is_documented_with_its_unit() -> None:
         for name in re.findall(r"`([\w{},]+)`", keys)
         for key in alternatives(name)
     }
-    trims = {**TRIM_UNITS, **SERVICE_TRIM_UNITS}
-    others = {**METRIC_UNITS, **SERVICE_UNITS, **METADATA_UNITS, **KEY_VALUE_UNITS}
-    assert documented == {**others, **trims}
+    trims = (*TRIM_KEYS, *SERVICE_TRIM_KEYS)
+    keys = (*METRIC_KEYS, *SERVICE_KEYS, *METADATA_KEYS, *KEY_VALUE_KEYS, *trims)
+    assert documented == {key: spec_of(key).unit for key in keys}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.analysis.metrics import METRIC_UNITS
+from iolab.analysis.metrics import METRIC_KEYS
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, RunRecord, RunStatus
 from iolab.core.samples import CounterTable, no_bins, no_intervals
@@ -53,7 +53,7 @@ def test_a_run_that_measured_nothing_is_invalid_for_its_own_reasons() -> None:
     assert result.status is RunStatus.FAILED
     assert result.failure == record.failure
     assert result.window_s == 0.0
-    assert list(result.metrics) == list(METRIC_UNITS)
+    assert list(result.metrics) == list(METRIC_KEYS)
     assert all(metric.value is None for metric in result.metrics.values())
     assert result.verdict.level is Level.INVALID
     codes = {check.code for check in result.verdict.objections}

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.analysis.metrics import METRIC_UNITS, TRIM_UNITS, fleet_metrics, host_metrics
+from iolab.analysis.metrics import METRIC_KEYS, TRIM_KEYS, fleet_metrics, host_metrics
 from iolab.analysis.sums import measure
 from iolab.core.histogram import LOWER_NS, UPPER_NS, bin_of_ns, of_latencies
 from iolab.core.metric import Metric
+from iolab.core.metric_spec import spec_of
 from iolab.core.samples import Direction
 from iolab.loads.fileio.workload import Access
 from tests.analysis.records import (
@@ -134,10 +135,10 @@ def test_uneven_spans_count_by_their_length() -> None:
 
 def test_a_direction_that_is_not_asked_for_has_no_value() -> None:
     metrics = fleet_metrics(measure(bursts_record([Burst()])), Access.RANDREAD.directions)
-    assert list(metrics) == list(METRIC_UNITS)
+    assert list(metrics) == list(METRIC_KEYS)
     assert metrics["write_iops"].value is None
     assert metrics["read_iops"].value == metrics["iops"].value == pytest.approx(40_000)
-    assert {key: metric.unit for key, metric in metrics.items()} == dict(METRIC_UNITS)
+    assert all(metric.unit == spec_of(key).unit for key, metric in metrics.items())
 
 
 def test_a_host_has_its_own_numbers() -> None:
@@ -163,7 +164,7 @@ def test_the_maximum_of_a_cut_window_stays_within_its_last_bin() -> None:
 def test_trims_have_metrics_of_their_own_and_no_other_load_has() -> None:
     record = bursts_record([Burst(ios=1000, direction=Direction.TRIM)], job=TRIMS)
     metrics = fleet_metrics(measure(record), TRIMS.access.directions)
-    assert list(metrics) == [*METRIC_UNITS, *TRIM_UNITS]
+    assert list(metrics) == [*METRIC_KEYS, *TRIM_KEYS]
     for key in ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99", "lat_ns_max"):
         assert metrics[f"trim_{key}"] == metrics[key]
     assert metrics["iops"].value == 1000.0

@@ -37,15 +37,15 @@ from iolab.analysis.checks.time import (
 )
 from iolab.analysis.evenness import spread_of
 from iolab.analysis.metrics import (
-    METRIC_UNITS,
-    TRIM_UNITS,
+    METRIC_KEYS,
+    TRIM_KEYS,
     fleet_metrics,
     host_metrics,
     with_intervals,
 )
 from iolab.analysis.service_time import (
-    SERVICE_TRIM_UNITS,
-    SERVICE_UNITS,
+    SERVICE_KEYS,
+    SERVICE_TRIM_KEYS,
     service_metrics,
     service_of,
 )
@@ -148,10 +148,10 @@ class LoadAnalysis(Generic[View]):
     """What its operations are counted as."""
 
     operation_metrics: Sequence[str] = (
-        *METRIC_UNITS,
-        *TRIM_UNITS,
-        *SERVICE_UNITS,
-        *SERVICE_TRIM_UNITS,
+        *METRIC_KEYS,
+        *TRIM_KEYS,
+        *SERVICE_KEYS,
+        *SERVICE_TRIM_KEYS,
     )
     """The rates and latencies of operations that its results may have, in the order shown; all
     other metrics stand in `LoadKind.metrics`."""

@@ -20,6 +20,7 @@ from iolab.analysis.sums import DIRECTIONS, LoadSums
 from iolab.analysis.window import Cut, Window, controller_ns
 from iolab.core.histogram import BIN_COUNT, MIDDLE_NS, UPPER_NS, Histogram
 from iolab.core.metric import Metric
+from iolab.core.metric_spec import spec_of
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction, Ints
 from iolab.stats.quantiles import block_count, decides, of_run_each
@@ -57,11 +58,9 @@ def is_supported(total: int, percent: float) -> bool:
     return total >= ios_needed(percent)
 
 
-PER_SECOND: Final = "1/s"
-BYTES_PER_SECOND: Final = "bytes/s"
-NANOSECONDS: Final = "ns"
+LATENCIES: Final = ("mean", *(name for name, _ in PERCENTILES), "max")
+"""The latencies of a result, as they are called in metrics' keys."""
 
-_LATENCIES: Final = ("lat_ns_mean", *(f"lat_ns_{name}" for name, _ in PERCENTILES), "lat_ns_max")
 _SCOPES: Final[tuple[tuple[str, tuple[Direction, ...]], ...]] = (
     ("", DIRECTIONS),
     ("read_", (Direction.READ,)),
@@ -70,37 +69,30 @@ _SCOPES: Final[tuple[tuple[str, tuple[Direction, ...]], ...]] = (
 )
 """Prefix of a key and the directions that it speaks of."""
 
-TRIMS: Final = "trim_"
-"""Begins the keys that only results of trims have."""
 
-_UNITS: Final[Mapping[str, str]] = {
-    **{f"{prefix}iops": PER_SECOND for prefix, _ in _SCOPES},
-    **{f"{prefix}bw_bytes_per_s": BYTES_PER_SECOND for prefix, _ in _SCOPES},
-    **{f"{prefix}{key}": NANOSECONDS for prefix, _ in _SCOPES for key in _LATENCIES},
-}
+def _keys(*prefixes: str) -> tuple[str, ...]:
+    return (
+        *(f"{prefix}iops" for prefix in prefixes),
+        *(f"{prefix}bw_bytes_per_s" for prefix in prefixes),
+        *(f"{prefix}lat_ns_{name}" for prefix in prefixes for name in LATENCIES),
+    )
 
-METRIC_UNITS: Final[Mapping[str, str]] = {
-    key: unit for key, unit in _UNITS.items() if not key.startswith(TRIMS)
-}
-"""Every metric key of a result and its unit, in the order in which they are shown."""
 
-TRIM_UNITS: Final[Mapping[str, str]] = {
-    key: unit for key, unit in _UNITS.items() if key.startswith(TRIMS)
-}
+METRIC_KEYS: Final = _keys("", "read_", "write_")
+"""Every metric of a result of I/O, in the order in which they are shown."""
+
+TRIM_KEYS: Final = _keys("trim_")
 """Those that results of trims have besides."""
 
 
-def no_metrics(ways: Ways) -> dict[str, Metric]:
-    """Every metric of such load without a value."""
-    units = {**METRIC_UNITS, **TRIM_UNITS} if Direction.TRIM in ways else METRIC_UNITS
-    return {key: Metric(None, unit) for key, unit in units.items()}
+def with_values(keys: Iterable[str], values: Mapping[str, float | None]) -> dict[str, Metric]:
+    """A metric for each key, in their order; one that is not among the values has none."""
+    return {key: Metric(values.get(key), spec_of(key).unit) for key in keys}
 
 
 def fleet_metrics(load: LoadSums, ways: Ways) -> dict[str, Metric]:
     """The metrics of all hosts together; without a common window none has a value."""
-    if not load.shared:
-        return no_metrics(ways)
-    return _metrics(load, list(range(len(load.seconds))), ways)
+    return group_metrics(load, list(range(len(load.seconds))), ways)
 
 
 def host_metrics(load: LoadSums, host: int, ways: Ways) -> dict[str, Metric]:
@@ -110,17 +102,18 @@ def host_metrics(load: LoadSums, host: int, ways: Ways) -> dict[str, Metric]:
 
 def group_metrics(load: LoadSums, hosts: list[int], ways: Ways) -> dict[str, Metric]:
     """The metrics of some hosts together, merged as those of all; none without a common window."""
-    return _metrics(load, hosts, ways) if load.shared and hosts else no_metrics(ways)
+    return _metrics(load, hosts if load.shared else [], ways)
 
 
 def _metrics(load: LoadSums, hosts: list[int], ways: Ways) -> dict[str, Metric]:
-    found = no_metrics(ways)
-    if float(load.seconds[hosts].min()) > 0:
+    values: dict[str, float | None] = {}
+    if hosts and float(load.seconds[hosts].min()) > 0:
         for prefix, directions in _SCOPES:
             used = [int(direction) for direction in directions if direction in ways]
             for key, value in _scope(load, hosts, used).items() if used else ():
-                found[f"{prefix}{key}"] = Metric(value, _UNITS[f"{prefix}{key}"])
-    return found
+                values[f"{prefix}{key}"] = value
+    trims = TRIM_KEYS if Direction.TRIM in ways else ()
+    return with_values((*METRIC_KEYS, *trims), values)
 
 
 def _scope(load: LoadSums, hosts: list[int], ways: list[int]) -> dict[str, float | None]:
@@ -218,7 +211,7 @@ def without_rare_stalls(
 
 def _scopes(ways: Ways) -> list[tuple[str, list[int]]]:
     """Prefix of the keys and the directions that they speak of, as in `summary`."""
-    each = ((f"{way.name.lower()}_", [int(way)]) for way in ways)
+    each = ((f"{way.key}_", [int(way)]) for way in ways)
     return [("", [int(way) for way in ways]), *each]
 
 

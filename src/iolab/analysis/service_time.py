@@ -6,105 +6,64 @@ second, what `lat_*` says is service time already, and a result has no such metr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import TRIMS, is_supported
-from iolab.analysis.sums import DIRECTIONS, LoadSums
-from iolab.core.histogram import BIN_COUNT, Histogram
+from iolab.analysis.metrics import latencies_of, with_values
+from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums, sum_operations
+from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
-from iolab.core.samples import Direction, Floats, Ints, ServiceTime
-
-NANOSECONDS: Final = "ns"
+from iolab.core.samples import Direction, ServiceTime
 
 SERVICE_PERCENTILES: Final = (("p50", 50.0), ("p99", 99.0), ("p99_9", 99.9))
 """Those that tell whether a tail is the target's or of waiting for it."""
 
-_WAYS: Final = (ServiceTime.READ, ServiceTime.WRITE, ServiceTime.TRIM)
 _PREFIXES: Final[tuple[tuple[str, tuple[Direction, ...]], ...]] = (
     ("", DIRECTIONS),
     ("read_", (Direction.READ,)),
     ("write_", (Direction.WRITE,)),
     ("trim_", (Direction.TRIM,)),
 )
-_KEYS: Final = ("mean", *(name for name, _ in SERVICE_PERCENTILES))
+_KEYS: Final = tuple(
+    f"{prefix}service_lat_ns_{name}"
+    for prefix, _ in _PREFIXES
+    for name in ("mean", *(name for name, _ in SERVICE_PERCENTILES))
+)
 
-_UNITS: Final[Mapping[str, str]] = {
-    f"{prefix}service_lat_ns_{key}": NANOSECONDS for prefix, _ in _PREFIXES for key in _KEYS
-}
+SERVICE_KEYS: Final = tuple(key for key in _KEYS if not key.startswith("trim_"))
+"""Every key of service time."""
 
-SERVICE_UNITS: Final[Mapping[str, str]] = {
-    key: unit for key, unit in _UNITS.items() if not key.startswith(TRIMS)
-}
-"""Every key of service time and its unit."""
-
-SERVICE_TRIM_UNITS: Final[Mapping[str, str]] = {
-    key: unit for key, unit in _UNITS.items() if key.startswith(TRIMS)
-}
+SERVICE_TRIM_KEYS: Final = tuple(key for key in _KEYS if key.startswith("trim_"))
 """Those of trims, where there are any."""
 
 SERVICE_MEAN: Final = "service_lat_ns_mean"
 """One that a result has if and only if its `lat_*` are response times."""
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
-    """Service times in the measured window: H hosts, axis 1 is read, write, trim.
-
-    `lat_sum_ns` is (H, 3), `bins` (H, 3, BIN_COUNT).
-    """
-
-    lat_sum_ns: Floats
-    bins: Ints
-
-
-def service_of(record: RunRecord, load: LoadSums) -> Service | None:
-    """The service times of a record in the window of its load; None where none are told."""
-    table = record.intervals
-    first, last = int(_WAYS[0]), int(_WAYS[-1])
-    told = (table.direction >= first) & (table.direction <= last)
-    if not told.any():
+def service_of(record: RunRecord, load: LoadSums) -> OperationSums | None:
+    """The service times of a record in the window of its load; None where it has none."""
+    if not np.isin(record.intervals.direction, list(ServiceTime)).any():
         return None
-    hosts = len(record.hosts)
-    rows = told & load.cut.intervals
-    sums = np.zeros((hosts, len(_WAYS)))
-    np.add.at(sums, (table.host[rows], table.direction[rows] - first), table.lat_sum_ns[rows])
-    bins = np.zeros((hosts, len(_WAYS), BIN_COUNT), dtype=np.int64)
-    start = 0
-    for part in record.bins.chunks():
-        inside = load.cut.bins[start : start + len(part)]
-        inside = inside & (part.direction >= first) & (part.direction <= last)
-        start += len(part)
-        place = (part.host[inside], part.direction[inside] - first, part.bin[inside])
-        np.add.at(bins, place, part.count[inside])
-    return Service(sums, bins)
+    return sum_operations(record, list(ServiceTime), load.cut.intervals, load.cut.bins)
 
 
-def service_metrics(service: Service | None, hosts: Sequence[int]) -> dict[str, Metric]:
-    """The metrics of those hosts together, merged bin by bin; no keys where no service is told."""
+def service_metrics(service: OperationSums | None, hosts: Sequence[int]) -> dict[str, Metric]:
+    """The metrics of those hosts together, merged bin by bin; no keys where there is no service."""
     if service is None:
         return {}
-    trims = bool(service.bins[:, Direction.TRIM].any())
-    units = {**SERVICE_UNITS, **SERVICE_TRIM_UNITS} if trims else SERVICE_UNITS
-    found = {key: Metric(None, unit) for key, unit in units.items()}
-    if not hosts:
-        return found
-    for prefix, ways in _PREFIXES:
+    values: dict[str, float | None] = {}
+    for prefix, ways in _PREFIXES if hosts else ():
         picked = np.ix_(list(hosts), [int(way) for way in ways])
         histogram = Histogram(service.bins[picked].sum(axis=(0, 1)))
-        if not histogram.total:
-            continue
-        key = f"{prefix}service_lat_ns_"
-        mean = float(service.lat_sum_ns[picked].sum()) / histogram.total
-        found[f"{key}mean"] = Metric(mean, NANOSECONDS)
-        for name, percent in SERVICE_PERCENTILES:
-            if is_supported(histogram.total, percent):
-                found[f"{key}{name}"] = Metric(histogram.percentile_ns(percent), NANOSECONDS)
-    return found
+        waited, total = float(service.lat_sum_ns[picked].sum()), histogram.total
+        for name, value in latencies_of(histogram, waited, total, SERVICE_PERCENTILES).items():
+            values[f"{prefix}service_lat_ns_{name}"] = value
+    trims = bool(service.bins[:, Direction.TRIM].any())
+    return with_values((*SERVICE_KEYS, *SERVICE_TRIM_KEYS) if trims else SERVICE_KEYS, values)
 
 
 DEEP: Final = 4
@@ -142,7 +101,7 @@ class Concurrency:
 
 
 def concurrency(
-    load: LoadSums, host: int, asked: int, service: Service | None = None
+    load: LoadSums, host: int, asked: int, service: OperationSums | None = None
 ) -> Concurrency | None:
     """One host's concurrency; None where it measured no I/O.
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from iolab.analysis.service_time import Service
 from iolab.analysis.steady import Steady
-from iolab.analysis.sums import LoadSums
+from iolab.analysis.sums import LoadSums, OperationSums
 from iolab.analysis.window import Window, controller_ns
 from iolab.core.histogram import BIN_COUNT
 from iolab.core.host import HostFacts, TargetFacts
@@ -54,7 +53,7 @@ class RunView:
     load: LoadSums
     telemetry: tuple[CounterSeries, ...]
     steady: Steady | None = None
-    service: Service | None = None
+    service: OperationSums | None = None
     host_kinds: tuple[HostAnswers, ...] = ()
     _places: Mapping[_Place, tuple[CounterSeries, ...]] = field(
         init=False, repr=False, compare=False
@@ -246,7 +245,7 @@ def served(
     one of them has no sample there, or there are none.
     """
     host, scope = place
-    way = direction.name.lower()
+    way = direction.key
     rates = {one.name: one for one in view.series_of(host, scope, f"{way}_iops")}
     times = {one.name: one for one in view.series_of(host, scope, f"{way}_lat_ns")}
     total = NOTHING

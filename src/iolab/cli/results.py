@@ -230,7 +230,7 @@ _MARKS: Final = {
 MIXED: Final = 2
 """Directions of I/O from which on each has figures that are not those of all."""
 
-_WAYS: Final = tuple(f"{direction.name.lower()}_" for direction in Direction)
+_WAYS: Final = tuple(f"{direction.key}_" for direction in Direction)
 
 
 def _hosts(result: Result) -> Iterator[RenderableType]:

@@ -85,7 +85,7 @@ class Metric:
 
 def directions_in(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
     """The directions of I/O of which a latency is known, as their keys begin: `read`, `write`."""
-    names = (direction.name.lower() for direction in Direction)
+    names = (direction.key for direction in Direction)
     means = ((name, metrics.get(f"{name}_lat_ns_mean")) for name in names)
     return tuple(name for name, mean in means if mean is not None and mean.value is not None)
 

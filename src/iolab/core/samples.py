@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from enum import IntEnum
 from itertools import pairwise
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iolab.core.workload import Direction as Direction  # as most who read samples ask for it
+from iolab.core.workload import NamedOperation
 
 Ints = npt.NDArray[np.int64]
 Whole = npt.NDArray[np.signedinteger[Any]]
@@ -31,11 +31,10 @@ CHUNK_ROWS: Final = 1 << 16
 that what was just widened is still in the processor's cache when it is used."""
 
 
-class ServiceTime(IntEnum):
+class ServiceTime(NamedOperation):
     """The same I/Os from their submission, those of `Direction` being from when they were due.
 
-    Only an open loop has both, and an engine that tells them. The number stands in files, in the
-    same column as `Direction`, whose numbers it leaves alone.
+    Only an open loop has both, and an engine that tells them.
     """
 
     READ = 8
@@ -46,6 +45,11 @@ class ServiceTime(IntEnum):
     def way(self) -> Direction:
         """The direction whose I/Os they are."""
         return Direction(self - ServiceTime.READ)
+
+    @property
+    def word(self) -> str:
+        """`read from submission`."""
+        return f"{self.way.word} from submission"
 
 
 def counted_once(directions: Whole) -> npt.NDArray[np.bool_]:

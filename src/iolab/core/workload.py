@@ -11,12 +11,40 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NewType, Self
 from iolab.core.configuration import EVERY_POINT, WorkloadObjective
 from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
-from iolab.core.metric_spec import Combine, spec_of
+from iolab.core.metric_spec import Combine, rate_key, spec_of, whole_rate_key
 from iolab.core.owned import Owned
 
 
-class Direction(IntEnum):
-    """Which way an I/O goes; the number stands in files."""
+class NamedOperation(IntEnum):
+    """A row of the table of operations; the number stands in files, those of all kinds in one."""
+
+    @property
+    def word(self) -> str:
+        """The name on the wire and for people: `file-create`."""
+        return self.name.lower().replace("_", "-")
+
+    @property
+    def key(self) -> str:
+        """The name in metric keys: `file_create`."""
+        return self.name.lower()
+
+    @property
+    def rate_key(self) -> str:
+        """The metric of its rate, over the window that all hosts share."""
+        return rate_key(self.key)
+
+    @property
+    def whole_rate_key(self) -> str:
+        """The metric of its rate over its whole phase."""
+        return whole_rate_key(self.key)
+
+    def latency_key(self, statistic: str) -> str:
+        """The metric of a latency: `mean`, `p50` … `p99_99`, or `max`."""
+        return f"{self.key}_lat_ns_{statistic}"
+
+
+class Direction(NamedOperation):
+    """Which way an I/O goes."""
 
     READ = 0
     WRITE = 1

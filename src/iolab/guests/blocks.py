@@ -167,7 +167,7 @@ def _between(
         bins = tuple(late - early for late, early in zip(after.bins, before.bins, strict=True))
     sums = (after.ios - before.ios, after.bytes - before.bytes, after.total_ns - before.total_ns)
     if min(*sums, *bins, 0) < 0:
-        raise _odd(guest, f"fewer {direction.name.lower()}s than at the look before")
+        raise _odd(guest, f"fewer {direction.key}s than at the look before")
     edges = pairwise((0, *BOUNDARIES_NS, MAX_COUNT))
     filled = ((*edge, count) for edge, count in zip(edges, bins, strict=False) if count)
     return BlockCounts(direction, *sums, tuple(filled))

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import NANOSECONDS, PERCENTILES, group_metrics, is_supported
+from iolab.analysis.metrics import PERCENTILES, group_metrics, is_supported
 from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.service_time import concurrency
 from iolab.analysis.storage_bytes import leaves_of
@@ -325,7 +325,7 @@ def hypervisor_metrics(node: GuestNode) -> dict[str, Metric]:
         if all(one.bins or not one.ios for one in counts):
             total = sum(count for *_, count in bins)
             found |= {
-                f"{way.name.lower()}_lat_ns_{name}": bounded(bins, percent)
+                f"{way.key}_lat_ns_{name}": bounded(bins, percent)
                 for name, percent in PERCENTILES
                 if is_supported(total, percent)
             }
@@ -351,9 +351,9 @@ def bounded(bins: Bins, percent: float) -> Metric:
     for low, high, count in bins:
         if count and below + count >= rank:
             if high >= OPEN_NS:
-                return Metric(None, NANOSECONDS, low=float(low))
+                return Metric(None, "ns", low=float(low))
             value = low + (high - low) * (rank - below) / count
-            return Metric(value, NANOSECONDS, float(low), float(high))
+            return Metric(value, "ns", float(low), float(high))
         below += count
     raise ValueError("no latency has no percentile")
 

@@ -158,7 +158,7 @@ def accounts_of(run: Result, name: str) -> Iterator[Account]:
         parts, capped = parts_of(seen)
         yield Account(
             run=name,
-            direction=direction.name.lower(),
+            direction=direction.key,
             whole_ns=seen[0][1],
             parts=parts,
             seen=seen,

@@ -13,11 +13,10 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import METRIC_UNITS, is_supported
+from iolab.analysis.metrics import METRIC_KEYS, is_supported, with_values
 from iolab.analysis.view import RunView
 from iolab.core.histogram import Histogram, of_sparse
 from iolab.core.metric import Metric
-from iolab.core.metric_spec import spec_of
 from iolab.core.run import RunRecord
 from iolab.importers.model import Figures, ImportedHost, ImportedRun, host_in, job_in, run_in
 
@@ -108,11 +107,11 @@ def _metrics(view: ImportedView, hosts: Sequence[int]) -> dict[str, Metric]:
     }
     every = [pair for pairs in by_operation.values() for pair in pairs]
     # What every result of I/O has, also where no read or no write was told of.
-    found: dict[str, float | None] = dict.fromkeys(METRIC_UNITS) if job.is_io else {}
+    found: dict[str, float | None] = dict.fromkeys(METRIC_KEYS) if job.is_io else {}
     found |= _scope(view, "", rate, every)
     for operation, pairs in by_operation.items():
         found |= _scope(view, f"{operation}_", rate, pairs)
-    return {key: Metric(value, spec_of(key).unit) for key, value in found.items()}
+    return with_values(found, found)
 
 
 def _scope(

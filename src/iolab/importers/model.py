@@ -10,7 +10,7 @@ from iolab.core.engine import EngineName
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunRecord
 from iolab.core.workload import AnyJob, Direction
 
-IO_OPERATIONS: Final[Mapping[str, int]] = {way.name.lower(): int(way) for way in Direction}
+IO_OPERATIONS: Final[Mapping[str, int]] = {way.key: int(way) for way in Direction}
 """Operations of I/O, each by its number in the tables of a run."""
 
 BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from iolab.core.metric import Metric, Result
     from iolab.core.run import Plan, RunRecord
     from iolab.core.study import Study
-    from iolab.core.workload import AnyJob, Workload
+    from iolab.core.workload import AnyJob, NamedOperation, Workload
     from iolab.hosts.rates import CounterSeries
     from iolab.report.best import Headline
     from iolab.report.brief import Brief
@@ -168,6 +168,9 @@ class LoadReport(ABC):
     lays_out_files: ClassVar[bool] = False
     """Whether files are laid out for it before its runs."""
 
+    operations: ClassVar[Sequence[type[NamedOperation]]] = (Direction, ServiceTime)
+    """What intervals count."""
+
     item: ClassVar[str] = "I/O"
     """What a run is made of."""
 
@@ -190,11 +193,9 @@ class LoadReport(ABC):
         """The rates of a run's operations in a line; None where IOPS and bandwidth tell it."""
         return None
 
-    def operation_word(self, number: int) -> str:
-        """What intervals call by that number: `read`, or `read from submission` of an open loop."""
-        if number in set(ServiceTime):
-            return f"{ServiceTime(number).way.name.lower()} from submission"
-        return Direction(number).name.lower()
+    def operation(self, number: int) -> NamedOperation:
+        """What intervals call by that number."""
+        return next(kind(number) for kind in self.operations if number in set(kind))
 
     def counted_once(self, numbers: Iterable[int]) -> set[int]:
         """Those of a run's operations, by their numbers, that together count each of them once."""
@@ -400,7 +401,7 @@ class Kinds:
 
     def operation_key(self, result: Result, number: int) -> str:
         """What other programs call that number of a result's tables: `file_create`."""
-        word = self.of(result).operation_word(number)
+        word = self.of(result).operation(number).word
         return word.replace("-", "_").replace(" ", "_")
 
     def of(self, result: Result) -> LoadReport:

@@ -84,7 +84,7 @@ class OneFigureReport(LoadReport):
         return Latencies(
             whole=curve_of(name, load.histogram(hosts, every)),
             curves=tuple(
-                curve_of(Direction(way).name.lower(), load.histogram(hosts, [way])) for way in busy
+                curve_of(Direction(way).key, load.histogram(hosts, [way])) for way in busy
             ),
             window=load.cut.common,
         )

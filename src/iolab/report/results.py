@@ -55,7 +55,7 @@ def node_document(node: NodeResult) -> dict[str, Any]:
         "layers": [
             {
                 "layer": one.layer.value,
-                "direction": one.direction.name.lower(),
+                "direction": one.direction.key,
                 "mean_ns": _finite(one.mean_ns),
                 "ios": one.ios,
             }
@@ -115,9 +115,7 @@ def _layer_columns(nodes: Sequence[NodeResult]) -> dict[str, list[Value]]:
     """The mean latency of each layer that any node tells of."""
     told = [{(one.layer, one.direction): one.mean_ns for one in node.layers} for node in nodes]
     return {
-        f"{layer.value}_{way.name.lower()}_lat_ns_mean": [
-            _finite(one.get((layer, way))) for one in told
-        ]
+        f"{layer.value}_{way.key}_lat_ns_mean": [_finite(one.get((layer, way))) for one in told]
         for way in DIRECTIONS
         for layer in LatencyLayer
         if any((layer, way) in one for one in told)
@@ -493,7 +491,7 @@ def second_columns(
             continue
         names = hosts(result.digest, result.repeat)
         start_ns = int((table.end_real_ns - table.span_ns).min())
-        word = kinds.of(result).operation_word
+        kind = kinds.of(result)
         for row in range(len(table)):
             span_s = int(table.span_ns[row]) / NS_PER_S
             ios, moved = int(table.ios[row]), int(table.bytes[row])
@@ -506,7 +504,7 @@ def second_columns(
                 names[int(table.host[row])],
                 round((int(table.end_real_ns[row]) - start_ns) / NS_PER_S, 3),
                 span_s,
-                word(int(table.direction[row])),
+                kind.operation(int(table.direction[row])).word,
                 ios,
                 moved,
                 ios / span_s if span_s else None,

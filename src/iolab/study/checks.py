@@ -113,8 +113,8 @@ def _load_faults(item: Item, workload: SearchTable) -> Iterator[_Fault]:
             yield key, f"has objective = 'max-load' and {key}", do
     limited, ways = (workload.limit or "").split()[:1], workload.job().directions
     for way in Direction:
-        if way.name.lower() in limited and way not in ways:
-            happened = f"limits {way.name.lower()} latency, which it has none of"
+        if way.key in limited and way not in ways:
+            happened = f"limits {way.key} latency, which it has none of"
             yield "limit", happened, "Limit a latency that the workload has."
 
 
@@ -591,7 +591,7 @@ def _check_with_devices(
     for item, workload in tables.read("workload", LoadTable):
         ways = workload.job().directions
         if tables.precondition.fill == 0 and ways and Direction.WRITE not in ways:
-            happened = f"{start(document, item.path)} {ways[0].name.lower()}s, "
+            happened = f"{start(document, item.path)} {ways[0].key}s, "
             happened += "but with fill = 0 nothing was written."
             do = "Set precondition.fill = 1 or more, or keep to workloads that write."
             faults.add(document.where(item.path), happened, do)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.analysis.service_time import SERVICE_UNITS
+from iolab.analysis.service_time import SERVICE_KEYS
 from iolab.core.samples import Direction, ServiceTime
 from tests.analysis.records import MIXED, Burst, bursts_record, facts_of, healthy
 from tests.judging import judge
@@ -12,7 +12,7 @@ from tests.judging import judge
 
 def test_a_closed_loop_has_none() -> None:
     result = judge(healthy(), {"c1": facts_of()})
-    assert not set(result.metrics) & set(SERVICE_UNITS)
+    assert not set(result.metrics) & set(SERVICE_KEYS)
 
 
 def test_each_direction_and_both_together() -> None:

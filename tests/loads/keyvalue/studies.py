@@ -8,13 +8,13 @@ from typing import Final
 
 from iolab.analysis.points import PointSummary, summarise
 from iolab.core.metric import Level, Metric, Result, Verdict
+from iolab.core.metric_spec import spec_of
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.core.workload import Axis, Workload
-from iolab.loads.keyvalue.metrics import units_of
 from iolab.loads.keyvalue.workload import BY_KEY_OPERATIONS, KeyValueJob
 from tests.analysis.test_points import STUDY as PLAIN
-from tests.loads.keyvalue.records import BENCH, READ
+from tests.loads.keyvalue.records import BENCH
 
 THREADS: Final = (4, 16, 64)
 BASE, OTHER = "old-ssd", "new-ssd"
@@ -55,9 +55,8 @@ def results(
 def _result(
     configuration: str, workload: str, threads: int, repeat: int, values: Values, level: Level
 ) -> Result:
-    units = units_of((READ,))
     metrics = {
-        key: value if isinstance(value, Metric) else Metric(value, units[key])
+        key: value if isinstance(value, Metric) else Metric(value, spec_of(key).unit)
         for key, value in values.items()
     }
     return Result(

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from iolab.core.metric import Level
+from iolab.core.metric_spec import spec_of
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.samples import no_bins, no_intervals
-from iolab.loads.keyvalue.metrics import KEY_VALUE_UNITS, WHOLE_KEY
+from iolab.loads.keyvalue.metrics import WHOLE_KEY
 from iolab.loads.keyvalue.workload import READ_WHILE_WRITING
 from tests.judging import KEY_VALUE_CHECKS, judge, verdict_of
 from tests.loads.keyvalue.records import BENCH, bench_record, key_view, ycsb_record
@@ -39,7 +40,7 @@ def test_metrics_are_those_of_the_operations() -> None:
     assert list(result.metrics)[:2] == [WHOLE_KEY, "read_ops_per_s"]
     assert not any("update" in key for key in result.metrics)
     for found in (result.metrics, result.hosts[0].metrics):
-        assert all(KEY_VALUE_UNITS[key] == metric.unit for key, metric in found.items())
+        assert all(spec_of(key).unit == metric.unit for key, metric in found.items())
 
 
 def test_a_run_that_failed_has_its_metrics_without_values() -> None:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.core.metric import Level, Metric, Result, Verdict
+from iolab.analysis.metrics import with_values
+from iolab.core.metric import Level, Result, Verdict
 from iolab.core.run import RunStatus
-from iolab.loads.metadata.metrics import METADATA_UNITS, is_metadata, point_statistics
+from iolab.loads.metadata.metrics import METADATA_KEYS, is_metadata, point_statistics
 from iolab.loads.metadata.workload import MetadataJob, Operation
 from tests.analysis.records import healthy
 from tests.judging import judge
@@ -29,7 +30,7 @@ def result(repeat: int, level: Level = Level.VALID, **values: float) -> Result:
         status=RunStatus.DONE,
         failure=None,
         window_s=10.0,
-        metrics={key: Metric(values.get(key), unit) for key, unit in METADATA_UNITS.items()},
+        metrics=with_values(METADATA_KEYS, values),
         hosts=(),
         verdict=Verdict(level, ()),
         load=MetadataJob.stored_as,

@@ -16,7 +16,7 @@ import pytest
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.charts import best_points, operation_token, rates_figure
-from iolab.loads.metadata.metrics import METADATA_UNITS, point_statistics
+from iolab.loads.metadata.metrics import METADATA_KEYS, point_statistics
 from iolab.loads.metadata.tables import (
     brief_rates,
     host_rate_keys,
@@ -87,7 +87,7 @@ def test_csv_has_the_columns_of_both_kinds(source: MetadataSource) -> None:
     rows = list(
         csv.DictReader(io.StringIO(columns_csv(result_columns(source.results())), newline=""))
     )
-    assert set(METADATA_UNITS) | {"iops"} <= set(rows[0])
+    assert set(METADATA_KEYS) | {"iops"} <= set(rows[0])
     assert rows[0]["iops"]
     assert not rows[0]["file_stat_ops_per_s"]
     assert rows[1]["file_stat_ops_per_s"]

@@ -14,12 +14,10 @@ from iolab.core.histogram import of_latencies
 from iolab.core.run import RunRecord
 from iolab.loads.metadata.metrics import (
     FILE_OPERATIONS,
-    METADATA_UNITS,
+    METADATA_KEYS,
     measure_metadata,
     metadata_host_metrics,
     metadata_metrics,
-    rate_key,
-    whole_key,
 )
 from iolab.loads.metadata.workload import MetadataRun, Operation, phases_of
 from tests.analysis.records import GO_NS, SECOND
@@ -57,7 +55,7 @@ def test_a_fleets_rate_is_that_of_the_window_in_which_all_ranks_worked(
     operation: Operation,
 ) -> None:
     run = made(shapes={(1, operation): Shape(lat_ns=3_000_000)})
-    found = value(run.record, rate_key(operation))
+    found = value(run.record, operation.rate_key)
     assert found == pytest.approx(recount(run, operation, 2), rel=1e-9)
 
 
@@ -67,7 +65,7 @@ def test_a_whole_phases_rate_is_all_operations_over_all_time() -> None:
         did = [run.done[host, operation] for host in range(2)]
         seconds = (max(d.ends.max() for d in did) - min(d.starts.min() for d in did)) / 1e9
         count = sum(d.ends.size for d in did)
-        assert value(run.record, whole_key(operation)) == pytest.approx(count / seconds)
+        assert value(run.record, operation.whole_rate_key) == pytest.approx(count / seconds)
 
 
 def test_latencies_are_those_of_all_operations_of_all_hosts() -> None:
@@ -86,13 +84,13 @@ def test_latencies_are_those_of_all_operations_of_all_hosts() -> None:
 def test_trees_have_no_rate_over_a_window() -> None:
     metrics = metadata_metrics(made().record, measure_metadata(made().record))
     for tree in TREES:
-        assert rate_key(tree) not in metrics
-        assert metrics[whole_key(tree)].value is not None
+        assert tree.rate_key not in metrics
+        assert metrics[tree.whole_rate_key].value is not None
 
 
 def test_clocks_of_hosts_are_corrected() -> None:
     true, off = made(), made(offsets_ns=(3_600 * SECOND, -7 * SECOND))
-    for key in METADATA_UNITS:
+    for key in METADATA_KEYS:
         assert value(off.record, key) == pytest.approx(value(true.record, key))
 
 
@@ -169,8 +167,8 @@ def test_no_rate_exceeds_what_was_done(
     metrics = metadata_metrics(run.record, measure_metadata(run.record))
     for operation in FILE_OPERATIONS:
         lats = np.concatenate([run.done[host, operation].lats for host in range(hosts)])
-        rate = metrics[rate_key(operation)].value
-        whole = metrics[whole_key(operation)].value
+        rate = metrics[operation.rate_key].value
+        whole = metrics[operation.whole_rate_key].value
         assert whole is not None
         assert whole <= hosts * ranks / lats.mean() * 1e9 * (1 + 1e-9)
         if rate is not None:

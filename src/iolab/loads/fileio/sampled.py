@@ -157,7 +157,7 @@ def _claim(
     slack = short * max(size for size, _ in sizes)
     evidence: Numbers = {
         "host": name,
-        "direction": way.name.lower(),
+        "direction": way.key,
         "claimed_ios": ios,
         "claimed_bytes": moved,
         "bytes_per_io": moved / ios,
@@ -220,7 +220,7 @@ def _counted(
     of_bytes = (group.claimed(way), group.moved(way))
     evidence: Numbers = {
         "device": group.device,
-        "direction": way.name.lower(),
+        "direction": way.key,
         "claimed_ios": claimed,
         "device_ios": done,
         "device_merges": merged,
@@ -290,7 +290,7 @@ def _sampled(view: RunView) -> Iterator[CheckAnswer]:
             share = small / trace.bios
             evidence: Numbers = {
                 "host": host.host,
-                "direction": way.name.lower(),
+                "direction": way.key,
                 "sampled": trace.bios,
                 "smaller": small,
                 "smaller_share": share,
@@ -490,7 +490,7 @@ def _not_in_sequence(
     allowed = expected + SIGMAS * math.sqrt(max(expected, 1 / trace.bios) / trace.bios)
     evidence: Numbers = {
         "host": host,
-        "direction": way.name.lower(),
+        "direction": way.key,
         "bios": trace.bios,
         "sequential_share": share,
         "expected_share": expected,
@@ -521,7 +521,7 @@ def _covers(
     mean, deviation = _distinct(drawn, blocks, zones)
     evidence: Numbers = {
         "host": host,
-        "direction": way.name.lower(),
+        "direction": way.key,
         "places": drawn,
         "distinct_places": distinct,
         "expected_places": mean,
@@ -639,7 +639,7 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
         least, most = float(counts @ LOWER_NS), float(counts @ UPPER_NS)
         evidence: Numbers = {
             "host": host.host,
-            "direction": way.name.lower(),
+            "direction": way.key,
             "lat_ns_mean": told / total,
             "least_ns_mean": least / total,
             "most_ns_mean": most / total,
@@ -737,7 +737,7 @@ def _judged(
     bound = int(UPPER_NS[at])
     evidence: Numbers = {
         "host": host.host,
-        "direction": way.name.lower(),
+        "direction": way.key,
         "percent": percentile,
         "lat_ns": bound,
         "engine_share": engine,
@@ -840,7 +840,7 @@ def _means(view: RunView, index: int, way: Direction, counts: Ints) -> CheckAnsw
     engine, device = float(counts @ UPPER_NS) / total, moved.time_ns / moved.ios
     evidence: Numbers = {
         "host": host.host,
-        "direction": way.name.lower(),
+        "direction": way.key,
         "engine_ns_mean": engine,
         "device_ns_mean": device,
         "excess": device / engine - 1,

@@ -47,7 +47,7 @@ from iolab.loads.keyvalue.checks import (
     writer_rate,
 )
 from iolab.loads.keyvalue.metrics import (
-    KEY_VALUE_UNITS,
+    KEY_VALUE_KEYS,
     WHOLE,
     KeyValueView,
     declared,
@@ -100,7 +100,7 @@ class KeyValueAnalysis(LoadAnalysis[KeyValueView]):
         },
         without=(HostQuestion.LIMITS, bytes_moved, storage_bytes, HostQuestion.BYTES),
     )
-    operation_metrics = tuple(KEY_VALUE_UNITS)
+    operation_metrics = KEY_VALUE_KEYS
 
     def view(
         self,

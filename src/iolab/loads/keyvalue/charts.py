@@ -14,7 +14,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.loads.keyvalue.evidence import Hosts, device_table, store_table
-from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE_KEY, latency_key
+from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE_KEY
 from iolab.loads.keyvalue.tables import (
     WORDS,
     PointGroup,
@@ -73,7 +73,7 @@ def key_gains(study: Study, groups: Sequence[PointGroup]) -> tuple[Gains, ...]:
         return ()
     main = main_operation([point.metrics for point in points])
     names = dict.fromkeys(("mean", "p99", *(tail_name(group.workload.job) for group in groups)))
-    return gains(study, points, (WHOLE_KEY, *(latency_key(main, name) for name in names)))
+    return gains(study, points, (WHOLE_KEY, *(main.latency_key(name) for name in names)))
 
 
 def within(found: Sequence[Gains], group: PointGroup) -> tuple[Gains, ...]:
@@ -444,7 +444,7 @@ def _wanted(group: PointGroup, main: KeyOperation, tail: str) -> str:
     wanted = tail_name(group.workload.job)
     if wanted == tail:
         return ""
-    key, total = latency_key(main, wanted), len(group.points)
+    key, total = main.latency_key(wanted), len(group.points)
     known = sum(value_of(point.metrics, key) is not None for point in group.points)
     needed = ios_needed(dict(KEY_PERCENTILES)[wanted])
     return (
@@ -459,8 +459,8 @@ def _due_figure(
     """The published percentile of service, and that since an operation was due."""
     tail = drawn_tail(group.workload.job, [point.metrics for point in group.points], due)
     word = f"{main.word} {WORDS[tail]}"
-    service = ChartQuantity(latency_key(main, tail), f"{word} of service", "service")
-    since = ChartQuantity(latency_key(due, tail), "since due", "since due")
+    service = ChartQuantity(main.latency_key(tail), f"{word} of service", "service")
+    since = ChartQuantity(due.latency_key(tail), "since due", "since due")
     figure = latency_figure(group.title, group.axis, lines, service, since)
     told = finding_of(group.axis, lines, since)
     return replace(figure, finding=f"Of service: {figure.finding} Since due: {told}")
@@ -469,7 +469,7 @@ def _due_figure(
 def _latency(operation: KeyOperation, name: str, *, alone: bool = False) -> ChartQuantity:
     word = WORDS[name]
     told = f"{operation.word} {word}" if name == "mean" or alone else word
-    return ChartQuantity(latency_key(operation, name), told, word)
+    return ChartQuantity(operation.latency_key(name), told, word)
 
 
 def _tables(

@@ -24,6 +24,7 @@ from iolab.analysis.metrics import (
     latencies_of,
     rate_interval,
     resampled,
+    with_values,
     without_rare_stalls,
 )
 from iolab.analysis.steady import EXCESS_TOLERABLE, Steady, Weights
@@ -286,9 +287,6 @@ class KeyValueView(RunView):
         return bool(self.key_value_load.whole.sum() > 0)
 
 
-OPS_PER_SECOND: Final = "ops/s"
-NANOSECONDS: Final = "ns"
-
 WHOLE_KEY: Final = OPS_PER_S
 """The metric of all operations, each counted once."""
 
@@ -308,28 +306,17 @@ NAMED_OPERATIONS: Final = tuple(one for one in KeyOperation if one is not KeyOpe
 """Operations that have metrics of their own, in the order in which they are shown."""
 
 
-def rate_key(operation: KeyOperation) -> str:
-    """The metric of one operation's rate; those timed from when they were due have none."""
-    return f"{operation.key}_ops_per_s"
-
-
-def latency_key(operation: KeyOperation, name: str) -> str:
-    """The metric of a latency: one of LATENCY_NAMES."""
-    return f"{operation.key}_lat_ns_{name}"
-
-
-def units_of(operations: Sequence[KeyOperation]) -> dict[str, str]:
-    """Every metric key of a result with those operations and its unit, in the order shown."""
-    units = {WHOLE_KEY: OPS_PER_SECOND}
+def keys_of(operations: Sequence[KeyOperation]) -> tuple[str, ...]:
+    """Every metric of a result with those operations, in the order shown."""
+    keys = [WHOLE_KEY]
     for operation in operations:
-        if not operation.is_intended:
-            units[rate_key(operation)] = OPS_PER_SECOND
-        units |= {latency_key(operation, name): NANOSECONDS for name in LATENCY_NAMES}
-    return units
+        keys += [] if operation.is_intended else [operation.rate_key]
+        keys += [operation.latency_key(name) for name in LATENCY_NAMES]
+    return tuple(keys)
 
 
-KEY_VALUE_UNITS: Final[Mapping[str, str]] = units_of(NAMED_OPERATIONS)
-"""Every metric key that a result on a key-value store may have; one has those of its operations."""
+KEY_VALUE_KEYS: Final = keys_of(NAMED_OPERATIONS)
+"""Every metric that a result on a key-value store may have; one has those of its operations."""
 
 
 def operations_of(job: KeyValueJob | YcsbJob) -> tuple[KeyOperation, ...]:
@@ -355,9 +342,7 @@ _BESIDE: Final = (KeyOperation.READ, KeyOperation.WRITE)
 
 def key_value_metrics(load: KeyValueLoad, job: KeyValueJob | YcsbJob) -> dict[str, Metric]:
     """The metrics of all hosts together; without a common window none has a value."""
-    if not load.shared:
-        return _named({}, _shown(load, job))
-    return _metrics(load, range(len(load.seconds)), job)
+    return _metrics(load, range(len(load.seconds)) if load.shared else (), job)
 
 
 def key_value_host_metrics(
@@ -377,16 +362,14 @@ def _metrics(
 ) -> dict[str, Metric]:
     hosts, shown = list(hosts), _shown(load, job)
     found: dict[str, Metric] = {}
-    if float(load.seconds[hosts].min()) > 0 and load.whole[hosts].any():
-        rate = float(load.rates[hosts].sum())
-        found[WHOLE_KEY] = Metric(rate, OPS_PER_SECOND)
+    if hosts and float(load.seconds[hosts].min()) > 0 and load.whole[hosts].any():
+        rates: dict[str, float | None] = {WHOLE_KEY: float(load.rates[hosts].sum())}
         for operation in shown:
-            own = _rate(load, operation, hosts)
-            if own is not None and not operation.is_intended:
-                found[rate_key(operation)] = Metric(own, OPS_PER_SECOND)
-        for operation in shown:
+            if not operation.is_intended:
+                rates[operation.rate_key] = _rate(load, operation, hosts)
             found |= _latencies(load, operation, hosts)
-    return _named(found, shown)
+        found |= with_values(rates, rates)
+    return with_values(keys_of(shown), {}) | found
 
 
 def _rate(load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]) -> float | None:
@@ -410,29 +393,25 @@ def _share(load: KeyValueLoad, operation: KeyOperation, host: int) -> float:
     return mine / total if total else 0.0
 
 
-def _named(found: Mapping[str, Metric], operations: Sequence[KeyOperation]) -> dict[str, Metric]:
-    return {key: found.get(key, Metric(None, unit)) for key, unit in units_of(operations).items()}
-
-
 def _latencies(
     load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]
 ) -> dict[str, Metric]:
     mean = load.mean_ns(operation, hosts)
     if mean is None:
         return {}
-    found = {"mean": Metric(mean, NANOSECONDS)}
+    found = {"mean": Metric(mean, "ns")}
     windowed = load.histogram(operation, hosts)
     if windowed is not None:
         values = latencies_of(windowed, mean, 1, KEY_PERCENTILES)
-        found = {name: Metric(value, NANOSECONDS) for name, value in values.items()}
+        found = {name: Metric(value, "ns") for name, value in values.items()}
     elif (told := load.binned(operation, hosts)) is not None:
         for name, percent in KEY_PERCENTILES:
             if is_supported(told.count, percent):
                 low, high = told.bounds_ns(percent / 100)
                 at = told.interpolated_ns(percent / 100)
-                found[name] = Metric(at, NANOSECONDS, float(low), float(high))
-        found["max"] = Metric(float(told.max_ns), NANOSECONDS)
-    return {latency_key(operation, name): metric for name, metric in found.items()}
+                found[name] = Metric(at, "ns", float(low), float(high))
+        found["max"] = Metric(float(told.max_ns), "ns")
+    return {operation.latency_key(name): metric for name, metric in found.items()}
 
 
 _NEAR: Final = "p99"
@@ -445,7 +424,7 @@ def with_key_value_intervals(
     metrics: Mapping[str, Metric], record: RunRecord, load: KeyValueLoad, steady: Steady | None
 ) -> dict[str, Metric]:
     """The fleet's metrics, with low, high and n where the run can tell them."""
-    shown = [one for one in load.operations if latency_key(one, _NEAR) in metrics]
+    shown = [one for one in load.operations if one.latency_key(_NEAR) in metrics]
     found = without_rare_stalls(metrics, [f"{one.key}_" for one in shown], _NEAR, steady)
     if steady is not None and _tells(steady):
         found[WHOLE_KEY] = rate_interval(found[WHOLE_KEY], steady)

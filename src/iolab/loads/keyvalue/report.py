@@ -14,7 +14,7 @@ from iolab.analysis.steady import measured_window
 from iolab.core.metric import Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
-from iolab.core.workload import AnyJob, Workload
+from iolab.core.workload import AnyJob, NamedOperation, Workload
 from iolab.loads.keyvalue.charts import (
     GAIN_NOTE,
     LARGEST_NOTE,
@@ -31,7 +31,7 @@ from iolab.loads.keyvalue.evidence import (
     servers_table,
     statistics_tables,
 )
-from iolab.loads.keyvalue.metrics import WHOLE_KEY, latency_key, measure_key_value
+from iolab.loads.keyvalue.metrics import WHOLE_KEY, measure_key_value
 from iolab.loads.keyvalue.tables import (
     brief_operations,
     group_headlines,
@@ -95,6 +95,7 @@ class KeyValueReport(LoadReport):
     """Operations on a key-value store, by any engine."""
 
     jobs: tuple[type[AnyJob], ...] = (KeyValueJob, YcsbJob)
+    operations: ClassVar[Sequence[type[NamedOperation]]] = (KeyOperation,)
     item: ClassVar[str] = "operation"
 
     def is_measured(self, result: Result) -> bool:
@@ -108,10 +109,6 @@ class KeyValueReport(LoadReport):
     def rates(self, result: Result) -> str:
         """All operations, and how long the main one took."""
         return brief_operations(result)
-
-    def operation_word(self, number: int) -> str:
-        """The operation's name."""
-        return KeyOperation(number).word
 
     def counted_once(self, numbers: Iterable[int]) -> set[int]:
         """All together where the engine tells that, else each as it was served."""
@@ -127,7 +124,7 @@ class KeyValueReport(LoadReport):
     def host_keys(self, result: Result) -> Sequence[str]:
         """The rate of all operations, and the latency of the main one."""
         main = main_operation([result.metrics])
-        return (WHOLE_KEY, *(latency_key(main, name) for name in ("mean", "p99")))
+        return (WHOLE_KEY, *(main.latency_key(name) for name in ("mean", "p99")))
 
     def hosts_table(self, result: Result) -> Table:
         """Rates and latencies of each operation."""

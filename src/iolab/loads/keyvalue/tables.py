@@ -18,8 +18,6 @@ from iolab.loads.keyvalue.metrics import (
     KEY_PERCENTILES,
     LATENCY_NAMES,
     WHOLE_KEY,
-    latency_key,
-    rate_key,
 )
 from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, YcsbJob
 from iolab.report.best import Headline, group_name, headline_of
@@ -118,9 +116,9 @@ def highest_known(
     """The highest percentile up to `most` that all have who have any latency; p50 where none."""
     names = [name for name, _ in PERCENTILES]
     wanted = names[: names.index(most) + 1]
-    known = [found for found in metrics if value_of(found, latency_key(one, "mean")) is not None]
+    known = [found for found in metrics if value_of(found, one.latency_key("mean")) is not None]
     for name in reversed(wanted):
-        if all(value_of(found, latency_key(one, name)) is not None for found in known):
+        if all(value_of(found, one.latency_key(name)) is not None for found in known):
             return name
     return wanted[0]
 
@@ -130,7 +128,7 @@ def known_latencies(
 ) -> Iterator[tuple[str, str]]:
     """(`read p99`, `1.2 ms`) of each latency that is known."""
     for name in names:
-        metric = metrics.get(latency_key(operation, name), _UNKNOWN)
+        metric = metrics.get(operation.latency_key(name), _UNKNOWN)
         if metric.value is not None or metric.low is not None:
             yield f"{operation.word} {WORDS[name]}", show(metric)
 
@@ -234,12 +232,12 @@ def run_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]
     rates, latencies = counted(found), timed(found)
     shown = [(WHOLE_KEY, "Operations/s")]
     if len(rates) > 1 or (rates and rates[0] is not main):
-        shown += [(rate_key(one), f"{plural(one)}/s") for one in rates]
+        shown += [(one.rate_key, f"{plural(one)}/s") for one in rates]
     ordered = sorted(latencies, key=lambda one: (one is not main, one))
     for one in ordered:
         names = RESULT_LATENCIES if one is main else OTHER_LATENCIES
         word = one.word.capitalize()
-        shown += [(latency_key(one, name), f"{word} {WORDS[name]}") for name in names]
+        shown += [(one.latency_key(name), f"{word} {WORDS[name]}") for name in names]
     return shown
 
 
@@ -276,8 +274,8 @@ def _of_operations(
         row(
             one.word,
             *((name,) if len(texts) > 1 else ()),
-            show(metrics.get(rate_key(one)), bare_rate=True),
-            *(show(metrics.get(latency_key(one, latency))) for latency in names),
+            show(metrics.get(one.rate_key), bare_rate=True),
+            *(show(metrics.get(one.latency_key(latency))) for latency in names),
         )
         for name, metrics, operations in parts
         for one in operations
@@ -291,13 +289,13 @@ def bounds_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
     rows = [
         (
             *row(operation.word, name(point), str(run.repeat)),
-            *(Cell(_between(run.metrics.get(latency_key(operation, key)))) for key in names),
+            *(Cell(_between(run.metrics.get(operation.latency_key(key)))) for key in names),
             verdict_cell(run.verdict.level),
         )
         for point in points
         for run in (point.results or point.left_out)
         for operation in timed([run.metrics])
-        if any(_is_bounded(run.metrics.get(latency_key(operation, key))) for key in names)
+        if any(_is_bounded(run.metrics.get(operation.latency_key(key))) for key in names)
     ]
     if not rows:
         return None
@@ -333,7 +331,7 @@ def due_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
             Cell(name(point)),
             Cell(show(point.metrics.get(WHOLE_KEY), bare_rate=True)),
             *(
-                Cell(show(point.metrics.get(latency_key(which, key))))
+                Cell(show(point.metrics.get(which.latency_key(key))))
                 for key in names
                 for which in (one, other)
             ),

@@ -12,7 +12,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric
 from iolab.core.study import Study
 from iolab.loads.keyvalue.charts import Largest, interval_text, key_gains, largest_gains, share_text
-from iolab.loads.keyvalue.metrics import WHOLE_KEY, latency_key, rate_key
+from iolab.loads.keyvalue.metrics import WHOLE_KEY
 from iolab.loads.keyvalue.tables import (
     PERCENTILES,
     PointGroup,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from iolab.report.terminal import PointRow
 
-_WRITER_RATE: Final = rate_key(KeyOperation.WRITE)
+_WRITER_RATE: Final = KeyOperation.WRITE.rate_key
 """Writes of db_bench have a rate of their own; of a mix it follows from the whole."""
 
 _TAILS: Final = ("p99", "p99_9", "p99_99")
@@ -124,11 +124,11 @@ def _columns(groups: Sequence[PointGroup]) -> list[_Shown]:
     metrics: list[Mapping[str, Metric]] = [p.metrics for group in groups for p in group.points]
     published = {tail_name(group.workload.job) for group in groups}
     main = main_operation(metrics)
-    found = [_Shown(latency_key(main, "mean"), Heading(f"{main.word} mean", number=True))]
-    named = {name for name in _TAILS if _is_known(metrics, latency_key(main, name))}
+    found = [_Shown(main.latency_key("mean"), Heading(f"{main.word} mean", number=True))]
+    named = {name for name in _TAILS if _is_known(metrics, main.latency_key(name))}
     named |= published if named else {*published, highest_known(metrics, main)}
     found += [
-        _Shown(latency_key(main, name), Heading(word, number=True, spare=name not in published))
+        _Shown(main.latency_key(name), Heading(word, number=True, spare=name not in published))
         for name, word in PERCENTILES
         if name in named
     ]
@@ -141,9 +141,9 @@ def _columns(groups: Sequence[PointGroup]) -> list[_Shown]:
         if one is main or (one.is_intended and not is_due):
             continue
         found += [
-            _Shown(latency_key(one, name), Heading(f"{word} {name}", number=True, spare=not is_due))
+            _Shown(one.latency_key(name), Heading(f"{word} {name}", number=True, spare=not is_due))
             for name in names
-            if _is_known(metrics, latency_key(one, name))
+            if _is_known(metrics, one.latency_key(name))
         ]
     return found
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from iolab.core.engine import EngineName
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
 from iolab.core.study import ServedBy, Study
-from iolab.core.workload import AnyJob, Indicator
+from iolab.core.workload import AnyJob, Indicator, NamedOperation
 from iolab.units import parse_size
 
 BY_KEY_OPERATIONS: Final = Indicator("key-operations")
@@ -26,13 +26,12 @@ YCSB_ENGINE: Final = EngineName("ycsb")
 """YCSB on a store, embedded or behind a server."""
 
 
-class KeyOperation(IntEnum):
+class KeyOperation(NamedOperation):
     """What a client does with a key of a key-value store.
 
-    The number stands in files, in the same column as `Direction` and the metadata operations,
-    whose numbers it leaves alone. `ALL` is whatever a thread does, where the engine does not tell
-    operations apart while it runs. The `INTENDED` ones are the same operations timed from when
-    they were due (response time), known only under a rate.
+    `ALL` is whatever a thread does, where the engine does not tell operations apart while it runs.
+    The `INTENDED` ones are the same operations timed from when they were due (response time), known
+    only under a rate.
     """
 
     ALL = 32
@@ -55,16 +54,6 @@ class KeyOperation(IntEnum):
     INTENDED_INSERT = 68
     INTENDED_SCAN = 69
     INTENDED_READ_MODIFY_WRITE = 70
-
-    @property
-    def word(self) -> str:
-        """The name for people: `read-modify-write`."""
-        return self.name.lower().replace("_", "-")
-
-    @property
-    def key(self) -> str:
-        """The name in metric keys: `read_modify_write`."""
-        return self.name.lower()
 
     @property
     def is_intended(self) -> bool:

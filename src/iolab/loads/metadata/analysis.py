@@ -52,7 +52,7 @@ from iolab.loads.metadata.checks import (
     reported_rates,
 )
 from iolab.loads.metadata.metrics import (
-    METADATA_UNITS,
+    METADATA_KEYS,
     MetadataLoad,
     MetadataView,
     PhaseLoad,
@@ -98,7 +98,7 @@ class MetadataAnalysis(LoadAnalysis[MetadataView]):
             HostQuestion.BYTES,
         ),
     )
-    operation_metrics = tuple(METADATA_UNITS)
+    operation_metrics = METADATA_KEYS
 
     def view(
         self,

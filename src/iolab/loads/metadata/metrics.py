@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import NANOSECONDS, PERCENTILES, latencies_of
+from iolab.analysis.metrics import LATENCIES, PERCENTILES, latencies_of, with_values
 from iolab.analysis.sums import OperationSums, sum_operations
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS, Mask, Window, joint
@@ -228,38 +228,16 @@ def _inside(
     return np.asarray(fits)
 
 
-OPS_PER_SECOND: Final = "ops/s"
-
-_LATENCIES: Final = ("lat_ns_mean", *(f"lat_ns_{name}" for name, _ in PERCENTILES), "lat_ns_max")
-
-
-def rate_key(operation: Operation) -> str:
-    """The metric of the rate over the common window; only operations on files have it."""
-    return f"{operation.key}_ops_per_s"
-
-
-def whole_key(operation: Operation) -> str:
-    """The metric of the rate over the whole phase."""
-    return f"{operation.key}_ops_per_s_whole"
-
-
-def latency_key(operation: Operation, name: str) -> str:
-    """The metric of a latency: `mean`, `p50` … `p99_99`, or `max`."""
-    return f"{operation.key}_lat_ns_{name}"
-
-
-def _units(operation: Operation) -> dict[str, str]:
-    rates = [rate_key(operation)] if operation in FILE_OPERATIONS else []
-    return {
-        **dict.fromkeys((*rates, whole_key(operation)), OPS_PER_SECOND),
-        **{f"{operation.key}_{name}": NANOSECONDS for name in _LATENCIES},
-    }
-
-
-METADATA_UNITS: Final[Mapping[str, str]] = {
-    key: unit for operation in Operation for key, unit in _units(operation).items()
-}
-"""Every metric key of a metadata result and its unit, in the order in which they are shown."""
+METADATA_KEYS: Final = tuple(
+    key
+    for operation in Operation
+    for key in (
+        *((operation.rate_key,) if operation in FILE_OPERATIONS else ()),
+        operation.whole_rate_key,
+        *(operation.latency_key(name) for name in LATENCIES),
+    )
+)
+"""Every metric of a metadata result, in the order in which they are shown."""
 
 
 def metadata_metrics(record: RunRecord, load: MetadataLoad) -> dict[str, Metric]:
@@ -270,13 +248,13 @@ def metadata_metrics(record: RunRecord, load: MetadataLoad) -> dict[str, Metric]
     hosts = list(range(len(record.hosts)))
     values: dict[str, float | None] = {}
     for told in reported_in(record):
-        values[whole_key(told.operation)] = _plausible(told)
+        values[told.operation.whole_rate_key] = _plausible(told)
     for phase in load.phases:
         if phase.shared:
-            values[rate_key(phase.operation)] = float((phase.inside / phase.seconds).sum())
-        values[whole_key(phase.operation)] = _over(phase.done, phase.whole)
+            values[phase.operation.rate_key] = float((phase.inside / phase.seconds).sum())
+        values[phase.operation.whole_rate_key] = _over(phase.done, phase.whole)
         values |= _latencies(phase, hosts)
-    return _named(values)
+    return with_values(METADATA_KEYS, values)
 
 
 def metadata_host_metrics(load: MetadataLoad, host: int) -> dict[str, Metric]:
@@ -287,16 +265,12 @@ def metadata_host_metrics(load: MetadataLoad, host: int) -> dict[str, Metric]:
         if run is None:
             continue
         if seconds > 0:
-            values[rate_key(phase.operation)] = float(phase.inside[host]) / seconds
+            values[phase.operation.rate_key] = float(phase.inside[host]) / seconds
         if run.first_start_real_ns is not None and run.last_end_real_ns is not None:
             whole = Window(run.first_start_real_ns, run.last_end_real_ns)
-            values[whole_key(phase.operation)] = _over(run.done, whole)
+            values[phase.operation.whole_rate_key] = _over(run.done, whole)
         values |= _latencies(phase, [host])
-    return _named(values)
-
-
-def _named(values: Mapping[str, float | None]) -> dict[str, Metric]:
-    return {key: Metric(values.get(key), unit) for key, unit in METADATA_UNITS.items()}
+    return with_values(METADATA_KEYS, values)
 
 
 def _plausible(told: ReportedRate) -> float | None:
@@ -311,7 +285,7 @@ def _over(done: int, whole: Window | None) -> float | None:
 def _latencies(phase: PhaseLoad, hosts: list[int]) -> dict[str, float | None]:
     waited, total = float(phase.lat_sum_ns[hosts].sum()), int(phase.ops[hosts].sum())
     values = latencies_of(phase.histogram(hosts), waited, total)
-    return {latency_key(phase.operation, name): value for name, value in values.items()}
+    return {phase.operation.latency_key(name): value for name, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +309,7 @@ class OperationStatistics:
     @property
     def over_window(self) -> bool:
         """Whether the rate is that over the common window."""
-        return self.metric == rate_key(self.operation)
+        return self.metric == self.operation.rate_key
 
     @property
     def tail(self) -> float:
@@ -391,7 +365,7 @@ class PointStatistics:
 
 def is_metadata(result: Result) -> bool:
     """Whether the result is of metadata load: its metrics are those of operations."""
-    return whole_key(Operation.FILE_CREATE) in result.metrics
+    return Operation.FILE_CREATE.whole_rate_key in result.metrics
 
 
 def point_statistics(results: Sequence[Result]) -> tuple[PointStatistics, ...]:
@@ -422,16 +396,16 @@ def _point(group: Sequence[Result]) -> PointStatistics:
 def _operation(operation: Operation, done: Sequence[Result]) -> OperationStatistics | None:
     """The operation over the iterations; None where none has a rate of it."""
     over_window = operation in FILE_OPERATIONS and all(
-        _value(result, rate_key(operation)) is not None for result in done
+        _value(result, operation.rate_key) is not None for result in done
     )
-    key = rate_key(operation) if over_window else whole_key(operation)
+    key = operation.rate_key if over_window else operation.whole_rate_key
     known = [(value, result) for result in done if (value := _value(result, key)) is not None]
     if not known:
         return None
     ordered = sorted(known, key=lambda pair: pair[0])
     shown = ordered[(len(ordered) - 1) // 2][1]
     prefix = f"{operation.key}_lat_ns_"
-    keys = [key for key in METADATA_UNITS if key.startswith(prefix)]
+    keys = [operation.latency_key(name) for name in LATENCIES]
     every = [key for key in keys if all(_value(run, key) is not None for _, run in known)]
     return OperationStatistics(
         operation=operation,
@@ -439,9 +413,7 @@ def _operation(operation: Operation, done: Sequence[Result]) -> OperationStatist
         values=tuple(value for value, _ in known),
         shown=shown,
         latencies={
-            key.removeprefix(prefix): shown.metrics[key]
-            if key in every
-            else Metric(None, METADATA_UNITS[key])
+            key.removeprefix(prefix): shown.metrics[key] if key in every else Metric(None, "ns")
             for key in keys
         },
         level=max((result.verdict.level for _, result in known), key=lambda level: level.rank),

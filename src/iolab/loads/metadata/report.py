@@ -12,7 +12,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
-from iolab.core.workload import AnyJob, Workload
+from iolab.core.workload import AnyJob, NamedOperation, Workload
 from iolab.loads.metadata.charts import (
     operation_charts,
     operation_figures,
@@ -59,6 +59,7 @@ class MetadataReport(LoadReport):
     """Operations on files and trees, of which nothing adds up to one figure."""
 
     jobs: tuple[type[AnyJob], ...] = (MetadataJob,)
+    operations: ClassVar[Sequence[type[NamedOperation]]] = (Operation,)
     has_one_rate: ClassVar[bool] = False
     lays_out_files: ClassVar[bool] = True
     spread_names: ClassVar[Mapping[str, str]] = {one.key: name for one, name in NAMES.items()}
@@ -74,10 +75,6 @@ class MetadataReport(LoadReport):
     def rates(self, result: Result) -> str:
         """Of each operation on files."""
         return brief_rates(result)
-
-    def operation_word(self, number: int) -> str:
-        """The operation's name."""
-        return Operation(number).word
 
     def host_keys(self, result: Result) -> Sequence[str]:
         """The rate of each operation on files."""

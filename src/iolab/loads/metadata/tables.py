@@ -15,10 +15,7 @@ from iolab.loads.metadata.metrics import (
     FILE_OPERATIONS,
     OperationStatistics,
     PointStatistics,
-    latency_key,
     point_statistics,
-    rate_key,
-    whole_key,
 )
 from iolab.loads.metadata.workload import MetadataJob, Operation
 from iolab.report.charts.series import DetailKey
@@ -51,7 +48,7 @@ _TAIL: Final = (("p50", "p50"), ("p99", "p99"), ("p99_9", "p99.9"))
 
 def run_rate(result: Result, operation: Operation) -> Metric:
     """The rate of a run's operation over the common window, else over the whole phase."""
-    for key in (rate_key(operation), whole_key(operation)):
+    for key in (operation.rate_key, operation.whole_rate_key):
         metric = result.metrics.get(key)
         if metric is not None and metric.value is not None:
             return metric
@@ -64,7 +61,7 @@ def host_rate_keys(result: Result) -> tuple[str, ...]:
     Hosts of one column are counted alike, so that the slowest among them is the slowest.
     """
     return tuple(
-        rate_key(operation) if _all_have(result, rate_key(operation)) else whole_key(operation)
+        operation.rate_key if _all_have(result, operation.rate_key) else operation.whole_rate_key
         for operation in FILE_OPERATIONS
     )
 
@@ -178,7 +175,7 @@ def share_table(result: Result) -> Table:
             *(
                 Cell(show(host.metrics.get(key), bare_rate=True))
                 for rate, operation in zip(rates, FILE_OPERATIONS, strict=True)
-                for key in (rate, latency_key(operation, "p99"))
+                for key in (rate, operation.latency_key("p99"))
             ),
             verdict_cell(result.verdict.level),
         )

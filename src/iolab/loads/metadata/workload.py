@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from iolab.core.engine import EngineName, EngineOption
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
-from iolab.core.workload import AnyJob, Indicator
+from iolab.core.workload import AnyJob, Indicator, NamedOperation
 
 BY_OPERATIONS: Final = Indicator("operations")
 """The rate of each operation: no single figure."""
@@ -23,11 +22,8 @@ MDTEST_ENGINE: Final = EngineName("mdtest")
 """mdtest under MPI."""
 
 
-class Operation(IntEnum):
-    """The operations, each a phase of its own, in the order in which they run.
-
-    The number stands in files, in the same column as `Direction`, whose numbers it leaves alone.
-    """
+class Operation(NamedOperation):
+    """The operations, each a phase of its own, in the order in which they run."""
 
     TREE_CREATE = 16
     FILE_CREATE = 17
@@ -35,16 +31,6 @@ class Operation(IntEnum):
     FILE_READ = 19
     FILE_REMOVE = 20
     TREE_REMOVE = 21
-
-    @property
-    def word(self) -> str:
-        """The name on the wire and for people: `file-create`."""
-        return self.name.lower().replace("_", "-")
-
-    @property
-    def key(self) -> str:
-        """The name in metric keys: `file_create`."""
-        return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True)

@@ -431,7 +431,7 @@ _BINS: Final = tuple(field.name for field in fields(BinTable))
 
 
 def _way(direction: Direction) -> str:
-    return direction.name.lower()
+    return direction.key
 
 
 def spread_over(record: RunRecord, grid: Grid, amounts: Floats, direction: IntEnum) -> Floats:

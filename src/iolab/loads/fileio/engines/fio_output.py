@@ -172,9 +172,7 @@ def engine_totals(
     jobs: int,
 ) -> EngineTotals:
     """The whole run: depth shares weighted by I/Os, CPU as the mean over the printed jobs."""
-    weights = [
-        sum(_of(_inner(job, way.name.lower()), "total_ios") for way in Direction) for job in blocks
-    ]
+    weights = [sum(_of(_inner(job, way.key), "total_ios") for way in Direction) for job in blocks]
     depths = [_inner(job, "iodepth_level") for job in blocks]
     shares = tuple((key, _pooled([_of(d, key) for d in depths], weights)) for key in DEPTH_LEVELS)
     return EngineTotals(

@@ -98,7 +98,7 @@ def totals_of(
     errors = _errors({**_inner(end, "errors"), "thread": _inner(end, "broken")})
     ways = {
         direction: _direction(part_of(end, name), wall_ns, _short(_inner(end, "errors"), name))
-        for direction, name in ((way, way.name.lower()) for way in Direction)
+        for direction, name in ((way, way.key) for way in Direction)
         if direction in directions
     }
     cpu = _inner(end, "cpu")
