@@ -22,6 +22,7 @@ from iolab.report.charts.run_series import timeline_of
 from iolab.report.charts.svg import draw
 from iolab.report.runs import (
     HOSTS_SHOWN,
+    SHOWN_METRICS,
     account_table,
     extremes,
     host_shares,
@@ -50,7 +51,7 @@ def test_the_strip_holds_every_host_and_stays_small(count: int) -> None:
     rates = [1000.0 + (7919 * i) % 1000 for i in range(count)]
     made = fleet(rates)
     figure = strip_figure(
-        "read", made, "iops", SERIES[0], extremes(hosts_table(made), made, "iops")
+        "read", made, "iops", SERIES[0], extremes(hosts_table(made, SHOWN_METRICS), made, "iops")
     )
     assert figure is not None
     kind = Points if count <= DOTS_MAX else Line
@@ -65,14 +66,14 @@ def test_the_strip_holds_every_host_and_stays_small(count: int) -> None:
 
 
 def test_a_strip_needs_two_hosts_with_a_rate() -> None:
-    table = hosts_table(fleet([1.0]))
+    table = hosts_table(fleet([1.0]), SHOWN_METRICS)
     assert strip_figure("read", fleet([1.0]), "iops", SERIES[0], table) is None
     assert strip_figure("read", fleet([1.0, 2.0]), "lat_ns_max", SERIES[0], table) is None
 
 
 def test_a_large_fleets_table_has_its_ends() -> None:
     made = fleet([float(rate) for rate in range(1000, 0, -1)])
-    table = extremes(hosts_table(made), made, "iops")
+    table = extremes(hosts_table(made, SHOWN_METRICS), made, "iops")
     names = [row[0].text for row in table.rows]
     half = HOSTS_SHOWN // 2
     assert names[:half] == [f"c{number:04}" for number in range(1000, 1000 - half, -1)]
@@ -80,7 +81,7 @@ def test_a_large_fleets_table_has_its_ends() -> None:
     assert names[-1] == "c0001"
     assert {len(row) for row in table.rows} == {len(table.columns)}
     whole = fleet([1.0] * HOSTS_SHOWN)
-    assert len(extremes(hosts_table(whole), whole, "iops").rows) == HOSTS_SHOWN
+    assert len(extremes(hosts_table(whole, SHOWN_METRICS), whole, "iops").rows) == HOSTS_SHOWN
 
 
 def test_a_large_fleet_of_metadata_load_shows_its_extremes_too() -> None:

@@ -5,10 +5,9 @@ The JSON is a contract: `schema/compare.json` describes it, docs/reference/compa
 
 from __future__ import annotations
 
-import math
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -17,7 +16,14 @@ from iolab.analysis.differences import ComparisonSide, Difference
 from iolab.analysis.history import FALSE_ALARMS, MetricHistory, Tracked
 from iolab.analysis.points import Axis
 from iolab.core.metric import Metric
-from iolab.report.numbers import axis_label, count, show, show_interval
+from iolab.report.numbers import (
+    axis_label,
+    count,
+    finite,
+    metric_document,
+    show,
+    show_interval,
+)
 from iolab.report.phrases import metric_words
 from iolab.report.table import (
     Cell,
@@ -182,8 +188,8 @@ def _row(row: ComparedMetric) -> dict[str, Any]:
         "axis": dict(row.axis),
         "metric": row.metric,
         "better": row.better.value,
-        "baseline": _metric(row.baseline),
-        "candidate": _metric(row.candidate),
+        "baseline": metric_document(row.baseline),
+        "candidate": metric_document(row.candidate),
         "ratio": found.ratio,
         "low": found.low,
         "high": found.high,
@@ -193,16 +199,6 @@ def _row(row: ComparedMetric) -> dict[str, Any]:
         "verdict": found.verdict.value,
         "reason": found.reason,
         "level": row.level.value,
-    }
-
-
-def _metric(metric: Metric) -> Mapping[str, float | str | None]:
-    return {
-        "value": metric.value,
-        "unit": metric.unit,
-        "low": metric.low,
-        "high": metric.high,
-        "n": metric.n,
     }
 
 
@@ -218,14 +214,10 @@ def _summary(one: Summary) -> dict[str, Any]:
         "rows": one.rows,
         "curves": overall.curves,
         "ratio": overall.ratio,
-        "low": _finite(overall.low),
-        "high": _finite(overall.high),
+        "low": finite(overall.low),
+        "high": finite(overall.high),
         "bootstrapped": overall.bootstrapped,
     }
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def history_document(tracked: Tracked) -> dict[str, Any]:

@@ -210,8 +210,8 @@ class LoadReport(ABC):
         return ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
 
     @abstractmethod
-    def hosts_table(self, result: Result) -> Table:
-        """Each host's share of a run, in the order of its hosts."""
+    def columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+        """Metrics and headings of a table of runs, or of hosts, that have these metrics."""
 
     @abstractmethod
     def host_key(self, result: Result, workload: Workload) -> str:

@@ -65,6 +65,22 @@ def short(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+def finite(value: float | None) -> float | None:
+    """JSON has no infinity and no nan; both are unknown."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def metric_document(metric: Metric) -> dict[str, Any]:
+    """A metric with its interval, of JSON's own types only."""
+    return {
+        "value": finite(metric.value),
+        "unit": metric.unit,
+        "low": finite(metric.low),
+        "high": finite(metric.high),
+        "n": metric.n,
+    }
+
+
 def mark(level: Level) -> str:
     """The shape that stands for a verdict, for readers who do not see colours."""
     return _MARK[level]

@@ -14,7 +14,7 @@ from iolab.analysis.findings import bends
 from iolab.analysis.points import Axis, PointSummary
 from iolab.analysis.steady import measured_window
 from iolab.analysis.sums import DIRECTIONS, measure
-from iolab.core.metric import Result, directions_in
+from iolab.core.metric import Metric, Result, directions_in
 from iolab.core.metric_spec import MEAN, declared_among, spec_of
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction
@@ -44,7 +44,7 @@ from iolab.report.kinds import (
 )
 from iolab.report.numbers import show
 from iolab.report.results import POINT_METRICS, runs_markdown
-from iolab.report.runs import SHOWN_METRICS, every_run, hosts_table, results_table
+from iolab.report.runs import SHOWN_METRICS, every_run, io_columns
 from iolab.report.table import Table
 from iolab.report.terminal import Screen, points_screen
 
@@ -67,9 +67,9 @@ class OneFigureReport(LoadReport):
         figure = show(result.metrics.get(workload.figure))
         return f"{figure} mean" if spec_of(workload.figure).statistic == MEAN else figure
 
-    def hosts_table(self, result: Result) -> Table:
-        """Rates and latencies."""
-        return hosts_table(result)
+    def columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+        """See `io_columns`."""
+        return io_columns(metrics)
 
     def host_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
         """The rate that its workload is run for."""
@@ -111,8 +111,9 @@ class OneFigureReport(LoadReport):
         return load_charts(brief, [one for one in brief.study.workloads if self.makes(one)], looks)
 
     def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
-        """See `results_table`."""
-        return results_table(study, results, anchors)
+        """With rates and latencies."""
+        shown = self.columns([one.metrics for one in results])
+        return every_run("Every run", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """None: the study, which reports show, says what its workloads are."""

@@ -5,12 +5,11 @@ The JSON is a contract: `schema/show.json` describes it, docs/reference/show.md 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from iolab.analysis.curves import findings
-from iolab.analysis.points import PointKey, PointSummary, summarise
+from iolab.analysis.points import Axis, PointKey, PointSummary, summarise
 from iolab.analysis.sums import DIRECTIONS
 from iolab.core.configuration import Configuration
 from iolab.core.metric import (
@@ -27,7 +26,7 @@ from iolab.core.samples import IntervalTable
 from iolab.core.stopping import Steadiness
 from iolab.core.study import Study
 from iolab.report.kinds import Kinds
-from iolab.report.numbers import NOTHING, axis_names, show, show_interval
+from iolab.report.numbers import NOTHING, axis_names, finite, metric_document, show, show_interval
 from iolab.report.phrases import findings_document
 from iolab.report.table import (
     Cell,
@@ -50,13 +49,13 @@ def node_document(node: NodeResult) -> dict[str, Any]:
     return {
         "name": node.name,
         "guests": list(node.guests),
-        "metrics": {key: metric_document(metric) for key, metric in node.metrics.items()},
-        "hypervisor": {key: metric_document(metric) for key, metric in node.hypervisor.items()},
+        "metrics": _metrics(node.metrics),
+        "hypervisor": _metrics(node.hypervisor),
         "layers": [
             {
                 "layer": one.layer.value,
                 "direction": one.direction.key,
-                "mean_ns": _finite(one.mean_ns),
+                "mean_ns": finite(one.mean_ns),
                 "ios": one.ios,
             }
             for one in node.layers
@@ -66,8 +65,8 @@ def node_document(node: NodeResult) -> dict[str, Any]:
                 "scope": one.scope,
                 "name": one.name,
                 "metric": one.metric,
-                "value": _finite(one.value),
-                "usual": _finite(one.usual),
+                "value": finite(one.value),
+                "usual": finite(one.usual),
             }
             for one in node.outliers
         ],
@@ -78,30 +77,19 @@ def node_document(node: NodeResult) -> dict[str, Any]:
 def node_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
     """One list a column, one entry for each run and node of it; units stand in the names."""
     rows = [(result, node) for result in results for node in result.nodes]
-    found: dict[str, list[Value]] = {
-        "configuration": [result.configuration for result, _ in rows],
-        "workload": [result.workload for result, _ in rows],
-    }
-    for name in dict.fromkeys(name for result, _ in rows for name, _ in result.axis):
-        found[f"axis_{name}"] = [dict(result.axis).get(name) for result, _ in rows]
-    found["repeat"] = [result.repeat for result, _ in rows]
-    found["status"] = [result.status.value for result, _ in rows]
-    found["verdict"] = [result.verdict.level.value for result, _ in rows]
+    found = _run_columns([result for result, _ in rows])
     found["node"] = [node.name for _, node in rows]
     found["guest_count"] = [len(node.guests) for _, node in rows]
-    for key in dict.fromkeys(key for _, node in rows for key in node.metrics):
-        found[key] = [_finite(node.metrics.get(key, _NO_METRIC).value) for _, node in rows]
+    for key, metrics in _by_key([node.metrics for _, node in rows]):
+        found[key] = [finite(metric.value) for metric in metrics]
     found |= _layer_columns([node for _, node in rows])
-    for key in dict.fromkeys(key for _, node in rows for key in node.hypervisor):
-        told = [node.hypervisor.get(key, _NO_METRIC) for _, node in rows]
-        found[f"hypervisor_{key}"] = [_finite(metric.value) for metric in told]
-        found[f"hypervisor_{key}_low"] = [_finite(metric.low) for metric in told]
-        found[f"hypervisor_{key}_high"] = [_finite(metric.high) for metric in told]
+    for key, metrics in _by_key([node.hypervisor for _, node in rows]):
+        found |= _interval_columns(f"hypervisor_{key}", metrics)
     written = [node.written for _, node in rows]
     found["guests_write_bytes"] = [one.guests if one else None for one in written]
     found["hypervisor_write_bytes"] = [one.hypervisor if one else None for one in written]
     found["devices_write_bytes"] = [one.devices if one else None for one in written]
-    found["write_factor"] = [_finite(one.factor) if one else None for one in written]
+    found["write_factor"] = [finite(one.factor) if one else None for one in written]
     found["outliers"] = [
         " ".join(f"{one.scope}:{one.name}:{one.metric}" for one in node.outliers)
         for _, node in rows
@@ -115,7 +103,7 @@ def _layer_columns(nodes: Sequence[NodeResult]) -> dict[str, list[Value]]:
     """The mean latency of each layer that any node tells of."""
     told = [{(one.layer, one.direction): one.mean_ns for one in node.layers} for node in nodes]
     return {
-        f"{layer.value}_{way.key}_lat_ns_mean": [_finite(one.get((layer, way))) for one in told]
+        f"{layer.value}_{way.key}_lat_ns_mean": [finite(one.get((layer, way))) for one in told]
         for way in DIRECTIONS
         for layer in LatencyLayer
         if any((layer, way) in one for one in told)
@@ -127,13 +115,8 @@ def _written(written: Written) -> dict[str, Any]:
         "guests": written.guests,
         "hypervisor": written.hypervisor,
         "devices": written.devices,
-        "factor": _finite(written.factor),
+        "factor": finite(written.factor),
     }
-
-
-def _finite(value: float | None) -> float | None:
-    """JSON has no infinity and no nan; both are unknown."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 POINT_METRICS: Final = (
@@ -165,26 +148,11 @@ def point_documents(
             "trusted": point.trusted,
             "level": point.level.value,
             "notes": list(point.notes),
-            "metrics": _documents(point.metrics),
-            "nodes": {name: _documents(one) for name, one in nodes.get(point.key, {}).items()},
+            "metrics": _metrics(point.metrics),
+            "nodes": {name: _metrics(one) for name, one in nodes.get(point.key, {}).items()},
         }
         for point in points
     ]
-
-
-def _documents(metrics: Mapping[str, Metric]) -> dict[str, Any]:
-    return {name: metric_document(one) for name, one in metrics.items()}
-
-
-def metric_document(metric: Metric) -> dict[str, Any]:
-    """A metric with its interval; what is not finite is unknown."""
-    return {
-        "value": _finite(metric.value),
-        "unit": metric.unit,
-        "low": _finite(metric.low),
-        "high": _finite(metric.high),
-        "n": metric.n,
-    }
 
 
 def point_columns(points: Sequence[PointSummary]) -> dict[str, list[Value]]:
@@ -193,16 +161,12 @@ def point_columns(points: Sequence[PointSummary]) -> dict[str, list[Value]]:
         "configuration": [point.key.configuration for point in points],
         "workload": [point.key.workload for point in points],
     }
-    for name in dict.fromkeys(name for point in points for name, _ in point.key.axis):
-        found[f"axis_{name}"] = [dict(point.key.axis).get(name) for point in points]
+    found |= _axis_columns([point.key.axis for point in points])
     found["runs"] = [len(point.results) for point in points]
     found["left_out"] = [len(point.left_out) for point in points]
     found["verdict"] = [point.level.value for point in points]
-    for key in dict.fromkeys(key for point in points for key in point.metrics):
-        metrics = [point.metrics.get(key, _NO_METRIC) for point in points]
-        found[key] = [_finite(metric.value) for metric in metrics]
-        found[f"{key}_low"] = [_finite(metric.low) for metric in metrics]
-        found[f"{key}_high"] = [_finite(metric.high) for metric in metrics]
+    for key, metrics in _by_key([point.metrics for point in points]):
+        found |= _interval_columns(key, metrics)
         found[f"{key}_n"] = [metric.n for metric in metrics]
     found["notes"] = ["; ".join(point.notes) for point in points]
     found["without"] = [" ".join(point.key.without) for point in points]
@@ -294,7 +258,7 @@ def _result(result: Result) -> dict[str, Any]:
         "digest": result.digest,
         "status": result.status.value,
         "failure": result.failure,
-        "window_s": _finite(result.window_s),
+        "window_s": finite(result.window_s),
         "metrics": _metrics(result.metrics),
         "hosts": [_host(host) for host in result.hosts],
         "nodes": [node_document(node) for node in result.nodes],
@@ -328,12 +292,12 @@ def _steadiness(told: Steadiness) -> dict[str, Any]:
         "status": told.status.value,
         "cut_s": told.cut_s,
         "seconds": told.seconds,
-        "mean": _finite(told.mean),
-        "half_width": _finite(told.half_width),
+        "mean": finite(told.mean),
+        "half_width": finite(told.half_width),
         "df": told.df,
         "period_s": told.period_s,
         "cycles": told.cycles,
-        "tau_s": _finite(told.tau_s),
+        "tau_s": finite(told.tau_s),
         "reasons": list(told.reasons),
     }
 
@@ -342,13 +306,13 @@ def _spread(spread: Spread) -> dict[str, Any]:
     return {
         "slowest": spread.slowest,
         "fastest": spread.fastest,
-        "jain": _finite(spread.jain),
-        "max_over_min": _finite(spread.max_over_min),
+        "jain": finite(spread.jain),
+        "max_over_min": finite(spread.max_over_min),
         "start_skew_ns": spread.start_skew_ns,
         "end_skew_ns": spread.end_skew_ns,
-        "overlap": _finite(spread.overlap),
-        "first_done_s": _finite(spread.first_done_s),
-        "last_done_s": _finite(spread.last_done_s),
+        "overlap": finite(spread.overlap),
+        "first_done_s": finite(spread.first_done_s),
+        "last_done_s": finite(spread.last_done_s),
         "drift_ns": spread.drift_ns,
     }
 
@@ -359,7 +323,7 @@ def _metrics(metrics: Mapping[str, Metric]) -> dict[str, Any]:
 
 def _evidence(evidence: Evidence) -> dict[str, Any]:
     return {
-        name: _finite(value) if isinstance(value, float) else value
+        name: finite(value) if isinstance(value, float) else value
         for name, value in evidence.items()
     }
 
@@ -380,15 +344,7 @@ def result_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
     `iops` and its kin are operations per second. A metric's interval gets the columns `_low`,
     `_high` and `_n` where any result knows one.
     """
-    found: dict[str, list[Value]] = {
-        "configuration": [result.configuration for result in results],
-        "workload": [result.workload for result in results],
-    }
-    for name in axis_names(results):
-        found[f"axis_{name}"] = [dict(result.axis).get(name) for result in results]
-    found["repeat"] = [result.repeat for result in results]
-    found["status"] = [result.status.value for result in results]
-    found["verdict"] = [result.verdict.level.value for result in results]
+    found = _run_columns(results)
     found["objections"] = [
         " ".join(f"{check.code}:{check.word}" for check in result.verdict.objections)
         for result in results
@@ -397,20 +353,50 @@ def result_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
         result.steadiness.status.value if result.steadiness else None for result in results
     ]
     found["host_count"] = [len(result.hosts) for result in results]
-    found["window_s"] = [_finite(result.window_s) for result in results]
-    for key in dict.fromkeys(key for result in results for key in result.metrics):
-        metrics = [result.metrics.get(key, Metric(None, "")) for result in results]
-        found[key] = [_finite(metric.value) for metric in metrics]
+    found["window_s"] = [finite(result.window_s) for result in results]
+    for key, metrics in _by_key([result.metrics for result in results]):
         if any(metric.low is not None or metric.n is not None for metric in metrics):
-            found[f"{key}_low"] = [_finite(metric.low) for metric in metrics]
-            found[f"{key}_high"] = [_finite(metric.high) for metric in metrics]
+            found |= _interval_columns(key, metrics)
             found[f"{key}_n"] = [metric.n for metric in metrics]
+        else:
+            found[key] = [finite(metric.value) for metric in metrics]
     found["attempt"] = [result.attempt for result in results]
     found["sitting"] = [result.sitting for result in results]
     found["without"] = [" ".join(result.without) for result in results]
     found["failure"] = [result.failure for result in results]
     found["digest"] = [result.digest for result in results]
     return found
+
+
+def _run_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
+    """Which runs they are, and how they ended."""
+    return {
+        "configuration": [result.configuration for result in results],
+        "workload": [result.workload for result in results],
+        **_axis_columns([result.axis for result in results]),
+        "repeat": [result.repeat for result in results],
+        "status": [result.status.value for result in results],
+        "verdict": [result.verdict.level.value for result in results],
+    }
+
+
+def _axis_columns(axes: Sequence[Axis]) -> dict[str, list[Value]]:
+    names = dict.fromkeys(name for axis in axes for name, _ in axis)
+    return {f"axis_{name}": [dict(axis).get(name) for axis in axes] for name in names}
+
+
+def _by_key(rows: Sequence[Mapping[str, Metric]]) -> Iterator[tuple[str, list[Metric]]]:
+    """Each metric that any row has, of all rows."""
+    for key in dict.fromkeys(key for row in rows for key in row):
+        yield key, [row.get(key, _NO_METRIC) for row in rows]
+
+
+def _interval_columns(key: str, metrics: Sequence[Metric]) -> dict[str, list[Value]]:
+    return {
+        key: [finite(metric.value) for metric in metrics],
+        f"{key}_low": [finite(metric.low) for metric in metrics],
+        f"{key}_high": [finite(metric.high) for metric in metrics],
+    }
 
 
 def columns_csv(found: Mapping[str, Sequence[Value]]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.analysis.storage_bytes import ByteAccount, NodeBytes
-from iolab.core.metric import Evidence, HostResult, Level, Result, Spread, Verdict
+from iolab.core.metric import Evidence, Level, Metric, Result, Spread, Verdict
 from iolab.core.metric_spec import declared_among
 from iolab.core.run import HostRun
 from iolab.core.study import Study
@@ -104,35 +104,30 @@ def _listed(results: Sequence[Result], most: int) -> list[Result]:
     return [one for one in results if (one.digest, one.repeat) in kept]
 
 
-def results_table(
-    study: Study, results: Sequence[Result], anchors: Mapping[DetailKey, str]
-) -> Table:
-    """One row a run of I/O; `anchors` lead to what the report tells of it."""
-    mixed = any(_value(one, "read_iops") and _value(one, "write_iops") for one in results)
+def io_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
+    """Rates and latencies, reads and writes apart where any does both; then what is declared."""
+    mixed = any(_value(one, "read_iops") and _value(one, "write_iops") for one in metrics)
     shown = [
         (key, heading)
         for key, heading in SHOWN_METRICS
         if mixed or key not in {"read_iops", "write_iops"}
     ]
-    if any(key in result.metrics for result in results for key, _ in SERVICE_METRICS):
+    if any(key in one for one in metrics for key, _ in SERVICE_METRICS):
         shown += SERVICE_METRICS
-    shown += declared_among(one.metrics for one in results)
-    return every_run("Every run", study, results, shown, anchors)
+    return shown + declared_among(metrics)
 
 
-def hosts_table(result: Result) -> Table:
-    """Each host's share of a run."""
-    keys = [(key, heading) for key, heading in SHOWN_METRICS if "iops" not in key or key == "iops"]
-    keys += declared_among(host.metrics for host in result.hosts)
+def hosts_table(result: Result, shown: Sequence[tuple[str, str]]) -> Table:
+    """Each host's share of a run, in the order of its hosts; `shown` as in `every_run`."""
     rows = tuple(
         (
             Cell(host.name),
-            *(Cell(show(host.metrics.get(key), bare_rate=True)) for key, _ in keys),
+            *(Cell(show(host.metrics.get(key), bare_rate=True)) for key, _ in shown),
             verdict_cell(result.verdict.level),
         )
         for host in result.hosts
     )
-    heads = (*columns(("Host",), tuple(heading for _, heading in keys)), Column("Verdict"))
+    heads = (*columns(("Host",), tuple(heading for _, heading in shown)), Column("Verdict"))
     return Table("Each host's share", heads, rows)
 
 
@@ -176,14 +171,15 @@ HOSTS_SHOWN: Final = 24
 
 def host_shares(kind: LoadReport, result: Result, workload: Workload) -> Table:
     """Each host's share of a run; of a large fleet the slowest and the fastest."""
-    return extremes(kind.hosts_table(result), result, kind.host_key(result, workload))
+    whole = hosts_table(result, kind.columns([host.metrics for host in result.hosts]))
+    return extremes(whole, result, kind.host_key(result, workload))
 
 
 def extremes(whole: Table, result: Result, key: str) -> Table:
     """The table, whose rows are the result's hosts in their order, without the middle of many."""
     if len(result.hosts) <= HOSTS_SHOWN:
         return whole
-    ordered = sorted(result.hosts, key=lambda host: _value(host, key))
+    ordered = sorted(result.hosts, key=lambda host: _value(host.metrics, key))
     half = HOSTS_SHOWN // 2
     rows = dict(zip((host.name for host in result.hosts), whole.rows, strict=True))
     hidden = count(len(ordered) - 2 * half, "host")
@@ -301,8 +297,8 @@ def account_table(account: ByteAccount) -> Table:
     )
 
 
-def _value(source: Result | HostResult, key: str) -> float:
-    metric = source.metrics.get(key)
+def _value(metrics: Mapping[str, Metric], key: str) -> float:
+    metric = metrics.get(key)
     return 0.0 if metric is None or metric.value is None else metric.value
 
 

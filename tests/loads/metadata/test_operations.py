@@ -17,11 +17,11 @@ from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.charts import best_points, operation_token, rates_figure
 from iolab.loads.metadata.metrics import METADATA_KEYS, point_statistics
+from iolab.loads.metadata.report import MetadataReport
 from iolab.loads.metadata.tables import (
     brief_rates,
     host_rate_keys,
     rate_text,
-    share_table,
     summary_table,
 )
 from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation
@@ -31,6 +31,7 @@ from iolab.report.charts.series import LatencyCurve
 from iolab.report.charts.svg import draw
 from iolab.report.html import make_page
 from iolab.report.results import columns_csv, result_columns
+from iolab.report.runs import host_shares
 from tests.facts import tells
 from tests.loads.metadata.metadata_session import JOB, MetadataSource, kpi_with_metadata
 from tests.report import shared
@@ -240,7 +241,7 @@ def test_hosts_of_a_phase_are_counted_alike(source: MetadataSource) -> None:
 
 
 def test_each_host_has_its_share(source: MetadataSource) -> None:
-    table = share_table(of_metadata(source)[0])
+    table = host_shares(MetadataReport(), of_metadata(source)[0], source.study.workloads[0])
     assert [cells[0].text for cells in table.rows] == ["client-1", "client-2"]
     assert all(len(cells) == len(table.columns) for cells in table.rows)
 

@@ -47,9 +47,8 @@ from iolab.report.charts.lines import (
 )
 from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.kinds import BestFigure, ChartGroup
-from iolab.report.numbers import NOTHING, axis_label, count, show
+from iolab.report.numbers import NOTHING, axis_label, count, metric_document, show
 from iolab.report.phrases import metric_word
-from iolab.report.results import metric_document
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
 
 GAIN_NOTE: Final = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
@@ -11,7 +11,7 @@ import numpy as np
 from iolab.analysis.metrics import is_supported
 from iolab.analysis.points import PointSummary
 from iolab.analysis.steady import measured_window
-from iolab.core.metric import Result
+from iolab.core.metric import Metric, Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, NamedOperation, Workload
@@ -36,9 +36,7 @@ from iolab.loads.keyvalue.tables import (
     brief_operations,
     group_headlines,
     groups_in,
-    key_hosts_table,
     key_jobs_tables,
-    key_runs_table,
     main_operation,
     operations_table,
     run_columns,
@@ -90,6 +88,8 @@ from iolab.report.terminal import Screen, point_order, point_rows
 RUNS_MAX: Final = 512
 """Runs whose manifests are read: each costs a few ms."""
 
+_RUNS_TITLE: Final = "Every run on a key-value store"
+
 
 class KeyValueReport(LoadReport):
     """Operations on a key-value store, by any engine."""
@@ -126,9 +126,9 @@ class KeyValueReport(LoadReport):
         main = main_operation([result.metrics])
         return (WHOLE_KEY, *(main.latency_key(name) for name in ("mean", "p99")))
 
-    def hosts_table(self, result: Result) -> Table:
-        """Rates and latencies of each operation."""
-        return key_hosts_table(result)
+    def columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+        """See `run_columns`."""
+        return run_columns(metrics)
 
     def host_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
         """The rate of all operations."""
@@ -200,8 +200,9 @@ class KeyValueReport(LoadReport):
         return engine_notes(brief.study, brief.host_runs)
 
     def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
-        """See `key_runs_table`."""
-        return key_runs_table(study, results, anchors)
+        """With rates and latencies of each operation."""
+        shown = self.columns([one.metrics for one in results])
+        return every_run(_RUNS_TITLE, study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
         """The jobs of each engine, and what databases and servers were."""
@@ -239,9 +240,8 @@ class KeyValueReport(LoadReport):
 
     def markdown(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""
-        shown = run_columns([result.metrics for result in results])
-        heading = "Every run on a key-value store"
-        runs = every_run(heading, study, results, shown, {}, most=len(results))
+        shown = self.columns([one.metrics for one in results])
+        runs = every_run(_RUNS_TITLE, study, results, shown, {}, most=len(results))
         return runs_markdown(study, results, shown, runs)
 
     def document(

@@ -22,9 +22,7 @@ from iolab.loads.keyvalue.metrics import (
 from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, YcsbJob
 from iolab.report.best import Headline, group_name, headline_of
 from iolab.report.charts.choose import main_axis
-from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import NOTHING, show, show_value
-from iolab.report.runs import every_run
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
 from iolab.units import format_bytes, format_rate_bytes
 
@@ -217,14 +215,6 @@ OTHER_LATENCIES: Final = ("mean", "p99")
 """What it tells of the others."""
 
 
-def key_runs_table(
-    study: Study, results: Sequence[Result], anchors: Mapping[DetailKey, str]
-) -> Table:
-    """One row a run on a key-value store."""
-    shown = run_columns([result.metrics for result in results])
-    return every_run("Every run on a key-value store", study, results, shown, anchors)
-
-
 def run_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]]:
     """(metric, heading) of what tells these runs: all operations, then each by itself."""
     found = list(metrics)
@@ -343,21 +333,6 @@ def due_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
     )
     heads = (*columns(("Operation", "Point"), ("Operations/s", *numbers)), Column("Verdict"))
     return Table("Time of service, and time since an operation was due", heads, rows)
-
-
-def key_hosts_table(result: Result) -> Table:
-    """Each client's share of a run."""
-    shown = run_columns([host.metrics for host in result.hosts])
-    rows = tuple(
-        (
-            Cell(host.name),
-            *(Cell(show(host.metrics.get(key), bare_rate=True)) for key, _ in shown),
-            verdict_cell(result.verdict.level),
-        )
-        for host in result.hosts
-    )
-    heads = columns(("Host",), tuple(heading for _, heading in shown))
-    return Table("Each host's share", (*heads, Column("Verdict")), rows)
 
 
 def key_jobs_tables(study: Study) -> tuple[Table, ...]:

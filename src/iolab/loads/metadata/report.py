@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Result
+from iolab.core.metric import Metric, Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, NamedOperation, Workload
@@ -31,8 +31,7 @@ from iolab.loads.metadata.tables import (
     host_rate_keys,
     iterations_document,
     jobs_table,
-    runs_table,
-    share_table,
+    operation_columns,
     summary_table,
 )
 from iolab.loads.metadata.terminal import operations_screen
@@ -51,6 +50,7 @@ from iolab.report.kinds import (
     Looks,
     Measurements,
 )
+from iolab.report.runs import every_run
 from iolab.report.table import Table, markdown
 from iolab.report.terminal import Screen
 
@@ -80,9 +80,9 @@ class MetadataReport(LoadReport):
         """The rate of each operation on files."""
         return host_rate_keys(result)
 
-    def hosts_table(self, result: Result) -> Table:
-        """Rate and p99 of each operation on files."""
-        return share_table(result)
+    def columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+        """See `operation_columns`."""
+        return operation_columns(metrics)
 
     def host_key(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
         """The rate at which hosts make files."""
@@ -120,8 +120,9 @@ class MetadataReport(LoadReport):
         }
 
     def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
-        """See `runs_table`."""
-        return runs_table(study, results, anchors)
+        """With the rate of each operation."""
+        shown = self.columns([one.metrics for one in results])
+        return every_run("Every run of metadata load", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """The jobs, where there are any."""

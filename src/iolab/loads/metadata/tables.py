@@ -20,8 +20,8 @@ from iolab.loads.metadata.metrics import (
 from iolab.loads.metadata.workload import MetadataJob, Operation
 from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import NOTHING, axis_label, count, show, show_value
-from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
-from iolab.units import format_bytes, format_duration_s
+from iolab.report.table import Cell, Table, columns, row, verdict_cell
+from iolab.units import format_bytes
 
 NAMES: Final[Mapping[Operation, str]] = {
     Operation.TREE_CREATE: "Tree create",
@@ -55,20 +55,25 @@ def run_rate(result: Result, operation: Operation) -> Metric:
     return Metric(None, "ops/s")
 
 
-def host_rate_keys(result: Result) -> tuple[str, ...]:
-    """For each operation on files the rate that all hosts have: over the window, else the whole.
+def rate_key_of(metrics: Sequence[Mapping[str, Metric]], operation: Operation) -> str:
+    """The rate that all have who did the operation: over the window, else over the whole phase.
 
-    Hosts of one column are counted alike, so that the slowest among them is the slowest.
+    What stands in one column is counted alike, so that the slowest in it is the slowest.
     """
-    return tuple(
-        operation.rate_key if _all_have(result, operation.rate_key) else operation.whole_rate_key
-        for operation in FILE_OPERATIONS
-    )
+    keys = (operation.rate_key, operation.whole_rate_key)
+    known = [{key for key in keys if _has(one, key)} for one in metrics]
+    windowed = operation in FILE_OPERATIONS and all(keys[0] in one for one in known if one)
+    return keys[0] if windowed else keys[1]
 
 
-def _all_have(result: Result, key: str) -> bool:
-    found = [host.metrics.get(key) for host in result.hosts]
-    return all(metric is not None and metric.value is not None for metric in found)
+def host_rate_keys(result: Result) -> tuple[str, ...]:
+    """The rate of each operation on files by which hosts are set side by side."""
+    hosts = [host.metrics for host in result.hosts]
+    return tuple(rate_key_of(hosts, operation) for operation in FILE_OPERATIONS)
+
+
+def _has(metrics: Mapping[str, Metric], key: str) -> bool:
+    return key in metrics and metrics[key].value is not None
 
 
 def brief_rates(result: Result) -> str:
@@ -142,46 +147,14 @@ def rate_text(value: float | None) -> str:
     return NOTHING if value is None else show_value(value, "ops/s", bare_rate=True)
 
 
-def runs_table(study: Study, results: Sequence[Result], anchors: Mapping[DetailKey, str]) -> Table:
-    """One row a run of metadata load."""
-    several = len(study.configurations) > 1
-    names = ("Workload", *(("Configuration",) if several else ()), "Verdict")
-    numbers = ("Repeat", *(NAMES[operation] for operation in Operation), "Window")
-    rows = tuple(
-        (
-            Cell(", ".join(part for part in (result.workload, axis_label(result.axis)) if part)),
-            *((Cell(result.configuration),) if several else ()),
-            verdict_cell(result.verdict.level, anchors.get((result.digest, result.repeat))),
-            Cell(str(result.repeat)),
-            *(Cell(show(run_rate(result, operation), bare_rate=True)) for operation in Operation),
-            Cell(format_duration_s(result.window_s) if result.window_s else NOTHING),
-        )
-        for result in results
-    )
-    return Table("Every run of metadata load", (*columns(names, numbers),), rows)
-
-
-def share_table(result: Result) -> Table:
-    """Each host's share of a run of metadata load: rate and p99 of each operation on files."""
-    heads = tuple(
-        heading
-        for operation in FILE_OPERATIONS
-        for heading in (NAMES[operation], f"{NAMES[operation]} p99")
-    )
-    rates = host_rate_keys(result)
-    rows = tuple(
-        (
-            Cell(host.name),
-            *(
-                Cell(show(host.metrics.get(key), bare_rate=True))
-                for rate, operation in zip(rates, FILE_OPERATIONS, strict=True)
-                for key in (rate, operation.latency_key("p99"))
-            ),
-            verdict_cell(result.verdict.level),
-        )
-        for host in result.hosts
-    )
-    return Table("Each host's share", (*columns(("Host",), heads), Column("Verdict")), rows)
+def operation_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
+    """The rate of each operation, of those on files with its p99."""
+    found = []
+    for one in Operation:
+        found.append((rate_key_of(metrics, one), NAMES[one]))
+        if one in FILE_OPERATIONS:
+            found.append((one.latency_key("p99"), f"{NAMES[one]} p99"))
+    return found
 
 
 def jobs_table(study: Study) -> Table | None:
