@@ -109,6 +109,9 @@ pub struct Load {
     /// null. A rank never comes to a file twice: what it did first would answer from memory.
     #[serde(default)]
     pub runtime_s: Option<f64>,
+    /// Files that each rank comes to even when `runtime_s` has passed, within six times that.
+    #[serde(default)]
+    pub files_least: u32,
     /// Bytes of a file.
     #[serde(default)]
     pub file_bytes: u32,

@@ -38,6 +38,7 @@ impl Bed {
             files_per_rank: 5,
             files: Vec::new(),
             runtime_s: None,
+            files_least: 0,
             file_bytes: 0,
             iteration: 0,
             start_at_real_ns: None,
@@ -198,6 +199,20 @@ fn ranks_whose_time_is_over_tell_how_far_they_came() {
     let load = Load { files: made.tried, runtime_s: Some(600.0), ..timed(Phase::FileStat) };
     let seen = measured(&load);
     assert_eq!((seen.ops, seen.skipped, &seen.tried), (made.ops, 0, &load.files));
+}
+
+#[test]
+fn ranks_come_to_the_least_files_after_their_time() {
+    let bed = Bed::new(1);
+    bed.measure(0, Phase::TreeCreate);
+    let create = Load { files_per_rank: 1_000_000, ..bed.load(0, Phase::FileCreate) };
+    // The time is over at once; six times that is longer than a thousand files take.
+    let made = measured(&Load { runtime_s: Some(0.5), files_least: 500, ..create.clone() });
+    assert!(made.tried.iter().all(|&files| files >= 500) && !made.timed_out);
+    let short = Load { iteration: 1, runtime_s: Some(1e-6), files_least: 1_000_000, ..create };
+    measured(&Load { phase: Phase::TreeCreate, runtime_s: None, ..short.clone() });
+    let overtime = measured(&short);
+    assert!(overtime.tried.iter().all(|&files| files < 1_000_000) && !overtime.cancelled);
 }
 
 #[test]

@@ -17,6 +17,9 @@ const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Bytes at the start of a file that tell it from all others of its rank.
 const STAMP_BYTES: usize = 8;
 
+/// How many times its `runtime_s` a phase may last until each rank came to `files_least`.
+const OVERTIME: u64 = 6;
+
 /// All that a rank needs, made before it starts.
 pub struct Rank<'a> {
     load: &'a Load,
@@ -82,11 +85,18 @@ impl<'a> Rank<'a> {
         let mut name = FileName::first();
         let mut left = self.operations;
         let runtime_ns = self.load.runtime_s.map_or(u64::MAX, |s| (s * SECOND_NS as f64) as u64);
+        let least = self.load.files_least.min(self.operations);
         let before = own_usage();
         let start_mono_ns = mono_ns();
         let over_mono_ns = start_mono_ns.saturating_add(runtime_ns);
+        let overtime_mono_ns = start_mono_ns.saturating_add(runtime_ns.saturating_mul(OVERTIME));
+        let is_over = |now_ns: u64, left: u32| {
+            left == 0
+                || now_ns >= overtime_mono_ns
+                || (now_ns >= over_mono_ns && self.operations - left >= least)
+        };
         let mut now_ns = start_mono_ns;
-        while left > 0 && now_ns < over_mono_ns && !self.control.is_stopped() {
+        while !is_over(now_ns, left) && !self.control.is_stopped() {
             let outcome = operation(&name);
             let then_ns = std::mem::replace(&mut now_ns, mono_ns());
             match outcome {
@@ -97,7 +107,7 @@ impl<'a> Rank<'a> {
             left -= 1;
         }
         let usage = since(before, own_usage());
-        let is_cut = left > 0 && now_ns < over_mono_ns;
+        let is_cut = !is_over(now_ns, left);
         Worked { start_mono_ns, end_mono_ns: now_ns, tried: self.operations - left, is_cut, usage }
     }
 }

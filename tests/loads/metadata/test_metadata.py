@@ -10,7 +10,7 @@ from iolab.core.host import HostFacts
 from iolab.core.workload import Axis
 from iolab.errors import HostError
 from iolab.loads.fileio.workload import file_job
-from iolab.loads.metadata.cost import iteration_seconds, operations_of, space_of
+from iolab.loads.metadata.cost import iteration_seconds, operations_of, phase_seconds, space_of
 from iolab.loads.metadata.workload import (
     BY_OPERATIONS,
     MDTEST_ENGINE,
@@ -203,6 +203,13 @@ def test_the_budget_counts_files_and_no_runtime() -> None:
     (seconds,) = [part for why, part in budget.reasons if "files on each host" in why]
     assert seconds == pytest.approx(2 * iteration_seconds(job))
     assert not any("warm-up" in why or "lay out" in why for why, _ in budget.reasons)
+
+
+def test_creation_by_the_clock_is_reckoned_until_its_least_files_are_there() -> None:
+    # 40,000 files at the 5000 a second that are assumed, within six times the phase's time.
+    for phase_s, expected in [(10.0, 10.0), (5.0, 8.0), (1.0, 6.0)]:
+        job = MetadataJob(METADATA_ENGINE, 4, 100_000, 0, phase_s=phase_s)
+        assert phase_seconds(job, Operation.FILE_CREATE) == pytest.approx(expected)
 
 
 def refusal(text: str, facts: dict[str, HostFacts]) -> list[str] | None:

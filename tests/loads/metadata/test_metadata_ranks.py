@@ -62,3 +62,14 @@ def test_where_ranks_made_unlike_numbers_of_files_each_is_told_what_it_finds() -
     assert "runtime_s" not in own
     tree = request_of(timed, first, dirs, Operation.TREE_CREATE, iteration=1)
     assert not {"files", "runtime_s"} & set(tree)
+
+
+def test_a_client_is_asked_for_forty_thousand_files_whatever_its_time() -> None:
+    timed = MetadataJob(METADATA_ENGINE, 4, 100_000, 4, phase_s=5.0)
+    (only,) = shares(timed, 1)
+    create = request_of(timed, only, {0: "/t/a"}, Operation.FILE_CREATE, iteration=1)
+    assert (create["files_least"], create["runtime_s"]) == (10_000, 5.0)
+    others = (request_of(timed, only, {0: "/t/a"}, it, iteration=1) for it in SHIFTED)
+    assert not any("files_least" in asked for asked in others)
+    few = MetadataJob(METADATA_ENGINE, 3, 10, 0, phase_s=5.0)
+    assert few.files_least == 10

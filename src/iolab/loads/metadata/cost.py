@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from iolab.loads.metadata.workload import (
-    MetadataJob,
-    Operation,
-)
+from iolab.loads.metadata.workload import OVERTIME, MetadataJob, Operation
 
 ASSUMED_OPS_PER_S: Final[Mapping[Operation, float]] = {
     Operation.TREE_CREATE: 1000.0,
@@ -40,7 +37,10 @@ def phase_seconds(job: MetadataJob, operation: Operation) -> float:
     seconds = operations_of(job, operation) / ASSUMED_OPS_PER_S[operation]
     if job.phase_s is None or operation in (Operation.TREE_CREATE, Operation.TREE_REMOVE):
         return seconds
-    return min(seconds, job.phase_s)
+    if operation is not Operation.FILE_CREATE:
+        return min(seconds, job.phase_s)
+    least = job.ranks * job.files_least / ASSUMED_OPS_PER_S[operation]
+    return min(seconds, max(job.phase_s, min(least, OVERTIME * job.phase_s)))
 
 
 def iteration_seconds(job: MetadataJob) -> float:

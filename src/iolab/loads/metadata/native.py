@@ -97,6 +97,8 @@ def request_of(
     }
     if shifted and operation in ON_FILES and job.phase_s is not None:
         asked["runtime_s"] = job.phase_s
+        if operation is Operation.FILE_CREATE:
+            asked["files_least"] = job.files_least
     shift = job.rank_shift % share.total_ranks if shifted and operation in SHIFTED else 0
     if operation in SHIFTED and made:
         asked["files"] = _found(job, share, made, shift)

@@ -33,6 +33,14 @@ class Operation(NamedOperation):
     TREE_REMOVE = 21
 
 
+FILES_LEAST: Final = 40_000
+"""A client's files where phases end by the clock: enough that at 400,000 a second, which one
+client's memory answers, a phase still takes the 0.1 s below which it is not judged."""
+
+OVERTIME: Final = 6
+"""How many times its time a phase of the agent may last until `files_least` are made."""
+
+
 @dataclass(frozen=True, slots=True)
 class MetadataJob(AnyJob):
     """One client's share of a metadata workload with every number settled.
@@ -42,7 +50,8 @@ class MetadataJob(AnyJob):
     reads and removes what rank (r + `rank_shift`) mod all ranks made (mdtest's `-N`); the usual
     shift is a client's ranks, so that no client works on what it made. `options` are further
     options of mdtest, allow-listed by its engine. With `phase_s` a rank ends a phase on files after
-    that many seconds, and `files_per_rank` is the most that it makes.
+    that many seconds, and `files_per_rank` is the most that it makes; it makes `files_least` even
+    where that takes up to `OVERTIME` times as long, since later phases do each file once only.
     """
 
     stored_as: ClassVar[str] = "metadata"
@@ -59,6 +68,11 @@ class MetadataJob(AnyJob):
     file_bytes: int = 0
     options: tuple[tuple[str, str], ...] = ()
     phase_s: float | None = None
+
+    @property
+    def files_least(self) -> int:
+        """The files that each rank makes at least, where its phases end by the clock."""
+        return min(self.files_per_rank, -(-FILES_LEAST // self.ranks))
 
     @property
     def inodes(self) -> int:
