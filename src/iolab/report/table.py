@@ -30,7 +30,8 @@ class Column:
 class Cell:
     """A text; with `level` it is a verdict, with `anchor` it leads to a place in the report.
 
-    `under` stands below it in small type; `strong` is what stands out in its row.
+    `under` stands below it in small type; `strong` is what stands out in its row. `drawn` is HTML
+    of our own that stands for the text on a page.
     """
 
     text: str
@@ -38,6 +39,7 @@ class Cell:
     anchor: str | None = None
     under: str = ""
     strong: bool = False
+    drawn: str = ""
 
     @property
     def line(self) -> str:
@@ -47,11 +49,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells under their columns, all of one length."""
+    """Rows of cells under their columns, all of one length.
+
+    `groups` are titles, each with the place of the row that it stands above.
+    """
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    groups: tuple[tuple[int, str], ...] = ()
 
 
 def columns(texts: tuple[str, ...], numbers: tuple[str, ...] = ()) -> tuple[Column, ...]:
@@ -118,9 +124,14 @@ def html(
     ]
     hidden = len(table.rows) - len(rows)
     if hidden > 0:
-        told = f"{hidden} more rows: iolab export lists all"
-        rows.append(f'<td class="t" colspan="{len(table.columns)}">{told}</td>')
-    body = "".join(f"<tr>{row}</tr>\n" for row in rows)
+        left_out = f"{hidden} more rows: the command line lists all"
+        rows.append(f'<td class="t" colspan="{len(table.columns)}">{left_out}</td>')
+    above_row = {
+        at: f'</tbody><tbody><tr class="group"><th scope="rowgroup" colspan="{len(kinds)}">'
+        f"{_escaped(text)}</th></tr>\n"
+        for at, text in table.groups
+    }
+    body = "".join(f"{above_row.get(at, '')}<tr>{row}</tr>\n" for at, row in enumerate(rows))
     above = f"<caption>{title}</caption>\n" if caption else ""
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">\n'
@@ -142,7 +153,7 @@ def _html_cell(cell: Cell, anchors: Collection[str]) -> str:
     if cell.level is not None:
         text = badge(cell.level, anchor)
     else:
-        text = _escaped(cell.text)
+        text = cell.drawn or _escaped(cell.text)
         text = f'<a href="#{_escaped(anchor)}">{text}</a>' if anchor else text
         text = f"<b>{text}</b>" if cell.strong else text
     return f"{text}<small>{_escaped(cell.under)}</small>" if cell.under else text

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Final
 
@@ -20,15 +21,13 @@ from markupsafe import Markup
 from iolab.analysis.comparison import SAME_SESSION, ComparedMetric, ComparisonResult
 from iolab.analysis.differences import ComparisonSide
 from iolab.core.events import SessionStatus
-from iolab.core.metric import Level, Result
+from iolab.core.metric import Result
 from iolab.core.run import Plan, PlannedRun, RunStatus
 from iolab.errors import StoreError
 from iolab.report.best import VerdictCounts, tally
 from iolab.report.comparison import (
     differences_table,
-    interval_text,
     point_text,
-    ratio_text,
     row_texts,
     summary_texts,
 )
@@ -42,7 +41,7 @@ from iolab.report.table import Cell, Column, Table, columns, verdict_cell
 from iolab.serve.chart import live_chart
 from iolab.serve.server import RequestRefusal
 from iolab.serve.sessions import Listing, Opened, SessionFolder
-from iolab.stats.comparison import ComparisonVerdict
+from iolab.stats.comparison import Comparison, ComparisonVerdict
 from iolab.units import format_duration_s
 
 SPAN_LEAST: Final = math.log(1.1)
@@ -66,41 +65,6 @@ _SHAPES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class RatioMark:
-    """A ratio drawn: where it and the ends of its interval lie from 0 to WIDTH."""
-
-    low: float
-    ratio: float
-    high: float
-    known: bool
-
-
-@dataclass(frozen=True, slots=True)
-class MetricLine:
-    """A metric of a point: its texts as the headings name them, and its interval drawn."""
-
-    metric: str
-    baseline: str
-    candidate: str
-    ratio: str
-    interval: str
-    runs: str
-    verdict: ComparisonVerdict
-    shape: str
-    reason: str
-    level: Level
-    mark: RatioMark
-
-
-@dataclass(frozen=True, slots=True)
-class PointLines:
-    """The lines of one point."""
-
-    title: str
-    lines: tuple[MetricLine, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ComparePage:
     """Everything on the page; without `shown` what forbids the comparison alone."""
 
@@ -110,9 +74,9 @@ class ComparePage:
     note: str
     forbidden: bool
     shown: bool
-    groups: tuple[PointLines, ...]
+    rows: Table
     scale: str
-    counts: tuple[tuple[ComparisonVerdict, str, int], ...]
+    counts: tuple[Markup, ...]
     means: tuple[tuple[str, str, str], ...]
     skipped: tuple[str, ...]
     more_skipped: int
@@ -139,10 +103,12 @@ def compare_page(
         note=_note(compared),
         forbidden=forbidden,
         shown=allow_differences or not forbidden,
-        groups=_groups(compared.rows, span),
+        rows=_rows_table(compared.rows, span),
         scale=f"from {math.exp(-span):.3g} to {math.exp(span):.3g}",
         counts=tuple(
-            (one, _SHAPES[one], compared.verdicts.get(one, 0)) for one in ComparisonVerdict
+            Markup(_verdict_badge(one, f"{count} "))  # noqa: S704 - ours, a verdict and a number
+            for one in ComparisonVerdict
+            if (count := compared.verdicts.get(one, 0))
         ),
         means=tuple(summary_texts(one) for one in compared.summaries),
         skipped=tuple(skipped[:SKIPPED_MAX]),
@@ -187,36 +153,54 @@ def _log_span(rows: Sequence[ComparedMetric]) -> float:
     return min(max([SPAN_LEAST, *ends]), SPAN_MOST)
 
 
-def _groups(rows: Sequence[ComparedMetric], span: float) -> tuple[PointLines, ...]:
-    points: dict[str, list[MetricLine]] = {}
-    for row in rows:
-        points.setdefault(point_text(row.workload, row.axis), []).append(_line(row, span))
-    return tuple(PointLines(point, tuple(lines)) for point, lines in points.items())
+def _rows_table(rows: Sequence[ComparedMetric], span: float) -> Table:
+    """The metrics of each point under its name."""
+    heads = (
+        *columns(("Metric", "Verdict"), ("Ratio", "Interval")),
+        *columns(("Interval drawn",), ("Baseline", "Candidate", "Runs")),
+        Column("Trust"),
+    )
+    points: dict[str, list[tuple[Cell, ...]]] = {}
+    for one in rows:
+        points.setdefault(point_text(one.workload, one.axis), []).append(_cells(one, span))
+    starts = accumulate(map(len, points.values()), initial=0)
+    cells = tuple(chain.from_iterable(points.values()))
+    return Table("Point by point", heads, cells, tuple(zip(starts, points, strict=False)))
 
 
-def _line(row: ComparedMetric, span: float) -> MetricLine:
-    found = row.comparison
-    _, _, baseline, candidate, *_ = row_texts(row)
+def _cells(one: ComparedMetric, span: float) -> tuple[Cell, ...]:
+    found = one.comparison
+    _, _, baseline, candidate, ratio, interval, verdict = row_texts(one)
     told = found.verdict is ComparisonVerdict.INCONCLUSIVE or found.reason == SAME_SESSION
-    return MetricLine(
-        metric=metric_word(row.metric),
-        baseline=baseline,
-        candidate=candidate,
-        ratio=ratio_text(found.ratio),
-        interval=interval_text(found.low, found.high),
-        runs=" / ".join(map(str, found.runs)),
-        verdict=found.verdict,
-        shape=_SHAPES[found.verdict],
-        reason=found.reason if told else "",
-        level=row.level,
-        mark=_mark(found.low, found.ratio, found.high, span),
+    badge = _verdict_badge(found.verdict)
+    return (
+        Cell(metric_word(one.metric)),
+        Cell(verdict, under=found.reason if told else "", drawn=badge),
+        *map(Cell, (ratio, interval)),
+        Cell("", drawn=_drawing(found, span)),
+        *map(Cell, (baseline, candidate, " / ".join(map(str, found.runs)))),
+        verdict_cell(one.level),
     )
 
 
-def _mark(low: float | None, ratio: float, high: float | None, span: float) -> RatioMark:
-    if low is None or high is None:
-        return RatioMark(0.0, _place(ratio, span), 0.0, known=False)
-    return RatioMark(_place(low, span), _place(ratio, span), _place(high, span), known=True)
+def _verdict_badge(verdict: ComparisonVerdict, before: str = "") -> str:
+    shape = f'<i aria-hidden="true">{_SHAPES[verdict]}</i>'
+    return f'<span class="badge says-{verdict.value}">{shape}{before}{verdict.value}</span>'
+
+
+def _drawing(found: Comparison, span: float) -> str:
+    """The ratio and its interval on the scale of the page, around the line of 1."""
+    at, middle = _place(found.ratio, span), f"{WIDTH / 2:g}"
+    reach = ""
+    if found.low is not None and found.high is not None:
+        low, high = _place(found.low, span), _place(found.high, span)
+        reach = f'<line x1="{low}" x2="{high}" y1="7" y2="7" class="reach"/>'
+    return (
+        f'<svg class="forest says-{found.verdict.value}" viewBox="0 0 {WIDTH:g} 14" '
+        'aria-hidden="true" preserveAspectRatio="none">'
+        f'<line x1="{middle}" x2="{middle}" y1="0" y2="14" class="one"/>{reach}'
+        f'<line x1="{at}" x2="{at}" y1="2.5" y2="11.5" class="at"/></svg>'
+    )
 
 
 def _place(ratio: float, span: float) -> float:
