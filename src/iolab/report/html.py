@@ -60,7 +60,7 @@ from iolab.report.provenance import (
     repeats,
     session_tables,
 )
-from iolab.report.runs import RunPart, checks_note, evidence_text, run_parts, runs_note
+from iolab.report.runs import RunPart, checks_note, checks_table, run_parts, runs_note
 from iolab.report.sections import ANCHOR as MAXIMA
 from iolab.report.sections import sections, workload_charts
 from iolab.report.table import Table, badge, html
@@ -423,7 +423,7 @@ def template_engine(*folders: Path) -> Environment:
         whose_run=whose_run,
         where=where,
         checks_note=checks_note,
-        evidence_text=evidence_text,
+        checks_table=checks_table,
     )
     return environment
 

@@ -34,7 +34,7 @@ from iolab.report.phrases import (
     where,
     whose_run,
 )
-from iolab.report.runs import RunPart, checks_note, evidence_text
+from iolab.report.runs import RunPart, checks_note, checks_table, evidence_text
 from iolab.report.table import (
     Table,
     columns,
@@ -311,7 +311,7 @@ def _runs(page: ReportPage, names: Mapping[str, str], figures: _Figures) -> dict
                 "checks": _unusual(part.result, usual),
                 "figures": figures.of(own),
                 "tables": _tables(
-                    [*([part.hosts] if part.hosts else []), *part.fleet, _checks(part.result)]
+                    [*([part.hosts] if part.hosts else []), *part.fleet, checks_table(part.result)]
                 ),
             }
             for part, own in zip(told, shown, strict=True)
@@ -323,16 +323,6 @@ def _runs(page: ReportPage, names: Mapping[str, str], figures: _Figures) -> dict
 def _unusual(result: Result, usual: str) -> str:
     note = checks_note(result.verdict)
     return "" if note == usual else note
-
-
-def _checks(result: Result) -> Table:
-    """What objects to a run, worst first, with its evidence."""
-    cells = tuple(
-        (verdict_cell(one.level), *row(one.code, one.says, evidence_text(one.evidence)))
-        for one in result.verdict.objections
-        if one.level is not None
-    )
-    return Table("Objections", columns(("Verdict", "Check", "What it says", "Evidence")), cells)
 
 
 def _objections(parts: Sequence[RunPart], names: Mapping[str, str]) -> Iterator[Table]:
@@ -402,11 +392,11 @@ def figure_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
         yield f"{name}.svg", document(figure)
         yield f"{name}.png", figure_png(figure)
         yield f"{name}.csv", csv_text(figure.table)
-    for number, table in enumerate(_everytypst(page), 1):
+    for number, table in enumerate(_every_table(page), 1):
         yield f"table-{number:02d}-{_slug(table.title)}.csv", csv_text(table)
 
 
-def _everytypst(page: ReportPage) -> Iterable[Table]:
+def _every_table(page: ReportPage) -> Iterable[Table]:
     parts = (*page.sections, *page.backing)
     groups = (*page.workloads, *(group for one in parts for group in one.groups))
     every = (

@@ -137,6 +137,16 @@ def checks_note(verdict: Verdict) -> str:
     return f"{verdict.rests_on}{fine}"
 
 
+def checks_table(result: Result) -> Table:
+    """What objects to a run, worst first, with its evidence."""
+    cells = tuple(
+        (verdict_cell(one.level), *row(one.code, one.says, evidence_text(one.evidence)))
+        for one in result.verdict.objections
+        if one.level is not None
+    )
+    return Table("Objections", columns(("Verdict", "Check", "What it says", "Evidence")), cells)
+
+
 def evidence_text(evidence: Evidence) -> str:
     """A check's evidence in one line: `name = value` with large numbers grouped."""
     return " · ".join(f"{name} = {_evidence_value(value)}" for name, value in evidence.items())
