@@ -92,14 +92,16 @@ reach 1.7 once in 1000."""
 def mark_disagreeing(results: Sequence[Result], study: Study) -> tuple[Result, ...]:
     """The results; those whose repeats do not agree in their headline figure say so.
 
-    Metadata load has no single figure, and its tables show least, most and deviation.
+    Metadata load has no single figure: there each operation is compared by itself.
     """
     figures = {item.id: item.metric for item in study.workloads if item.metric}
     checks: dict[tuple[str, int, int], CheckResult] = {}
     for key, runs in grouped(results).items():
         if key.workload not in figures:
             continue
-        check = _compared(runs, figures[key.workload])
+        figure = figures[key.workload]
+        values = [value_of(run, figure) for run in runs if enters(run)]
+        check = compare_repeats([value for value in values if value], figure)
         if check is not None:
             checks |= dict.fromkeys((_place(run) for run in runs if enters(run)), check)
     return tuple(result.judged(checks.get(_place(result))) for result in results)
@@ -109,11 +111,11 @@ def _place(run: Result) -> tuple[str, int, int]:
     return run.digest, run.repeat, run.attempt
 
 
-def _compared(runs: Sequence[Result], figure: str) -> CheckResult | None:
-    """The objection to runs that stand behind one point's value; None where there is none."""
-    values = [
-        value for run in runs if enters(run) and (value := value_of(run, figure)) and value > 0
-    ]
+def compare_repeats(values: Sequence[float], figure: str) -> CheckResult | None:
+    """The objection to repeats that stand behind one value, all above 0; None where there is none.
+
+    `figure` is the key of the metric that `values` are of.
+    """
     if len(values) < REPLICATED:
         return None
     least, most, mean = min(values), max(values), sum(values) / len(values)

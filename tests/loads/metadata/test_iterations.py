@@ -13,7 +13,9 @@ from iolab.analysis.metrics import with_values
 from iolab.core.metric import Level, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.metrics import METADATA_KEYS, is_metadata, point_statistics
+from iolab.loads.metadata.tables import told_rates
 from iolab.loads.metadata.workload import MetadataJob, Operation
+from iolab.report.numbers import NOTHING
 from tests.analysis.records import healthy
 from tests.judging import judge
 from tests.loads.metadata.records import made, mdtest_record
@@ -62,6 +64,27 @@ def test_latencies_are_those_of_the_median_iteration_never_a_mean() -> None:
     assert one.latencies["p99"].value == 2.0
     even = point_statistics(given_[:2])[0].operations[0]
     assert even.shown.repeat == 2
+
+
+def test_an_operation_whose_iterations_disagree_has_a_verdict_of_its_own() -> None:
+    creates, stats = (110_000.0, 11_600.0, 3_200.0), (100.0, 101.0, 130.0)
+    given_ = [
+        result(i, file_create_ops_per_s=create, file_stat_ops_per_s=stat)
+        for i, (create, stat) in enumerate(zip(creates, stats, strict=True), 1)
+    ]
+    create, stat = point_statistics(given_)[0].operations
+    assert (create.level, stat.level) == (Level.INVALID, Level.INDICATIVE)
+    assert create.disagreement is not None
+    assert create.disagreement.code == "repeats-disagree"
+    assert told_rates(create)[2:] == (NOTHING, NOTHING)
+    alike = point_statistics([given_[0], replace(given_[0], repeat=2)])[0].operations
+    assert [(one.level, one.disagreement) for one in alike] == [(Level.VALID, None)] * 2
+
+
+def test_an_invalid_iteration_is_not_compared() -> None:
+    bad = result(2, Level.INVALID, file_stat_ops_per_s=1.0)
+    (one,) = point_statistics([result(1, file_stat_ops_per_s=100.0), bad])[0].operations
+    assert (one.level, one.disagreement) == (Level.INVALID, None)
 
 
 def test_only_runs_that_were_done_count() -> None:

@@ -91,9 +91,16 @@ def _figures_of(
                 at=", ".join(filter(None, places)),
                 level=one.level,
                 run=(one.shown.digest, one.shown.repeat),
-                reason=reason_of((one.shown, *point.results), one.level),
+                reason=_reason(one, point),
             ),
         )
+
+
+def _reason(one: OperationStatistics, point: PointStatistics) -> tuple[str, str]:
+    """Why an operation is of its level: its runs' own objections come first."""
+    found = reason_of((one.shown, *point.results), one.level)
+    doubt = one.disagreement
+    return (doubt.code, doubt.says) if doubt and not found[0] else found
 
 
 def best_points(points: Sequence[PointStatistics]) -> tuple[PointStatistics, ...]:

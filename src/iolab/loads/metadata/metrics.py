@@ -17,11 +17,13 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.metrics import LATENCIES, PERCENTILES, latencies_of, with_values
+from iolab.analysis.points import enters
+from iolab.analysis.resume_marks import compare_repeats
 from iolab.analysis.sums import OperationSums, sum_operations
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS, Mask, Window, joint
 from iolab.core.histogram import Histogram
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import CheckResult, Level, Metric, Result
 from iolab.core.run import HostRun, RunRecord, RunStatus
 from iolab.core.samples import Floats, Ints
 from iolab.loads.metadata.workload import (
@@ -296,7 +298,7 @@ class OperationStatistics:
     that over the whole phase. `std_dev` is None of a single iteration. `shown` is the iteration
     whose rate is the median (of two the lower), and `latencies` are its own by name: `mean`, `p50`
     and so on, without percentiles for which any iteration did too little. `level` is the worst
-    verdict of the iterations.
+    verdict of the iterations and of `disagreement`, the objection to rates that are too unlike.
     """
 
     operation: Operation
@@ -305,6 +307,7 @@ class OperationStatistics:
     shown: Result
     latencies: Mapping[str, Metric]
     level: Level
+    disagreement: CheckResult | None = None
 
     @property
     def over_window(self) -> bool:
@@ -407,6 +410,9 @@ def _operation(operation: Operation, done: Sequence[Result]) -> OperationStatist
     prefix = f"{operation.key}_lat_ns_"
     keys = [operation.latency_key(name) for name in LATENCIES]
     every = [key for key in keys if all(_value(run, key) is not None for _, run in known)]
+    sound = [value for value, run in known if value and enters(run)]
+    disagreement = compare_repeats(sound, key)
+    levels = [run.verdict.level for _, run in known]
     return OperationStatistics(
         operation=operation,
         metric=key,
@@ -416,8 +422,13 @@ def _operation(operation: Operation, done: Sequence[Result]) -> OperationStatist
             key.removeprefix(prefix): shown.metrics[key] if key in every else Metric(None, "ns")
             for key in keys
         },
-        level=max((result.verdict.level for _, result in known), key=lambda level: level.rank),
+        level=max([*levels, *_level_of(disagreement)], key=lambda level: level.rank),
+        disagreement=disagreement,
     )
+
+
+def _level_of(check: CheckResult | None) -> list[Level]:
+    return [check.level] if check and check.level else []
 
 
 def _value(result: Result, key: str) -> float | None:

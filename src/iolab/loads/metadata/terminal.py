@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from iolab.core.metric import Result
+from iolab.analysis.resume_marks import CODE
+from iolab.core.metric import Level, Result
 from iolab.core.study import Study
 from iolab.loads.metadata.metrics import OperationStatistics, PointStatistics, point_statistics
 from iolab.loads.metadata.tables import NAMES, iterations_told, point_name, told_rates
@@ -40,12 +41,28 @@ def operations_screen(study: Study, results: Sequence[Result]) -> Iterator[Rende
         _HEADINGS,
         [(title(_name(study, point)), [_row(one) for one in point.operations]) for point in points],
     )
+    for point in points:
+        yield from _disagreements(point)
     yield plain(
         "mean: arithmetic, as mdtest has it; figures above are geometric means of the repeats. "
         "over: the window in which all ranks worked, or the whole phase as mdtest counts; "
         "latencies are of the median iteration",
         QUIET_STYLE,
     )
+
+
+def _disagreements(point: PointStatistics) -> Iterator[RenderableType]:
+    """One line for all operations whose repeats are too unlike for a mean."""
+    unlike = [
+        f"{NAMES[one.operation].lower()} {one.maximum / one.minimum:.3g}"
+        for one in point.operations
+        if one.disagreement and one.disagreement.level is Level.INVALID
+    ]
+    if unlike:
+        yield plain(
+            f"{CODE}: the most of the repeats is so many times the least: {', '.join(unlike)}. "
+            "No mean stands for all of them."
+        )
 
 
 def _name(study: Study, point: PointStatistics) -> str:
