@@ -35,6 +35,10 @@ def of(gib: int, volume: str | None = None, *told: CloudVolume) -> HostFacts:
         (of(1024, "P30"), "P30", 5000, 200_000_000),
         (of(1024, None, CloudVolume("d", "Premium_LRS", 1024)), "P30", 5000, 200_000_000),
         (of(200, None, CloudVolume("d", "Premium_ZRS", 200)), "P15", 1100, 125_000_000),
+        (of(4, None, CloudVolume("d", "Premium_LRS", 4)), "P1", 120, 25_000_000),
+        (of(5, None, CloudVolume("d", "Premium_LRS", 5)), "P2", 120, 25_000_000),
+        (of(16, None, CloudVolume("d", "Premium_LRS", 16)), "P3", 120, 25_000_000),
+        (of(17, None, CloudVolume("d", "Premium_LRS", 17)), "P4", 120, 25_000_000),
     ],
 )
 def test_a_volume_has_the_limits_of_its_type_and_size(

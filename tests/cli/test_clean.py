@@ -19,12 +19,18 @@ from tests.cli.in_process import call
 SCRIPT: Final = Path(__file__).parents[1] / "fakes" / "scripted_agent.py"
 
 
-def clean(folder: Path, mode: str) -> tuple[subprocess.CompletedProcess[str], list[object]]:
-    """`iolab clean --yes` with a scripted agent, and what each look was asked to remove."""
-    agent, looks = folder / "agent", folder / "looks"
+def scripted(folder: Path, mode: str) -> dict[str, str]:
+    """The environment in which this machine's agent follows a script."""
+    agent = folder / "agent"
     agent.write_text(f"#!/bin/sh\nexec {sys.executable} {SCRIPT} {mode}\n")
     agent.chmod(0o755)
-    env = {AGENT_VARIABLE: str(agent), "IOLAB_LOOKS": str(looks)}
+    return {AGENT_VARIABLE: str(agent)}
+
+
+def clean(folder: Path, mode: str) -> tuple[subprocess.CompletedProcess[str], list[object]]:
+    """`iolab clean --yes` with a scripted agent, and what each look was asked to remove."""
+    looks = folder / "looks"
+    env = {**scripted(folder, mode), "IOLAB_LOOKS": str(looks)}
     done = call("clean", "--path", folder, "--yes", env=env)
     return done, [json.loads(line) for line in looks.read_text().splitlines()]
 
@@ -40,6 +46,15 @@ def test_a_folder_of_another_host_is_named_and_stays(tmp_path: Path) -> None:
     assert asked == [None]
     assert "/t/0" in done.stderr
     assert "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [("doctor",), ("plan", "cluster-kpi", "--scale", "small")])
+def test_an_agent_that_does_not_know_a_request_is_of_another_build(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = call(*words, "--path", tmp_path, env=scripted(tmp_path, "older"))
+    assert done.returncode == ExitCode.HOST
+    assert "'make setup'" in " ".join((done.stdout + done.stderr).split())
 
 
 @pytest.mark.parametrize("command", ["clean", "doctor"])

@@ -10,6 +10,8 @@ import pytest
 from iolab.cli.doctor import FindingState
 from iolab.cli.doctor_fleet import CLOCK_OFF_NS, FleetFinding, fleet_document, fleet_findings
 from iolab.core.host import (
+    CloudFacts,
+    CloudVolume,
     HostFacts,
     HostKind,
     HostSpec,
@@ -121,6 +123,29 @@ def test_another_instance_type_is_named() -> None:
     seen = Outcomes({one.spec.name: one for one in hosts}, {})
     told = fleet_document(tuple(one.spec for one in hosts), seen)["hosts"]
     assert [one["machine"] for one in told] == ["Amazon EC2 i4i.2xlarge", None]
+
+
+def in_cloud(kind: str, name: str = "data") -> dict[str, Any]:
+    volume = CloudVolume(name, kind, 1024)
+    return {"facts": {"cloud": CloudFacts("Azure", "D8s", "westeurope", (volume,))}}
+
+
+def test_what_clouds_tell_is_compared_but_for_the_names_of_volumes() -> None:
+    first = host("a", **in_cloud("Premium_LRS"))
+    hosts = (first, host("b", **in_cloud("Premium_LRS", "other")))
+    alike = next(one.finding for one in findings(*hosts) if one.finding.what == "cloud")
+    assert alike.state is FindingState.OK
+    other = only("cloud", first, host("b", **in_cloud("StandardSSD_LRS"))).finding
+    assert other.state is FindingState.NOTE
+    seen = Outcomes({one.spec.name: one for one in hosts}, {})
+    told = fleet_document(tuple(one.spec for one in hosts), seen)["hosts"]
+    assert all("Premium_LRS 1024 GiB" in one["cloud"] for one in told)
+
+
+def test_what_a_host_does_not_tell_is_noted() -> None:
+    closed: dict[str, Any] = {"facts": {"faults": ("The cloud did not answer.",)}}
+    item = only("facts", host("a", **closed), host("b"), host("c", **closed))
+    assert (item.hosts, item.finding.says) == (("a", "c"), "The cloud did not answer.")
 
 
 def test_a_governor_that_is_slow_on_all_is_noted() -> None:

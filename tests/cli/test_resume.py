@@ -17,7 +17,7 @@ from iolab.study.load import LoadOptions
 from tests.cli.command_line import SHAPE
 from tests.cli.in_process import call
 from tests.plans import make_plan, parse_study
-from tests.store.rewritten import rewrite_study
+from tests.store.rewritten import rewrite, rewrite_study
 from tests.study.studies import SMALL
 
 FACTS = make_facts(SHAPE)
@@ -53,6 +53,22 @@ def test_where_nothing_is_left_the_session_is_done(session: Path) -> None:
     done = call("resume", session)
     assert (done.returncode, SessionReader(session).session.status) == (0, SessionStatus.DONE)
     assert "3 of 3 runs" in done.stderr
+
+
+@pytest.mark.parametrize("sweep", ["[1, 8]", "[1, 9]"])
+def test_another_version_ends_a_session_of_which_nothing_is_left(sweep: str, session: Path) -> None:
+    rewrite_study(session, "[1, 8]", sweep)
+    rewrite(session / "session.json", lambda one: one.update(iolab_version="0.0.9"))
+    done = call("resume", session)
+    assert (done.returncode, SessionReader(session).session.status) == (0, SessionStatus.DONE)
+
+
+def test_another_version_does_not_measure_on(tmp_path: Path) -> None:
+    session = make(tmp_path / "S", runs=2)
+    rewrite(session / "session.json", lambda one: one.update(iolab_version="0.0.9"))
+    with pytest.raises(HostError) as caught:
+        reopen(SessionReader(session), FACTS, (), accept_changes=False)
+    assert len(caught.value.faults) == 1
 
 
 def test_a_damaged_run_is_measured_again(session: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from iolab.errors import Fault
 from iolab.hosts.barrier import Outcomes
 from iolab.session.discovery import Inspected, device_busy, inspect_hosts
@@ -17,11 +19,12 @@ FACTS = machine_facts(PATH)
 HOUR_NS = 3600 * 10**9
 
 
-def inspect(*hosts: FakeHost, path: str | None = PATH) -> Outcomes[Inspected]:
+def inspect(*hosts: FakeHost, path: str | None = PATH, cloud: bool = False) -> Outcomes[Inspected]:
     async def body() -> Outcomes[Inspected]:
         named = {host.name: host for host in hosts}
         try:
-            return await inspect_hosts(named, path, {"fio": ["fio", "--version"]}, LoopClock())
+            tools = {"fio": ["fio", "--version"]}
+            return await inspect_hosts(named, path, tools, LoopClock(), cloud=cloud)
         finally:
             await asyncio.gather(*(host.close() for host in hosts))
 
@@ -42,6 +45,14 @@ def test_every_host_is_asked_and_watched() -> None:
     assert 0.09 < seen.quiet.cpu_busy < 0.11
     assert seen.quiet.device_busy is not None
     assert 0.09 < seen.quiet.device_busy < 0.11
+
+
+@pytest.mark.parametrize("cloud", [False, True])
+def test_the_cloud_is_asked_where_that_is_wanted(*, cloud: bool) -> None:
+    host = FakeHost("a", FakeScript(FACTS))
+    inspect(host, cloud=cloud)
+    (asked,) = host.asked("facts")
+    assert asked["cloud"] is cloud
 
 
 def test_hosts_that_fail_are_told_and_the_others_still_seen() -> None:

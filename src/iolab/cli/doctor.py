@@ -40,13 +40,21 @@ def doctor(
             "k8s:NAMESPACE/SELECTOR.",
         ),
     ] = None,
+    cloud_metadata: Annotated[
+        bool,
+        typer.Option(
+            "--cloud-metadata",
+            help="Also ask the cloud's metadata service (169.254.169.254) for the instance type "
+            "and the volumes.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check whether this machine, or a fleet, is ready to measure."""
     if hosts is None:
-        findings = _this_machine(path or ".", as_json=as_json)
+        findings = _this_machine(path or ".", cloud=cloud_metadata, as_json=as_json)
     else:
-        findings = _fleet(hosts, path, as_json=as_json)
+        findings = _fleet(hosts, path, cloud=cloud_metadata, as_json=as_json)
     conclude(findings, clean_command(path, hosts))
 
 
@@ -60,7 +68,7 @@ def clean_command(path: str | None, hosts: str | None) -> str:
     return shlex.join(words)
 
 
-def _this_machine(path: str, *, as_json: bool) -> Sequence[Finding]:
+def _this_machine(path: str, *, cloud: bool, as_json: bool) -> Sequence[Finding]:
     import asyncio
     from pathlib import Path
 
@@ -69,7 +77,7 @@ def _this_machine(path: str, *, as_json: bool) -> Sequence[Finding]:
     from iolab.cli.output import result_json, result_screen
     from iolab.report.terminal import QUIET_STYLE, Heading, plain, table
 
-    findings = asyncio.run(machine_findings(str(Path(path).absolute())))
+    findings = asyncio.run(machine_findings(str(Path(path).absolute()), cloud=cloud))
     if as_json:
         answers = [
             {"what": item.what, "state": item.state.value, "says": item.says, "do": item.do}
@@ -88,7 +96,7 @@ def _this_machine(path: str, *, as_json: bool) -> Sequence[Finding]:
     return findings
 
 
-def _fleet(hosts: str, path: str | None, *, as_json: bool) -> Sequence[Finding]:
+def _fleet(hosts: str, path: str | None, *, cloud: bool, as_json: bool) -> Sequence[Finding]:
     import asyncio
 
     from iolab.cli.doctor_fleet import (
@@ -102,7 +110,7 @@ def _fleet(hosts: str, path: str | None, *, as_json: bool) -> Sequence[Finding]:
 
     refuse_relative(path)
     specs = read_hosts(hosts)
-    seen = asyncio.run(inspect_fleet(specs, path))
+    seen = asyncio.run(inspect_fleet(specs, path, cloud=cloud))
     if as_json:
         result_json(fleet_document(specs, seen))
     else:
@@ -160,8 +168,8 @@ class Finding:
     """Whether the fault is an engine's and not the host's."""
 
 
-async def machine_findings(path: str) -> tuple[Finding, ...]:
-    """Every finding about this machine and the directory `path`."""
+async def machine_findings(path: str, *, cloud: bool) -> tuple[Finding, ...]:
+    """Every finding about this machine and the directory `path`, with `cloud` its cloud's words."""
     from iolab.core.host import HostKind, HostSpec
     from iolab.hosts.agents import agent_binary
     from iolab.hosts.connect import LocalHost
@@ -172,21 +180,23 @@ async def machine_findings(path: str) -> tuple[Finding, ...]:
         return (Finding("agent", FindingState.FAULT, error.happened, error.do),)
     host = LocalHost(HostSpec("local", HostKind.LOCAL))
     try:
-        return await _ask(host, path, str(binary))
+        return await _ask(host, path, str(binary), cloud=cloud)
     except HostError as error:
         return (Finding("agent", FindingState.FAULT, error.happened, error.do),)
     finally:
         await host.close()
 
 
-async def _ask(host: Host, path: str, binary: str) -> tuple[Finding, ...]:
+async def _ask(host: Host, path: str, binary: str, *, cloud: bool) -> tuple[Finding, ...]:
     from iolab.core.host import TargetProbe
     from iolab.hosts.answers import read_answer, read_facts
     from iolab.session.discovery import LEFTOVERS, leftovers_on, watch_quiet
 
     hello = await host.connect()
     tools = {name: list(words) for one in needed_programs() for name, words in one.asked.items()}
-    message = await host.ask("facts", deadline_s=ANSWER_DEADLINE_S, path=path, tools=tools)
+    message = await host.ask(
+        "facts", deadline_s=ANSWER_DEADLINE_S, path=path, tools=tools, cloud=cloud
+    )
     facts = read_facts(host.name, message)
     sample = await host.ask("snapshot", deadline_s=ANSWER_DEADLINE_S)
     findings = [
@@ -343,11 +353,18 @@ def fact_findings(facts: HostFacts) -> Iterator[Finding]:
     if facts.machine.title:
         says = f"{facts.machine.title}: {says}"
     yield Finding("machine", FindingState.OK, says)
+    if facts.cloud is not None:
+        yield Finding("cloud", FindingState.OK, facts.cloud.title)
     if cpu.limit is not None:
         says = f"a load here may use {cpu.limit:.3g} of {cpu.threads} cores"
         do = (
             "Lift the quota or the affinity of what iolab runs in, or take it for the client it is."
         )
         yield Finding("processors", FindingState.NOTE, says, do)
+    yield from missing_facts(facts)
+
+
+def missing_facts(facts: HostFacts) -> Iterator[Finding]:
+    """What was asked for and could not be read."""
     for fault in facts.faults:
         yield Finding("facts", FindingState.NOTE, fault, "The report shows less without it.")

@@ -15,12 +15,13 @@ from iolab.cli.doctor import (
     FindingState,
     end_findings,
     engine_findings,
+    missing_facts,
     needed_programs,
     probe_findings,
     target_findings,
 )
 from iolab.cli.kinds import session_kinds, study_kinds
-from iolab.core.host import HostFacts, NicFacts, Role, TargetFacts
+from iolab.core.host import CloudFacts, HostFacts, NicFacts, Role, TargetFacts
 from iolab.errors import IolabError
 from iolab.hosts.barrier import Outcomes
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset
@@ -123,6 +124,7 @@ def _examined(host: Inspected) -> Iterator[Finding]:
     yield from end_findings(host.hello, host.left)
     if host.probe is not None:
         yield from probe_findings(host.probe)
+    yield from missing_facts(host.facts)
 
 
 def _clocks(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
@@ -215,6 +217,8 @@ def _compared(hosts: Sequence[Inspected], role: Role) -> Iterator[Finding]:
     machines = [(host.facts.machine.title or UNKNOWN, host) for host in hosts]
     if any(title != UNKNOWN for title, _ in machines):
         yield _same("machine", machines, do)
+    if any(host.facts.cloud for host in hosts):
+        yield _same("cloud", ((_cloud(host.facts.cloud), host) for host in hosts), do)
     ports = [(fastest_port(host.facts), host) for host in hosts]
     do = "See cables, transceivers and ports of the slower ones; the slowest decides a phase."
     yield _same("link", ((link_speed(port), host) for port, host in ports), do)
@@ -225,6 +229,13 @@ def _compared(hosts: Sequence[Inspected], role: Role) -> Iterator[Finding]:
     finding = _same("governor", governors, do)
     slow = {name for name, _ in governors} - {PERFORMANCE, UNKNOWN}
     yield replace(finding, state=FindingState.NOTE, do=do) if slow else finding
+
+
+def _cloud(told: CloudFacts | None) -> str:
+    """What hosts of one kind have in common: not the names of their volumes."""
+    if told is None:
+        return UNKNOWN
+    return replace(told, volumes=tuple(replace(one, name="") for one in told.volumes)).title
 
 
 def _processor(facts: HostFacts) -> str:
@@ -310,16 +321,19 @@ STYLES: Final = {
 }
 
 
-async def inspect_fleet(specs: tuple[HostSpec, ...], path: str | None) -> Outcomes[Inspected]:
+async def inspect_fleet(
+    specs: tuple[HostSpec, ...], path: str | None, *, cloud: bool
+) -> Outcomes[Inspected]:
     """Reach every host, ask and watch them all at once, and let go.
 
-    `path` is absolute, for hosts that name none of their own.
+    `path` is absolute, for hosts that name none of their own; with `cloud` each asks its cloud's
+    metadata service.
     """
     tools = tools_of(session_kinds().tools)
     for program in study_kinds().programs:
         tools |= {name: list(words) for name, words in program.asked.items()}
     async with open_hosts(specs) as hosts:
-        return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK)
+        return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK, cloud=cloud)
 
 
 def fleet_screen(
@@ -405,6 +419,7 @@ def _facts(host: Inspected) -> dict[str, Any]:
         "clock_error_ns": host.offset.error_ns,
         **{program.name: program.version(facts) for program in needed_programs()},
         "machine": facts.machine.title,
+        "cloud": facts.cloud.title if facts.cloud else None,
         "kernel": facts.kernel.release,
         "path": host.path,
         "fs_type": target.fs_type if target else None,

@@ -201,8 +201,8 @@ def resume(
     _refuse_running(reader)
     _refuse_damaged(reader)
     _refuse_imported(reader)
-    study, plan = _same_plan(reader)
     damaged = _damaged_runs(reader)
+    study, plan = _same_plan(reader, reader.done() - damaged)
     earlier = Earlier(reader.done() - damaged, reader.tried(), _left_out(reader), reader.ledger())
     left = sum(1 for run in plan.runs if (run.point.digest, run.repeat) not in earlier.done)
     stored = [run for run in reader.results() if (run.digest, run.repeat) in earlier.done]
@@ -255,15 +255,22 @@ def _refuse_damaged(reader: SessionReader) -> None:
         raise StoreError(f"'{reader.directory}': {damage.says}", damage.do)
 
 
-def _same_plan(reader: SessionReader) -> tuple[Study, Plan]:
-    """The study read again and its plan; UsageError when it is not the plan of the session."""
+def _same_plan(reader: SessionReader, done: Collection[RunKey]) -> tuple[Study, Plan]:
+    """The study read again and its plan; UsageError when it is not the plan of the session.
+
+    Another version need not read a study alike of which all is done.
+    """
     from iolab.cli.kinds import study_kinds
     from iolab.errors import UsageError
     from iolab.store.layout import STUDY
-    from iolab.study.guard import study_changes
+    from iolab.study.guard import study_changes, version_changes
     from iolab.study.load import options_of, parse_study
     from iolab.study.schedule import make_plan
 
+    planned = {(run.point.digest, run.repeat) for run in reader.plan.runs}
+    fixed = not reader.plan.runs_more
+    if fixed and planned <= set(done) and version_changes(reader.session.iolab_version):
+        return reader.study, reader.plan
     name = str(reader.directory / STUDY)
     study = parse_study(reader.study_text, name, options_of(reader.study), study_kinds())
     plan = make_plan(study, study_kinds())
@@ -302,7 +309,10 @@ def reopen(
     *,
     accept_changes: bool,
 ) -> SessionWriter:
-    """The session's writer, with damaged runs set aside; HostError where the hosts changed."""
+    """The session's writer, with damaged runs set aside; HostError where the hosts changed.
+
+    Without facts nothing will be measured, and so nothing be mixed.
+    """
     import sys
 
     from iolab.cli.output import say
@@ -310,7 +320,8 @@ def reopen(
     from iolab.store.writer import SessionWriter
     from iolab.study.guard import changes, version_changes
 
-    faults = (*version_changes(reader.session.iolab_version), *changes(reader.found, facts))
+    began = reader.session.iolab_version
+    faults = (*version_changes(began), *changes(reader.found, facts)) if facts else ()
     if faults and not accept_changes:
         raise HostError(
             "The hosts or versions are not what they were when the session began.",

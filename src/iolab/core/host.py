@@ -297,7 +297,7 @@ class CloudFacts:
     def title(self) -> str:
         """All of it in a line."""
         told = [
-            f"{one.name} {one.type}" + (f" {one.size_gib} GiB" if one.size_gib else "")
+            f"{one.name} {one.type}".strip() + (f" {one.size_gib} GiB" if one.size_gib else "")
             for one in self.volumes
         ]
         parts = (self.provider, self.instance_type, self.zone, *told)

@@ -49,6 +49,9 @@ def _fixed(iops: float, megabytes: float) -> _Limits:
 
 
 TIERS: Final[Mapping[str, tuple[int, int, int]]] = {
+    "P1": (4, 120, 25),
+    "P2": (8, 120, 25),
+    "P3": (16, 120, 25),
     "P4": (32, 120, 25),
     "P6": (64, 240, 50),
     "P10": (128, 500, 100),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol, Self
@@ -64,7 +65,11 @@ class AgentRefusal(HostError):
         self.says = says
         name = printable(host)
         do = _REMEDIES.get(code, "Correct it on that host and run again.")
-        super().__init__(f"Host '{name}' refused '{verb}': {says.rstrip('.')}.", do)
+        happened = f"Host '{name}' refused '{verb}': {says.rstrip('.')}."
+        if code == "bad-request" and _OTHER_WORDS.search(says):
+            happened = f"The agent on host '{name}' is of another iolab: {says.rstrip('.')}."
+            do = _REINSTALL
+        super().__init__(happened, do)
 
 
 class ReachError(HostError):
@@ -96,6 +101,12 @@ class Stream(Protocol):
         """Take no more of it."""
 
 
+_OTHER_WORDS: Final = re.compile(r"\b(?:unknown (?:field|variant)|missing field|no verb)\b")
+"""How an agent refuses a request of which it does not know a part, or knows a part more."""
+
+_REINSTALL: Final = (
+    "Run 'make setup' in a checkout, else install iolab again; if it stays, please report it."
+)
 _RIGHTS: Final = "Give the user who runs the agent there the right to do it."
 _REMEDIES: Final = {
     "EACCES": _RIGHTS,

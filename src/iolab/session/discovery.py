@@ -257,16 +257,21 @@ class Inspected:
 
 
 async def inspect_hosts(
-    hosts: Mapping[str, Host], path: str | None, tools: Mapping[str, list[str]], clock: Clock
+    hosts: Mapping[str, Host],
+    path: str | None,
+    tools: Mapping[str, list[str]],
+    clock: Clock,
+    *,
+    cloud: bool,
 ) -> Outcomes[Inspected]:
     """Connect and ask all hosts at once, then watch them all while none is asked.
 
-    `path` is for hosts that name none of their own. The hosts stay connected; whoever made them
-    closes them.
+    `path` is for hosts that name none of their own, `cloud` as `[target]` has it. The
+    hosts stay connected; whoever made them closes them.
     """
 
     async def meet(host: Host) -> _Met:
-        return await _meet(host, _folder_of(host.spec, path), tools)
+        return await _meet(host, _folder_of(host.spec, path), tools, cloud=cloud)
 
     met = await together(hosts.values(), meet)
 
@@ -290,10 +295,12 @@ def _folder_of(spec: HostSpec, path: str | None) -> str | None:
 _Met = tuple[HostFacts, TargetProbe | None, Hello, Leftovers | None]
 
 
-async def _meet(host: Host, path: str | None, tools: Mapping[str, list[str]]) -> _Met:
+async def _meet(
+    host: Host, path: str | None, tools: Mapping[str, list[str]], *, cloud: bool
+) -> _Met:
     hello = await host.connect()
     left = await leftovers_on(host, path) if LEFTOVERS in hello.capabilities else None
-    told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=path, tools=tools)
+    told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=path, tools=tools, cloud=cloud)
     facts = read_facts(host.name, told)
     if facts.target is None or not facts.target.writable:
         return facts, None, hello, left
