@@ -12,7 +12,7 @@ from tests.fakes.script import FakeScript
 from tests.session.stage import HOST, STUDY, Stage
 
 STEP_NS = 3_000_000_000
-LATER = 7
+LATER = 10
 """The sample from which its clock is ahead: in the midst of the first run."""
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields, replace
 
 from iolab.core.events import Phase
-from iolab.session.times import COMMIT, LOAD, SECOND_NS, Times
+from iolab.session.times import COMMIT, LOAD, SECOND_NS, Times, load_s
+from tests.analysis.records import healthy
 
 
 def counted(seconds: list[float]) -> Callable[[], int]:
@@ -35,3 +37,13 @@ def test_load_is_no_longer_than_what_measured_it() -> None:
     times.begin(Phase.MEASURE)
     times.loaded(10.0)
     assert {one.phase: one.seconds for one in times.spent()} == {LOAD: 3.0, Phase.MEASURE: 0.0}
+
+
+def test_what_came_between_the_phases_of_a_load_is_not_load() -> None:
+    record = healthy()
+    table = record.intervals
+    kept = table.seq % 2 == 0
+    parts = replace(table, **{one.name: getattr(table, one.name)[kept] for one in fields(table)})
+    each_s = table.span_ns[0] / SECOND_NS
+    assert load_s(record) == len(set(table.seq.tolist())) * each_s
+    assert load_s(replace(record, intervals=parts)) == len(set(parts.seq.tolist())) * each_s

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from iolab.analysis.checks.idle import IDLE_BYTES_PER_S, IDLE_IOS_PER_S
 from iolab.cli.doctor import (
     OTHER_LOAD,
     Finding,
@@ -165,12 +164,7 @@ def _load(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
     disks = [
         (seen, host) for host in hosts if (seen := host.quiet.device_busy or 0.0) > DEVICE_BUSY
     ]
-    moved = [
-        (idle, host)
-        for host in hosts
-        if (idle := host.quiet.idle)
-        and (idle.bytes_per_s > IDLE_BYTES_PER_S or idle.ios_per_s > IDLE_IOS_PER_S)
-    ]
+    moved = [(idle, host) for host in hosts if (idle := host.quiet.idle) and not idle.quiet]
     busy: list[tuple[str, tuple[str, ...]]] = []
     if cores:
         share = _range([seen for seen, _ in cores], "{:.0%}".format)

@@ -256,6 +256,13 @@ NOT_DROPPED: Final = CacheProof(
 """Where nothing was asked to be dropped."""
 
 
+IDLE_BYTES_PER_S: Final = 1 << 20
+"""Traffic of an idle system's own logs and journals: below it a device counts as idle."""
+
+IDLE_IOS_PER_S: Final = 50.0
+"""The same in I/Os."""
+
+
 @dataclass(frozen=True, slots=True)
 class IdleProof:
     """What the target's devices did just before the start, when nobody should use them."""
@@ -263,6 +270,21 @@ class IdleProof:
     watched_s: float
     bytes_per_s: float
     ios_per_s: float
+
+    @property
+    def quiet(self) -> bool:
+        """Whether they did no more than those of an idle system do."""
+        return self.bytes_per_s <= IDLE_BYTES_PER_S and self.ios_per_s <= IDLE_IOS_PER_S
+
+    def then(self, later: IdleProof) -> IdleProof:
+        """What they did in this time and a later one together."""
+        watched_s = self.watched_s + later.watched_s
+        share = later.watched_s / watched_s
+        return IdleProof(
+            watched_s,
+            self.bytes_per_s * (1 - share) + later.bytes_per_s * share,
+            self.ios_per_s * (1 - share) + later.ios_per_s * share,
+        )
 
 
 @dataclass(frozen=True, slots=True)

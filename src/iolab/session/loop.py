@@ -133,7 +133,7 @@ async def read_clocks_again(session: SessionContext, evidence: Sequence[HostShar
 
 
 async def settle(session: SessionContext, run: PlannedRun, rested_s: float) -> None:
-    """Let the target come to rest before this run; it has rested so long already."""
+    """Let the target come to rest before this run; so much of its rest it has elsewhere."""
     seconds = session.study.method.settle_s - rested_s
     if seconds > 0 and not session.stop.requested:
         session.begin(Phase.SETTLE, run, "the target comes to rest", seconds)
@@ -250,6 +250,7 @@ class RunLoop:
         self._method = session.study.method
         self._failed_points: set[str] = set()
         self._loaded_until_ns: int | None = None
+        self._watched = False
 
     async def follow(self, first: PlannedRun, queue: RunQueue) -> SessionStatus:
         """Execute one run after the other, each committed when it ends.
@@ -285,6 +286,7 @@ class RunLoop:
             self._loaded_until_ns = self._session.clock.mono_ns()
             if record is None:
                 return False
+            self._watched = all(host.idle for host in record.hosts)
             record = await self._states.account(record, sites)
             _give_back_memory()
             await self._commit(record)
@@ -297,12 +299,14 @@ class RunLoop:
     async def _rest(self, run: PlannedRun) -> None:
         """Let the target come to rest after the run before, if there was one.
 
-        It rests while that is judged and committed, and nothing waits for it after the last run.
+        It rests while that is judged and committed, and while it is watched before this run, as it
+        was before the last one. Nothing waits for it after the last run.
         """
         if self._loaded_until_ns is not None:
             rested_ns = self._session.clock.mono_ns() - self._loaded_until_ns
             self._loaded_until_ns = None
-            await settle(self._session, run, rested_ns / 1e9)
+            watch_s = self._method.idle_watch_s if self._watched else 0.0
+            await settle(self._session, run, rested_ns / 1e9 + watch_s)
 
     async def _commit(self, record: RunRecord) -> None:
         """Tell of a run. A fleet's is judged and kept for so long that its agents must know."""

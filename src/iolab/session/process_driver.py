@@ -24,8 +24,9 @@ from iolab.session.context import LiveRule, SessionContext
 from iolab.session.driver import Driver, HostShare
 from iolab.session.start import (
     NS_PER_S,
+    SET_UP_S,
     Go,
-    drive_between_looks,
+    drive_and_look,
     load_at_once,
     offset_of,
     watch_idle,
@@ -205,6 +206,7 @@ class ProcessDriver(Driver):
         session.begin(Phase.MEASURE, run, run.point.label, longest_s)
         halt = asyncio.Event()
         looking = EarlyStop(session, run, evidence, halt)
+        commands = {mine.name: self.command(session, run, mine) for mine in evidence}
         listeners = {}
         for index, mine in enumerate(evidence):
             packer = Packer(
@@ -214,18 +216,20 @@ class ProcessDriver(Driver):
             listeners[mine.name] = partial(_Listener, session, run, mine, packer, looking)
 
         async def one(mine: HostShare, go: Go) -> None:
-            command = mine.command = self.command(session, run, mine)
+            command = mine.command = commands[mine.name]
             listener = listeners[mine.name](self.reader(run, mine))
             try:
                 async with traced(mine, command.wall_limit_s):
-                    await drive_between_looks(mine, command, go, halt, listener.hear)
+                    await drive_and_look(mine, command, go, halt, listener.hear)
             finally:
                 listener.finish()
             fault = engine_fault(run.point.job.engine, mine)
             if fault:
                 raise fault
 
-        await load_at_once(session, evidence, counters, one, halt)
+        waits = any(command.told_start for command in commands.values())
+        set_up_s = SET_UP_S if waits else 0.0
+        await load_at_once(session, evidence, counters, one, halt, set_up_s=set_up_s)
 
     def command(self, session: SessionContext, run: PlannedRun, mine: HostShare) -> Command:
         """The process of one host."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, HostError
 from iolab.hosts.barrier import alongside
 from iolab.hosts.clock import ClockOffset, measure_offset
-from iolab.hosts.device_counters import idle_proof, snapshot
+from iolab.hosts.device_counters import DeviceSnapshot, idle_proof, snapshot
 from iolab.hosts.engine import Command
 from iolab.hosts.remote_process import Ending, drive
 from iolab.hosts.telemetry import CounterCollector
@@ -22,6 +23,14 @@ from iolab.session.observers import HostWatch
 
 ROUND_TRIPS_TO_START: Final = 4
 """Round trips that the slowest host needs before it can wait for the start, with one to spare."""
+
+START_ALLOWANCE_S: Final = 0.1
+HOST_ALLOWANCE_S: Final = 0.001
+"""From the decision to the start: the request, and what it takes to send it to each host."""
+
+SET_UP_S: Final = 0.4
+"""More for a process that is begun before the start and set up by then: its files are opened, its
+buffers registered, its threads made, on a host whose caches have just been dropped."""
 
 NS_PER_S: Final = 1_000_000_000
 
@@ -39,14 +48,15 @@ class CommonStart:
 
 
 def start_of(
-    session: SessionContext, evidence: Sequence[HostShare], allowance_s: float
+    session: SessionContext, evidence: Sequence[HostShare], set_up_s: float
 ) -> CommonStart:
     """Far enough ahead for the slowest host to be ready, no further.
 
-    `allowance_s` is what the hosts need to get ready beyond the way of the messages.
+    `set_up_s` is what the load needs to get ready once its host was asked for it.
     """
     slowest_ns = max(offset_of(mine).rtt_ns for mine in evidence)
-    lead_s = allowance_s + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
+    asking_s = START_ALLOWANCE_S + len(evidence) * HOST_ALLOWANCE_S
+    lead_s = asking_s + set_up_s + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
     return CommonStart(session.clock.real_ns() + round(lead_s * NS_PER_S), lead_s)
 
 
@@ -55,10 +65,6 @@ def offset_of(mine: HostShare) -> ClockOffset:
     if mine.offset is None:
         raise ValueError("the clock is read before the start")
     return mine.offset
-
-
-START_ALLOWANCE_S: Final = 0.5
-"""From the decision to the start: a look at the counters and the request on every host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +83,53 @@ async def watch_idle(
     known = [mine for mine in evidence if mine.site.devices]
     if not known or not seconds:
         return
-    session.begin(Phase.IDLE, run, "checking for background I/O", seconds)
+    left_s = {mine.name: _left_s(mine, seconds) for mine in known}
+    session.begin(Phase.IDLE, run, "checking for background I/O", max(left_s.values()))
 
     async def watch(mine: HostShare) -> None:
         before = await snapshot(mine.site.host)
-        await asyncio.sleep(seconds)
-        mine.idle = idle_proof(before, await snapshot(mine.site.host), mine.site.devices)
+        await asyncio.sleep(left_s[mine.name])
+        seen = idle_proof(before, await snapshot(mine.site.host), mine.site.devices)
+        mine.idle = mine.idle.then(seen) if mine.idle and seen else seen
 
     await on_each(known, watch)
+
+
+LAST_WATCH_S: Final = 0.2
+"""The least that is watched after all that we do on the devices ourselves."""
+
+
+def _left_s(mine: HostShare, seconds: float) -> float:
+    seen_s = mine.idle.watched_s if mine.idle else 0.0
+    return max(seconds - seen_s, min(LAST_WATCH_S, seconds))
+
+
+@asynccontextmanager
+async def idle_meanwhile(
+    session: SessionContext, evidence: Sequence[HostShare]
+) -> AsyncIterator[None]:
+    """Begin to watch the devices while inside something is done that touches none of them.
+
+    What was seen shortens `watch_idle`. Where they were not quiet it counts for nothing, since what
+    is done inside may have read its program from them.
+    """
+    known = [mine for mine in evidence if mine.site.devices]
+    if not known or not session.study.method.idle_watch_s:
+        yield
+        return
+    before: dict[str, DeviceSnapshot] = {}
+
+    async def look(mine: HostShare) -> None:
+        before[mine.name] = await snapshot(mine.site.host)
+
+    async def look_again(mine: HostShare) -> None:
+        after = await snapshot(mine.site.host)
+        seen = idle_proof(before[mine.name], after, mine.site.devices)
+        mine.idle = seen if seen and seen.quiet else None
+
+    await on_each(known, look)
+    yield
+    await on_each(known, look_again)
 
 
 async def load_at_once(
@@ -93,9 +138,12 @@ async def load_at_once(
     counters: CounterCollector,
     load: Callable[[HostShare, Go], Coroutine[Any, Any, None]],
     halt: asyncio.Event,
+    *,
+    set_up_s: float = 0.0,
 ) -> None:
     """Begin the load of every host at the same moment and follow all of them to their end.
 
+    The devices are looked at just before. The load has `set_up_s` before it begins.
     `halt` tells every load to end early: set by anybody, at the user's wish to stop, and when one
     host fails. Raises HostError or EngineError when any host failed; each has its error then.
     """
@@ -107,6 +155,7 @@ async def load_at_once(
     async def get_ready(mine: HostShare) -> None:
         await watches[mine.name].begin()
         mine.offset = await measure_offset(mine.site.host, session.clock)
+        mine.before = await snapshot(mine.site.host)
 
     async def one(mine: HostShare) -> None:
         go = Go(start.on(mine), start.lead_s)
@@ -119,7 +168,7 @@ async def load_at_once(
 
     try:
         await on_each(evidence, get_ready)
-        start = start_of(session, evidence, START_ALLOWANCE_S)
+        start = start_of(session, evidence, set_up_s)
         await alongside(on_each(evidence, one), session.stop.pass_on(halt))
     finally:
         await asyncio.gather(*(watch.end() for watch in watches.values()))
@@ -127,7 +176,7 @@ async def load_at_once(
             mine.clock_step_ns = watches[mine.name].clock_step_ns
 
 
-async def drive_between_looks(
+async def drive_and_look(
     mine: HostShare,
     command: Command,
     go: Go,
@@ -135,8 +184,7 @@ async def drive_between_looks(
     on_output: Callable[[bytes], None],
     on_stderr: Callable[[bytes], None] | None = None,
 ) -> Ending:
-    """One host's process from its start to its end, between two looks at the target's devices."""
-    mine.before = await snapshot(mine.site.host)
+    """One host's process from its start to its end, and then a look at the target's devices."""
     ending = mine.ending = await drive(
         mine.site.host,
         command,

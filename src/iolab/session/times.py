@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+import numpy as np
+
 from iolab.core.events import Phase, PhaseTime
 from iolab.core.run import RunRecord
 
 LOAD: Final = "load"
-"""From the first engine's start to the last one's end: what a session is for."""
+"""While engines run: what a session is for."""
 
 JUDGE: Final = "judge"
 COMMIT: Final = "commit"
@@ -21,7 +23,16 @@ SECOND_NS: Final = 1_000_000_000
 
 
 def load_s(record: RunRecord) -> float:
-    """Seconds from the first engine's start to the last one's end; 0 where none ran."""
+    """Seconds in which engines ran; 0 where none did.
+
+    Those of the host with the most intervals, without what came between its phases; where there are
+    none, from the first engine's start to the last one's end.
+    """
+    table = record.intervals
+    if len(table):
+        _, first = np.unique(np.stack((table.host, table.seq)), axis=1, return_index=True)
+        spans_ns = np.bincount(table.host[first], weights=table.span_ns[first])
+        return float(spans_ns.max()) / SECOND_NS
     starts = [host.start_real_ns for host in record.hosts if host.start_real_ns is not None]
     ends = [host.end_real_ns for host in record.hosts if host.end_real_ns is not None]
     return max(0, max(ends) - min(starts)) / SECOND_NS if starts and ends else 0.0

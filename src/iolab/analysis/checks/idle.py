@@ -19,14 +19,8 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import RunView
-from iolab.core.run import HostRun, IdleProof
+from iolab.core.run import IDLE_BYTES_PER_S, IDLE_IOS_PER_S, HostRun, IdleProof
 from iolab.units import format_count, format_rate_bytes
-
-IDLE_BYTES_PER_S: Final = 1 << 20
-"""Traffic of an idle system's own logs and journals: below it a device counts as idle."""
-
-IDLE_IOS_PER_S: Final = 50.0
-"""The same in I/Os."""
 
 DEVICES_NAMED: Final = 4
 """Devices below a target that are named; the facts have them all."""

@@ -29,6 +29,7 @@ from iolab.loads.fileio.generator_limit import kind_of
 from iolab.loads.fileio.workload import Job, file_job
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare, on_each
+from iolab.session.start import idle_meanwhile
 
 WORDS_LIMIT: Final = 200
 """Characters of an engine's own words that are kept."""
@@ -99,7 +100,8 @@ async def _looked(
 
     detail = f"{engine.name}'s ceiling, on a null target"
     session.begin(Phase.CEILING, run, detail, FILE_ENGINES[engine.name].look_s)
-    await on_each(evidence, look)
+    async with idle_meanwhile(session, evidence):
+        await on_each(evidence, look)
     return found
 
 

@@ -36,7 +36,7 @@ from iolab.loads.keyvalue.workload import (
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare
 from iolab.session.process_driver import ending_fault
-from iolab.session.start import Go, drive_between_looks, offset_of
+from iolab.session.start import Go, drive_and_look, offset_of
 from iolab.targets.work_directory import WorkDirectory
 from iolab.units import format_bytes
 
@@ -326,7 +326,7 @@ async def make_load(
     heard = _Heard(session, run, mine, cell)
     report: bytes | None = None
     try:
-        await drive_between_looks(mine, cell.command, go, halt, heard.out, heard.err)
+        await drive_and_look(mine, cell.command, go, halt, heard.out, heard.err)
         report = await fetched(mine.site.host, cell.report, REPORT_LIMIT_BYTES)
     finally:
         heard.finish(report)

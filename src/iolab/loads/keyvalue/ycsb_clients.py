@@ -64,7 +64,7 @@ from iolab.loads.keyvalue.ycsb_output import (
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare, on_each
 from iolab.session.process_driver import ending_fault
-from iolab.session.start import NS_PER_S, Go, drive_between_looks, load_at_once
+from iolab.session.start import NS_PER_S, Go, drive_and_look, load_at_once
 from iolab.targets.work_directory import WorkDirectory
 from iolab.units import format_bytes
 
@@ -194,7 +194,7 @@ class YcsbClients:
             raise ValueError("a client has its command before the run is measured")
         printed = self.printed[mine.name]
         try:
-            ending = await drive_between_looks(
+            ending = await drive_and_look(
                 mine, mine.command, go, self._halt, printed.out, printed.err
             )
         finally:

@@ -328,10 +328,9 @@ def _nonsense(host: Host, what: str, fault: ValueError) -> NoReturn:
     raise host.give_up(f"sent {what} that makes no sense: {fault}") from None
 
 
-START_ALLOWANCE_S: Final = 0.2
 RANK_ALLOWANCE_S: Final = 0.0002
-"""From the decision to the start: the request on every host, and a thread with an open folder for
-each rank, of which the agent makes ten thousand a second."""
+"""Beyond the request: a thread with an open folder for each rank, of which the agent makes ten
+thousand a second."""
 
 COLD: Final = frozenset({Operation.FILE_STAT, Operation.FILE_READ})
 """Operations that a client could answer from what it has just made: caches are dropped before."""
@@ -496,8 +495,8 @@ class _Iteration:
         seconds = phase_seconds(self._job, operation)
         self._session.begin(Phase.MEASURE, self._run, operation.word, seconds)
         await on_each(self._evidence, self._read_clock)
-        allowance_s = START_ALLOWANCE_S + self._job.ranks * RANK_ALLOWANCE_S
-        start = start_of(self._session, self._evidence, allowance_s)
+        set_up_s = self._job.ranks * RANK_ALLOWANCE_S
+        start = start_of(self._session, self._evidence, set_up_s)
         self._follow(start)
 
         async def one(mine: HostShare) -> None:
