@@ -7,11 +7,11 @@ import re
 import pytest
 import typer
 
-from iolab.cli.app import app
+from iolab.cli.app import app_of
 from tests.site_parts import commands
 
-GROUP = typer.main.get_group(app)
-ROOT = typer.main.get_command(app)
+GROUP = typer.main.get_group(app_of())
+ROOT = typer.main.get_command(app_of())
 COMMANDS = sorted(GROUP.commands)
 PART = commands()
 

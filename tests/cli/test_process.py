@@ -31,12 +31,14 @@ from tests.cli.in_process import call
 MINE = """
 import os, signal, sys
 from iolab.__main__ import main
-from iolab.cli.app import app
-app.command("divide")(lambda: 1 / 0)
-app.command("interrupt")(lambda: os.kill(os.getpid(), signal.SIGINT))
+from iolab.cli.app import COMMANDS
+divide = lambda: 1 / 0
+interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
+fill = lambda: bytearray(1 << 30)
+COMMANDS |= {name: f"__main__:{name}" for name in ("divide", "interrupt", "fill")}
 main()
 """
-"""The command with two more, of which one is a bug and one is stopped by Ctrl-C."""
+"""The command with three more: a bug, one that Ctrl-C stops, and one that takes a GiB."""
 
 
 @pytest.mark.parametrize(
@@ -114,10 +116,7 @@ def test_a_width_of_nothing_is_no_width(session: Path) -> None:
 
 
 def test_a_lack_of_memory_is_told_with_its_limit() -> None:
-    limited = (
-        "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
-        + MINE.replace("main()", "app.command('fill')(lambda: bytearray(1 << 30))\nmain()")
-    )
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n" + MINE
     done = subprocess.run(
         [sys.executable, "-c", limited, "fill"],
         env=environment(),

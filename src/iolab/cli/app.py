@@ -1,73 +1,73 @@
-"""The `iolab` command: all commands under one app, and one door for every error.
+"""The `iolab` command: its subcommands under one app, and one door for every error.
 
-Modules that take time to load are imported inside the commands, so that `iolab --help` is quick.
+What a command line does not name is not imported, nor is what takes time to load at the top of a
+command's module, so that help and refusals are quick.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Annotated, Final
 
 import typer
 
-from iolab.cli import (
-    calibrate,
-    choose,
-    clean,
-    compare,
-    doctor,
-    exchange,
-    plan,
-    predict,
-    reference,
-    report,
-    run,
-    serve,
-    show,
-)
 from iolab.cli.output import guarded, result
 
-app = typer.Typer(
-    name="iolab",
-    help="Measure storage and stand behind every number.",
-    epilog="Results on stdout, progress and errors on stderr. See also: iolab COMMAND --help.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-"""Every command; a test holds it against docs/reference/cli.md."""
+COMMANDS: Final = {
+    "init": "iolab.cli.plan:init",
+    "check": "iolab.cli.plan:check",
+    "plan": "iolab.cli.plan:plan",
+    "run": "iolab.cli.run:run",
+    "demo": "iolab.cli.run:demo",
+    "resume": "iolab.cli.run:resume",
+    "import": "iolab.cli.exchange:import_",
+    "show": "iolab.cli.show:show",
+    "explain": "iolab.cli.show:explain",
+    "report": "iolab.cli.report:report",
+    "export": "iolab.cli.exchange:export",
+    "serve": "iolab.cli.serve:serve",
+    "compare": "iolab.cli.compare:compare",
+    "history": "iolab.cli.compare:history",
+    "reference": "iolab.cli.reference:reference",
+    "audit": "iolab.cli.reference:audit",
+    "predict": "iolab.cli.predict:predict",
+    "choose": "iolab.cli.choose:choose",
+    "doctor": "iolab.cli.doctor:doctor",
+    "clean": "iolab.cli.clean:clean",
+    "calibrate": "iolab.cli.calibrate:calibrate",
+    "studies": "iolab.cli.plan:studies",
+}
+"""Every command in the order of the help, and the function that it is."""
 
-for _command, _name in (
-    (plan.init, "init"),
-    (plan.check, "check"),
-    (plan.plan, "plan"),
-    (run.run, "run"),
-    (run.demo, "demo"),
-    (run.resume, "resume"),
-    (exchange.import_, "import"),
-    (show.show, "show"),
-    (show.explain, "explain"),
-    (report.report, "report"),
-    (exchange.export, "export"),
-    (serve.serve, "serve"),
-    (compare.compare, "compare"),
-    (compare.history, "history"),
-    (reference.reference, "reference"),
-    (reference.audit, "audit"),
-    (predict.predict, "predict"),
-    (choose.choose, "choose"),
-    (doctor.doctor, "doctor"),
-    (clean.clean, "clean"),
-    (calibrate.calibrate, "calibrate"),
-    (plan.studies, "studies"),
-):
-    app.command(_name)(_command)
+
+def app_of(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The app with those commands; a test holds all of them against docs/reference/cli.md."""
+    app = typer.Typer(
+        name="iolab",
+        help="Measure storage and stand behind every number.",
+        epilog="Results on stdout, progress and errors on stderr. See also: iolab COMMAND --help.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    for name in names:
+        module, function = COMMANDS[name].split(":")
+        app.command(name)(getattr(import_module(module), function))
+    return app
 
 
 def conclude(argv: Sequence[str]) -> int:
     """Run one command line; the exit code, with every error told and none escaping."""
-    return guarded(lambda: app(args=list(argv), prog_name="iolab", standalone_mode=False), argv)
+
+    def run() -> object:
+        named = [name for name in argv[:1] if name in COMMANDS]
+        app = app_of(named or COMMANDS)
+        return app(args=list(argv), prog_name="iolab", standalone_mode=False)
+
+    return guarded(run, argv)
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
@@ -78,7 +78,6 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with t
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     *,
     version: Annotated[
