@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from iolab.importers.job_files import StudyDraft, draft_of
+from iolab.importers.job_files import ALL_JOBS, StudyDraft, draft_of
 from tests.cli.in_process import call
 from tests.recorded import recorded
 
@@ -62,7 +62,12 @@ def drafted(text: str) -> tuple[dict[str, Any], StudyDraft]:
 
 
 def reasons(draft: StudyDraft, job: str) -> dict[str, str]:
-    return {re.split(r"[= ]", one.option)[0]: one.reason for one in draft.notes if one.job == job}
+    """What is told of a job's options, also where the same is so of others."""
+    return {
+        re.split(r"[= ]", one.option)[0]: one.reason
+        for one in draft.notes
+        if job in one.job.split(", ") or one.job == ALL_JOBS
+    }
 
 
 def test_a_job_file_of_fio_s_becomes_workloads_with_the_same_load() -> None:
@@ -139,6 +144,58 @@ def test_the_study_is_right_and_is_written_with_its_notes(text: str, tmp_path: P
     assert call("check", str(target)).returncode == 0
     again = call("init", str(target), "--from", str(source))
     assert again.returncode != 0
+
+
+DEVICE = """
+[global]
+filename=/dev/nvme0n1
+ioengine=libaio
+hipri=1
+thread
+direct=1
+size=8g
+timeout=1m
+time_based
+include before.fio
+[random]
+rw=randread
+bs=4k
+numjobs=4
+size=${SIZE}
+[scan]
+rw=read
+bs=128k
+numjobs=4
+[trims]
+rw=trimwrite
+"""
+
+
+def test_a_device_of_several_jobs_is_divided_and_what_is_of_all_jobs_is_told_once() -> None:
+    study, draft = drafted(DEVICE)
+    random, scan = study["workload"]
+    assert (random["filesize"], scan["filesize"]) == ("1g", "2g")
+    assert random["fio"] == {"thread": "1"}
+    assert "shared_file" not in random
+    assert study["method"]["runtime"] == "1m"
+    assert {"rw"} <= reasons(draft, "trims").keys()
+    assert {"hipri", "filename", "size", "include"} <= reasons(draft, "random").keys()
+    assert len({(one.option, one.reason) for one in draft.notes}) == len(draft.notes)
+
+
+def test_jobs_of_one_file_have_together_what_the_file_has() -> None:
+    study, draft = drafted("[w]\nfilename=one\nsize=8g\nnumjobs=4\nrw=write\nbs=1m\ndirect=1\n")
+    (job,) = study["workload"]
+    assert (job["shared_file"], job["filesize"], job["numjobs"]) == (True, "2g", 4)
+    assert "filename" in reasons(draft, "w")
+
+
+def test_the_draft_tells_what_in_it_no_study_may_have(tmp_path: Path) -> None:
+    source, target = tmp_path / "job.fio", tmp_path / "mine.toml"
+    source.write_text("[a]\nrw=read\nbs=4k\nsize=1g\nioengine=libaio\niodepth=99999999\n")
+    done = call("init", str(target), "--from", str(source))
+    assert done.returncode == 0
+    assert "99999999" in done.stderr
 
 
 @pytest.mark.parametrize(

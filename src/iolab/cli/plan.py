@@ -24,13 +24,13 @@ from iolab.cli.options import (
 )
 from iolab.cli.studies import bundled
 from iolab.core.toml import read_regular
-from iolab.errors import UsageError
+from iolab.errors import StudyError, UsageError
 
 if TYPE_CHECKING:
     from iolab.core.host import HostFacts
     from iolab.core.run import Plan
     from iolab.core.study import Study
-    from iolab.errors import IolabError
+    from iolab.errors import Fault, IolabError
     from iolab.importers.job_files import StudyDraft
     from iolab.session.discovery import Discovery
 
@@ -92,7 +92,8 @@ def init(
         )
     text = study_template(file.stem)
     draft = None if source is None else _draft(file.stem, source)
-    write_new(file, text if draft is None else draft.text)
+    text = text if draft is None else draft.text
+    write_new(file, text)
     notes = [] if draft is None else [str(note) for note in draft.notes]
     if as_json:
         document = {"format": 1, "written": str(file)}
@@ -101,7 +102,21 @@ def init(
     for note in notes:
         say(note)
     result(str(file))
+    for fault in _faults(text, str(file)):
+        say(f"To correct: {fault}")
     say(f"Next: change it, then 'iolab check {file}' and 'iolab plan {file} --path DIR'.")
+
+
+def _faults(text: str, name: str) -> tuple[Fault, ...]:
+    """What is wrong with a study that was just written: a job may ask for more than one may."""
+    from iolab.cli.kinds import study_kinds
+    from iolab.study.load import LoadOptions, parse_study
+
+    try:
+        parse_study(text, name, LoadOptions(path_required=False), study_kinds())
+    except StudyError as error:
+        return error.faults
+    return ()
 
 
 def _draft(study_id: str, source: Path) -> StudyDraft:
@@ -117,7 +132,7 @@ def _draft(study_id: str, source: Path) -> StudyDraft:
         raise UsageError(
             f"{shown(str(source))} cannot be read: {why}.", "Name a job file."
         ) from error
-    return draft_of(study_id, source.name, content.decode("utf-8", "replace"))
+    return draft_of(study_id, source.name, content.decode("utf-8-sig", "replace"))
 
 
 def check(

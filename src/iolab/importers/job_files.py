@@ -30,19 +30,19 @@ RUNTIME: Final = "30s"
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What became of one option of one job: refused, or changed, and why."""
+    """What became of one option of one job: refused, changed or not needed, and why."""
 
     job: str
     option: str
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.job}: {self.option}: {self.reason}"
+        return f"[{self.job}] {self.option}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class StudyDraft:
-    """A study's text, and what in the file it does not say."""
+    """A study's text, and what in the file it does not say; the same of many jobs is told once."""
 
     text: str
     notes: tuple[Note, ...]
@@ -88,16 +88,16 @@ def draft_of(study_id: str, file_name: str, text: str) -> StudyDraft:
 def _fio_jobs(text: str) -> Iterator[_Job]:
     """The sections of a job file: `[global]` holds for all that come after it."""
     everywhere: dict[str, str] = {}
-    section = ""
-    options: dict[str, str] = {}
-    lost: list[str] = []
+    lost_everywhere: list[str] = []
+    options, lost = everywhere, lost_everywhere
     found: list[tuple[str, dict[str, str], list[str]]] = []
     for line in text.splitlines()[:LINES_MOST]:
         words = re.sub(r"(?:^|\s)[#;].*", "", line).strip()
         if head := re.fullmatch(r"\[([^\]]+)\]", words):
             section = clean(head[1])
-            options, lost = (everywhere, []) if section == "global" else (dict(everywhere), [])
+            options, lost = everywhere, lost_everywhere
             if section != "global":
+                options, lost = dict(everywhere), list(lost_everywhere)
                 found.append((section, options, lost))
         elif words.startswith("include "):
             lost.append(words)
@@ -108,7 +108,7 @@ def _fio_jobs(text: str) -> Iterator[_Job]:
     for (name, own, left), group in zip(found, groups, strict=True):
         job = _fio_job(name, own, beside=groups.count(group) > 1)
         for words in left:
-            job.note(words, "no other file is read; write its options into this one")
+            job.note(words, "refused: no other file is read; copy its options into this one")
         yield job
 
 
@@ -141,20 +141,35 @@ _WAYS: Final = {"readwrite": "rw", "randrw": "randrw"}
 _ENGINES: Final = {"aio": "libaio", "vsync": "psync"}
 
 
+_ALIASES: Final = {
+    "ba": "blockalign",
+    "blocksize": "bs",
+    "io_limit": "io_size",
+    "nr_files": "nrfiles",
+    "readwrite": "rw",
+    "timeout": "runtime",
+}
+"""Other names that fio knows for an option."""
+
+
 def _fio_job(name: str, told: Mapping[str, str], *, beside: bool) -> _Job:
-    job, options = _Job(name), dict(told)
-    _take_access(job, options)
+    job = _Job(name)
+    options = {_ALIASES.get(option, option): value for option, value in told.items()}
+    if not _take_access(job, options):
+        return job
     _take_sizes(job, options)
     _take_engine(job, options)
     _take_rates(job, options)
     job.runtime = _time(job, options, "runtime")
     job.warmup = _time(job, options, "ramp_time")
     if job.runtime is None:
-        job.note("runtime", f"fio ends when all is done; here a run takes {RUNTIME}")
+        job.note("runtime", f"changed: fio ends after size bytes, here a run takes {RUNTIME}")
+    elif "time_based" not in options:
+        job.note("runtime", "changed: fio may end earlier, after size bytes; here runs take it all")
     for name in ("stonewall", "new_group", "name"):
         options.pop(name, None)
     if beside:
-        job.note("stonewall", "changed: fio runs this job beside others, here each runs by itself")
+        job.note("stonewall", "changed: fio runs these jobs side by side, here one after the other")
     for option, value in options.items():
         _take_other(job, option, value)
     return job
@@ -162,30 +177,37 @@ def _fio_job(name: str, told: Mapping[str, str], *, beside: bool) -> _Job:
 
 def _take_other(job: _Job, option: str, value: str) -> None:
     """Any further option: what shapes the load goes on to fio, all else is named."""
-    if option in LEFT_OUT:
-        job.note(f"{option}={value}", f"left out: {LEFT_OUT[option]}")
+    shaping, engine = FIO_OPTIONS.get(option), str(job.keys["ioengine"])
+    if "${" in value:
+        reason = "refused: variables are not expanded; write the value"
+    elif option in LEFT_OUT:
+        reason = f"not needed: {LEFT_OUT[option]}"
     elif _LOGS.fullmatch(option):
-        job.note(f"{option}={value}", "left out: every second is kept anyway")
+        reason = "not needed: every second is kept"
     elif option in REFUSED:
-        job.note(f"{option}={value}", f"refused: {REFUSED[option]}")
-    elif option not in FIO_OPTIONS:
-        job.note(f"{option}={value}", "refused: not on the list of options that shape the load")
-    elif not FIO_OPTIONS[option].fits(value):
-        example = FIO_OPTIONS[option].example
-        job.note(f"{option}={value}", f"refused: a study writes it like {example}")
+        reason = f"refused: {REFUSED[option]}"
+    elif shaping is None:
+        reason = "refused: studies do not have this option"
+    elif not shaping.fits(value):
+        reason = f"refused: a study has it like {option} = '{shaping.example}'"
+    elif shaping.ioengines and engine not in shaping.ioengines:
+        reason = f"refused: it is of {' and '.join(shaping.ioengines)}, not of {engine}"
     else:
         job.fio[option] = value
+        return
+    job.note(f"{option}={value}", reason)
 
 
-def _take_access(job: _Job, options: dict[str, str]) -> None:
-    told = options.pop("rw", options.pop("readwrite", "read")).strip().lower()
+def _take_access(job: _Job, options: dict[str, str]) -> bool:
+    """Whether a study has that pattern; without it there is no workload."""
+    told = options.pop("rw", "read").strip().lower()
     word, _, run = told.partition(":")
     word = _WAYS.get(word, word)
-    if run:
-        job.note(f"rw={told}", "changed: every offset is drawn again or follows the one before")
     if word not in set(Access):
-        job.note(f"rw={told}", "refused: a study has no such pattern; randread stands in its place")
-        word = Access.RANDREAD.value
+        job.note(f"rw={told}", f"refused, and the whole job with it: rw is {', '.join(Access)}")
+        return False
+    if run:
+        job.note(f"rw={told}", f"changed: {word}, without fio's steps between offsets")
     job.keys["rw"] = word
     mix = options.pop("rwmixread", None)
     write = options.pop("rwmixwrite", None)
@@ -193,45 +215,63 @@ def _take_access(job: _Job, options: dict[str, str]) -> None:
         mix = str(100 - int(write))
     if Access(word).mixed:
         job.keys["rwmixread"] = int(mix) if mix and mix.isdigit() and int(mix) <= 100 else 50
+    return True
 
 
 def _take_sizes(job: _Job, options: dict[str, str]) -> None:
-    block = _first(job, options, "bs", options.pop("blocksize", None)) or "4k"
+    block = _first(job, options, "bs") or "4k"
     size = _bytes(block)
-    if size is None or size < 512 or (size & (size - 1) and size % 512):
-        job.note(f"bs={block}", "refused: no size of a block; 4k stands in its place")
+    if size is None or size < 512 or size % 512:
+        job.note(f"bs={block}", "changed: 4k, as a block is a multiple of 512 bytes")
         block, size = "4k", 4096
     files = options.pop("nrfiles", "1")
     count = int(files) if files.isdigit() and int(files) else 1
     whole, each = options.pop("size", None), options.pop("filesize", None)
     told = each or whole
     known = _bytes(told or "")
+    numjobs = options.pop("numjobs", "1")
+    jobs = int(numjobs) if numjobs.isdigit() and int(numjobs) else 1
+    parts = _take_place(job, options, jobs) if count == 1 else 1
     if known is None or known < size:
-        job.note(f"size={told or ''}", "changed: no size in bytes is told; files have 1g")
+        option = "size" if told is None else f"size={told}"
+        job.note(option, "changed: 1g, as a study needs a size in bytes; write the one you mean")
         known = 1 << 30
-    elif each is None and count > 1:
-        known //= count
+    else:
+        known //= parts if each is not None else count * parts
     fitting = max(known // size, 1) * size
     if fitting != known:
         job.note(f"size={told}", f"changed: whole blocks only, {fitting} bytes")
     job.keys |= {"bs": block.lower(), "filesize": _size_text(fitting)}
     if count > 1:
         job.keys["files"] = count
-    jobs = options.pop("numjobs", "1")
-    job.keys["numjobs"] = int(jobs) if jobs.isdigit() and int(jobs) else 1
-    if job.keys["numjobs"] != 1 and "filename" in options:
-        job.note("filename", "changed: jobs of fio share the file, here each has its own part")
+    job.keys["numjobs"] = jobs
+
+
+def _take_place(job: _Job, options: dict[str, str], jobs: int) -> int:
+    """Where the job's data lies; the number of parts that it falls into here, one a job."""
+    told = options.pop("filename", None)
+    if told is None:
+        return 1
+    if told.startswith("/dev/"):
+        way = "name the device by --device and --serial, and all on it is destroyed"
+        job.note(f"filename={told}", f"not needed: {way}; else files below --path are measured")
+    elif jobs == 1:
+        job.note(f"filename={told}", f"not needed: {LEFT_OUT['filename']}")
+    else:
         job.keys["shared_file"] = True
-        del options["filename"]
+    if jobs > 1:
+        reason = f"changed: fio's {jobs} jobs all use the whole of it, here each has its own part"
+        job.note(f"filename={told}", reason)
+    return jobs
 
 
-def _first(job: _Job, options: dict[str, str], name: str, other: str | None) -> str | None:
-    told = options.pop(name, other)
+def _first(job: _Job, options: dict[str, str], name: str) -> str | None:
+    told = options.pop(name, None)
     if told is None or "," not in told:
         return told
     parts = [part for part in told.split(",") if part]
     if len(set(parts)) > 1:
-        job.note(f"{name}={told}", f"changed: one for reads and writes, {parts[0]}")
+        job.note(f"{name}={told}", f"changed: {parts[0]}, one size for reads and writes")
     return parts[0] if parts else None
 
 
@@ -239,15 +279,15 @@ def _take_engine(job: _Job, options: dict[str, str]) -> None:
     engine = options.pop("ioengine", "psync")
     engine = _ENGINES.get(engine, engine)
     if engine not in IOENGINES:
-        job.note(f"ioengine={engine}", "refused: not one that a study knows; libaio in its place")
+        job.note(f"ioengine={engine}", f"changed: libaio, as a study has {', '.join(IOENGINES)}")
         engine = "libaio"
     told = options.pop("iodepth", "1")
     depth = int(told) if told.isdigit() and int(told) else 1
     if depth > 1 and engine in SYNC_IOENGINES:
-        job.note(f"iodepth={told}", f"changed: {engine} keeps one I/O in flight")
+        job.note(f"iodepth={told}", f"changed: 1, as {engine} keeps one I/O in flight")
         depth = 1
     if depth > 1 and Access(str(job.keys["rw"])).trims:
-        job.note(f"iodepth={told}", "changed: fio trims one at a time")
+        job.note(f"iodepth={told}", "changed: 1, as fio trims one block at a time")
         depth = 1
     job.keys |= {"ioengine": engine, "iodepth": depth}
     direct = options.pop("direct", "0") not in ("0", "false")
@@ -255,7 +295,7 @@ def _take_engine(job: _Job, options: dict[str, str]) -> None:
         direct = False
     job.keys["direct"] = direct
     if not direct:
-        job.note("direct=0", "kept: the page cache is measured, and judged so")
+        job.note("direct=0", "kept: this measures the page cache, and results will say so")
     if options.pop("refill_buffers", "0") not in ("0", "false"):
         job.keys["contents"] = "random"
     if options.pop("zero_buffers", "0") not in ("0", "false"):
@@ -269,10 +309,11 @@ def _take_rates(job: _Job, options: dict[str, str]) -> None:
         if told is None:
             continue
         parts = [_bytes(part) for part in told.split(",") if part]
-        if mixed or not parts or None in parts or "rate_iops" in job.keys or len(set(parts)) > 1:
-            job.note(
-                f"{name}={told}", "refused: fio's rate is of each direction; write one of both"
-            )
+        if mixed or not parts or None in parts or len(set(parts)) > 1:
+            reason = "refused: fio has one for reads and one for writes, a study one for both"
+            job.note(f"{name}={told}", reason)
+        elif "rate_iops" in job.keys:
+            job.note(f"{name}={told}", "refused: a workload has one rate, here rate_iops")
         else:
             job.keys[name] = parts[0]
     process = options.pop("rate_process", None)
@@ -289,7 +330,7 @@ def _time(job: _Job, options: dict[str, str], name: str) -> str | None:
         return None
     found = _TIME.fullmatch(told.strip().lower())
     if not found or not int(found[1]):
-        job.note(f"{name}={told}", "refused: a study writes it like 30s")
+        job.note(f"{name}={told}", "refused: a study has it like 30s")
         return None
     return f"{int(found[1])}{found[2] or 's'}"
 
@@ -335,7 +376,8 @@ def _vdbench(text: str) -> list[_Job]:
             jobs.append(_vdbench_job(clean(name), {**disk, **own, **options}))
         elif kind in ("fsd", "fwd"):
             job = _Job(clean(name))
-            job.note(f"{kind}={name}", "refused: workloads of file systems have no like here")
+            reason = "refused: a study has no workload of many files like vdbench's"
+            job.note(f"{kind}={name}", reason)
             jobs.append(job)
     return jobs
 
@@ -345,15 +387,15 @@ def _vdbench_job(name: str, options: dict[str, str]) -> _Job:
     _vdbench_access(job, options)
     block = options.pop("xfersize", "4k")
     if _bytes(block) is None:
-        job.note(f"xfersize={block}", "changed: one size, 4k")
+        job.note(f"xfersize={block}", "changed: 4k, as a workload has one size of blocks")
         block = "4k"
     size = _bytes(options.pop("size", ""))
     if size is None:
-        job.note("size", "changed: no size in bytes is told; files have 1g")
+        job.note("size", "changed: 1g, as a study needs a size in bytes; write the one you mean")
         size = 1 << 30
     threads = options.pop("threads", "8")
     depth = int(threads) if threads.isdigit() and int(threads) else 8
-    job.note(f"threads={threads}", "changed: so many I/Os in flight of one job, by libaio")
+    job.note(f"threads={threads}", f"changed: iodepth {depth} of one job by libaio")
     flags = options.pop("openflags", "")
     job.keys |= {
         "bs": block.lower(),
@@ -364,12 +406,12 @@ def _vdbench_job(name: str, options: dict[str, str]) -> _Job:
         "direct": "direct" in flags,
     }
     if "direct" not in flags:
-        job.note("openflags", "kept: the page cache is measured, and judged so")
+        job.note("openflags", "kept: this measures the page cache, and results will say so")
     rate = options.pop("iorate", "max")
     if rate.isdigit() and int(rate):
         job.keys["rate_iops"] = int(rate)
     elif rate != "max":
-        job.note(f"iorate={rate}", "refused: a curve is had by objective = 'max-load'")
+        job.note(f"iorate={rate}", "refused: write objective = 'max-load', or rate_iops as a list")
     job.runtime = _time(job, options, "elapsed")
     job.warmup = _time(job, options, "warmup")
     for option, key in _FOR.items():
@@ -377,7 +419,7 @@ def _vdbench_job(name: str, options: dict[str, str]) -> _Job:
             _take_list(job, key, option, options.pop(option))
     for option, value in options.items():
         if option not in ("sd", "interval", "lun"):
-            job.note(f"{option}={value}", "refused: a study has nothing like it")
+            job.note(f"{option}={value}", "refused: studies do not have this option")
     return job
 
 
@@ -385,7 +427,7 @@ def _vdbench_access(job: _Job, options: dict[str, str]) -> None:
     seek = options.pop("seekpct", "100")
     random = seek not in ("0", "seq", "eof", "seqnz")
     if random and seek not in ("100", "random"):
-        job.note(f"seekpct={seek}", "changed: every offset is drawn")
+        job.note(f"seekpct={seek}", "changed: every offset is random")
     told = options.pop("rdpct", "100")
     read = int(told) if told.isdigit() and int(told) <= 100 else 100
     mixed = 0 < read < 100 or "forrdpct" in options
@@ -399,13 +441,13 @@ def _take_list(job: _Job, key: str, option: str, text: str) -> None:
     values = [one.strip() for one in text.strip("()").split(",") if one.strip()]
     known = [one for one in values if re.fullmatch(r"\d+[kmg]?", one.lower())]
     if known != values or not known:
-        job.note(f"{option}={text}", "refused: write the values one by one")
+        job.note(f"{option}={text}", f"refused: write {key} as a list of its values")
         return
     job.keys[key] = [one.lower() if key == "bs" else int(one) for one in known]
 
 
 def _drafted(study_id: str, file_name: str, jobs: Sequence[_Job]) -> StudyDraft:
-    notes = [note for job in jobs for note in job.notes]
+    notes = list(_merged(jobs))
     able = [job for job in jobs if job.keys]
     if not able:
         raise UsageError(
@@ -415,11 +457,12 @@ def _drafted(study_id: str, file_name: str, jobs: Sequence[_Job]) -> StudyDraft:
     warmups = list(dict.fromkeys(job.warmup for job in able if job.warmup)) or ["0s"]
     for what, values in (("runtime", runtimes), ("ramp_time", warmups)):
         if len(values) > 1:
-            reason = f"changed: one for all workloads, {values[0]} of {', '.join(values)}"
-            notes.append(Note("all jobs", what, reason))
+            reason = f"changed: {values[0]} for all, of {', '.join(values)}"
+            notes.append(Note(ALL_JOBS, what, reason))
+    notes.sort(key=lambda note: _ORDER.index(note.reason.split(":")[0].split(",")[0]))
     lines = [
-        f"# What {clean(file_name)} does, as a study.",
-        *(f"# {note}" for note in notes),
+        f"# A study that does what {clean(file_name)} does, as far as a study can.",
+        *_comment(notes),
         "",
         "format = 1",
         f"id = {_text(study_id)}",
@@ -440,6 +483,40 @@ def _drafted(study_id: str, file_name: str, jobs: Sequence[_Job]) -> StudyDraft:
             told = ", ".join(f"{name} = {_text(value)}" for name, value in job.fio.items())
             lines.append(f"fio = {{ {told} }}")
     return StudyDraft("\n".join(lines) + "\n", tuple(notes))
+
+
+ALL_JOBS: Final = "all jobs"
+"""Whom a note is about that each job has."""
+
+JOBS_NAMED: Final = 3
+"""Jobs that a note names; of more it tells how many there are."""
+
+_ORDER: Final = ("refused", "changed", "kept", "not needed")
+"""What matters most comes first."""
+
+
+def _merged(jobs: Sequence[_Job]) -> Iterator[Note]:
+    """Every note once, with all jobs that it is about."""
+    about: dict[tuple[str, str], list[str]] = {}
+    for job in jobs:
+        for note in job.notes:
+            about.setdefault((note.option, note.reason), []).append(job.name)
+    for (option, reason), names in about.items():
+        name = ", ".join(names)
+        if len(names) == len(jobs) > 1:
+            name = ALL_JOBS
+        elif len(names) > JOBS_NAMED:
+            name = f"{len(names)} jobs, the first {names[0]}"
+        yield Note(name, option, reason)
+
+
+def _comment(notes: Sequence[Note]) -> Iterator[str]:
+    """The notes by what became of the options, each line by line."""
+    if notes:
+        yield "# Options that are not as they were, and why:"
+        yield "#"
+    for note in notes:
+        yield f"#   {note}"
 
 
 def _free(name: str, ids: set[str]) -> str:
