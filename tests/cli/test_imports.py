@@ -17,7 +17,7 @@ iolab.cli.kinds.reported()"""
     ("imports", "unneeded"),
     [
         (CHECK, {"numpy", "duckdb", "asyncio"}),
-        (RESULTS, {"duckdb", "jinja2", "iolab.study.file", "iolab.loads.keyvalue.db_bench"}),
+        (RESULTS, {"duckdb", "jinja2", "iolab.study.file", "iolab.loads.keyvalue.db_bench.engine"}),
     ],
 )
 def test_what_a_command_needs_not_is_not_imported(imports: str, unneeded: set[str]) -> None:

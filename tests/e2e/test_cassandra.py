@@ -24,7 +24,7 @@ from iolab.loads.keyvalue.cassandra.external import ExternalServer
 from iolab.loads.keyvalue.cassandra.managed import ManagedServer
 from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, kit_on
 from iolab.loads.keyvalue.workload import ServerKind, ServerSettings, YcsbJob
-from iolab.loads.keyvalue.ycsb import Kit, YcsbStore, load_command
+from iolab.loads.keyvalue.ycsb.engine import Kit, YcsbStore, load_command
 from tests.e2e.targets import Target, command, xfs_on_loop
 from tests.loads.keyvalue.cassandra.stage import JOB, Stage, stage_on
 from tests.sockets import listening

@@ -13,19 +13,18 @@ import pytest
 from iolab.hosts.engine import Command
 from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, workshop
 from iolab.loads.keyvalue.workload import Distribution, KeyOperation, ServerKind, YcsbJob
-from iolab.loads.keyvalue.ycsb import (
-    HdrLog,
+from iolab.loads.keyvalue.ycsb.clients import read_shape, shape_faults
+from iolab.loads.keyvalue.ycsb.engine import (
     Kit,
     YcsbStore,
     hdr_names,
     kit_of,
     load_command,
     measure_command,
-    read_hdr_log,
     rocks_command,
 )
-from iolab.loads.keyvalue.ycsb_clients import read_shape, shape_faults
-from iolab.loads.keyvalue.ycsb_output import (
+from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
+from iolab.loads.keyvalue.ycsb.output import (
     intervals_of,
     load_faults,
     operations_of,

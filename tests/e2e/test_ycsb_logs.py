@@ -16,7 +16,13 @@ from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, kit_on
 from iolab.loads.keyvalue.workload import KeyOperation, ServerKind, YcsbJob
-from iolab.loads.keyvalue.ycsb import Kit, YcsbStore, hdr_names, load_command, measure_command
+from iolab.loads.keyvalue.ycsb.engine import (
+    Kit,
+    YcsbStore,
+    hdr_names,
+    load_command,
+    measure_command,
+)
 from tests.loads.keyvalue.local import on_this_machine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]

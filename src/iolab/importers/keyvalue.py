@@ -19,8 +19,9 @@ from iolab.importers.model import (
     ImportedRun,
     ImportedSecond,
 )
-from iolab.loads.keyvalue import db_bench_output, ycsb_output
-from iolab.loads.keyvalue.ycsb import YCSB_NAMES, HdrLog, read_hdr_log
+from iolab.loads.keyvalue.db_bench import output as db_bench_output
+from iolab.loads.keyvalue.ycsb import output as ycsb_output
+from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrLog, read_hdr_log
 
 NS_PER_US: Final = 1000
 NS_PER_S: Final = 1_000_000_000

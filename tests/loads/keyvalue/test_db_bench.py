@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from iolab.errors import EngineError
-from iolab.loads.keyvalue.db_bench import (
+from iolab.loads.keyvalue.db_bench.engine import (
     LOAD,
     SEED_MAX,
     SEED_STEP,
@@ -24,9 +24,9 @@ from iolab.loads.keyvalue.db_bench import (
     version_command,
     version_of,
 )
-from iolab.loads.keyvalue.db_bench_evidence import cell_faults, load_faults
-from iolab.loads.keyvalue.db_bench_output import DbBenchOutput, parse
-from iolab.loads.keyvalue.db_bench_run import shape_faults, tables_of
+from iolab.loads.keyvalue.db_bench.evidence import cell_faults, load_faults
+from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse
+from iolab.loads.keyvalue.db_bench.run import shape_faults, tables_of
 from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, PROGRAMS
 from iolab.loads.keyvalue.workload import KeyValueJob, KeyValueSet
 from tests.recorded import recorded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from iolab.loads.keyvalue.db_bench_evidence import CellRequest, Left, read_cell
+from iolab.loads.keyvalue.db_bench.evidence import CellRequest, Left, read_cell
 from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, KeyValueSet, StoreShape
 from tests.recorded import is_recorded, recorded
 

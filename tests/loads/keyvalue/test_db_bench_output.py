@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.loads.keyvalue.db_bench_output import (
+from iolab.loads.keyvalue.db_bench.output import (
     RESULTS_LIMIT,
     SENTENCES_LIMIT,
     Build,
@@ -23,7 +23,7 @@ from iolab.loads.keyvalue.db_bench_output import (
     stalled_for,
     ticker,
 )
-from iolab.loads.keyvalue.db_bench_run import progress_of, report_rows, start_bounds_s
+from iolab.loads.keyvalue.db_bench.run import progress_of, report_rows, start_bounds_s
 from iolab.loads.keyvalue.workload import KeyOperation, LevelShape
 from tests.recorded import recorded
 

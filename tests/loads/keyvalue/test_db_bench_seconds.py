@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.loads.keyvalue.db_bench_output import parse
-from iolab.loads.keyvalue.db_bench_run import (
+from iolab.loads.keyvalue.db_bench.output import parse
+from iolab.loads.keyvalue.db_bench.run import (
     BenchSecond,
     LiveProgress,
     Totals,

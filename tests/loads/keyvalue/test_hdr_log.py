@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from iolab.core.histogram import MIDDLE_NS, bin_of_ns
 from iolab.loads.keyvalue.workload import KeyOperation
-from iolab.loads.keyvalue.ycsb import (
+from iolab.loads.keyvalue.ycsb.hdr_log import (
     FAULTS_LIMIT,
     HISTOGRAM_LIMIT_BYTES,
     HdrError,

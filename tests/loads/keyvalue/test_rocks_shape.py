@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iolab.loads.keyvalue.workload import LevelShape, StoreShape
-from iolab.loads.keyvalue.ycsb_clients import read_shape, shape_faults
+from iolab.loads.keyvalue.ycsb.clients import read_shape, shape_faults
 from tests.loads.keyvalue.ycsb_fixtures import stdout
 
 

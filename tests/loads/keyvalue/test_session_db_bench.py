@@ -6,7 +6,7 @@ import pytest
 
 from iolab.core.events import Phase
 from iolab.core.run import RunStatus
-from iolab.loads.keyvalue.db_bench import Seeds
+from iolab.loads.keyvalue.db_bench.engine import Seeds
 from iolab.loads.keyvalue.workload import KeyOperation, engine_reply
 from tests.fakes.script import BEGINNING_NS, FakeScript
 from tests.loads.keyvalue.db_bench_stage import MIXED, RATE, WRITING, done, phases, stage, workload

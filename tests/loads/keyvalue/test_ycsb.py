@@ -9,7 +9,7 @@ import pytest
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.loads.keyvalue.workload import Distribution, KeyOperation
-from iolab.loads.keyvalue.ycsb import (
+from iolab.loads.keyvalue.ycsb.engine import (
     OPERATIONS_MAX,
     hdr_names,
     kit_of,

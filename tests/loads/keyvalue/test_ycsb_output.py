@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from iolab.core.histogram import MIDDLE_NS, Histogram, of_sparse
 from iolab.hosts.intervals import Interval
 from iolab.loads.keyvalue.workload import KeyOperation, YcsbJob
-from iolab.loads.keyvalue.ycsb import HdrInterval, HdrLog
-from iolab.loads.keyvalue.ycsb_output import (
+from iolab.loads.keyvalue.ycsb.hdr_log import HdrInterval, HdrLog
+from iolab.loads.keyvalue.ycsb.output import (
     CRUMB_NS,
     intervals_of,
     load_faults,

@@ -7,8 +7,8 @@ import pytest
 from iolab.hosts.answers import ExitedAnswer
 from iolab.hosts.engine import Command
 from iolab.hosts.remote_process import Ending
-from iolab.loads.keyvalue.ycsb_clients import KEPT_BYTES, YcsbStreams, out_of_memory
-from iolab.loads.keyvalue.ycsb_output import YcsbStatus
+from iolab.loads.keyvalue.ycsb.clients import KEPT_BYTES, YcsbStreams, out_of_memory
+from iolab.loads.keyvalue.ycsb.output import YcsbStatus
 
 STATUS = b"2026-11-21 02:08:30:710 7 sec: 12306 operations; 3958 current ops/sec;\n"
 

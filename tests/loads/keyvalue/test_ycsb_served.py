@@ -10,7 +10,7 @@ import pytest
 
 from iolab.errors import EngineError
 from iolab.loads.keyvalue.workload import engine_reply, server_settings
-from iolab.loads.keyvalue.ycsb_clients import RecordShare, shares
+from iolab.loads.keyvalue.ycsb.clients import RecordShare, shares
 from tests.loads.keyvalue.ycsb_play import FakeServer, play, study_of
 from tests.loads.keyvalue.ycsb_stand_in import behave, java, started
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.loads.keyvalue.ycsb_output import LINE_LIMIT_BYTES, StatusReader, YcsbStatus
+from iolab.loads.keyvalue.ycsb.output import LINE_LIMIT_BYTES, StatusReader, YcsbStatus
 
 LINES = (
     b"2026-11-21 02:08:23:710 0 sec: 0 operations; est completion in 0 second\n"

@@ -10,7 +10,7 @@ import pytest
 from iolab.errors import EngineError
 from iolab.hosts.host import Host
 from iolab.loads.keyvalue.workload import EMBEDDED, ServerSettings
-from iolab.loads.keyvalue.ycsb_clients import YcsbInstall, YcsbTools
+from iolab.loads.keyvalue.ycsb.clients import YcsbInstall, YcsbTools
 from iolab.targets.work_directory import WorkDirectory
 from tests.loads.keyvalue.local import on_this_machine
 from tests.loads.keyvalue.ycsb_play import no_kits

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from iolab.loads.keyvalue.workload import Distribution, KeyOperation, ServerKind, YcsbJob
-from iolab.loads.keyvalue.ycsb import HdrLog, Kit, YcsbStore, hdr_names, read_hdr_log
-from iolab.loads.keyvalue.ycsb_output import YcsbOutput, parse
+from iolab.loads.keyvalue.ycsb.engine import Kit, YcsbStore, hdr_names
+from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
+from iolab.loads.keyvalue.ycsb.output import YcsbOutput, parse
 from tests.recorded import is_recorded, recorded
 
 READ, UPDATE = KeyOperation.READ, KeyOperation.UPDATE

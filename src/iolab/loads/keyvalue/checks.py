@@ -34,8 +34,8 @@ from iolab.analysis.checks.run import RUNTIME_SHARE, process_faults
 from iolab.analysis.metrics import ios_needed, is_supported
 from iolab.core.run import HostRun
 from iolab.core.samples import Floats
-from iolab.loads.keyvalue.db_bench import LOAD_STREAMS, Seeds
-from iolab.loads.keyvalue.db_bench_evidence import OPERATIONS
+from iolab.loads.keyvalue.db_bench.engine import LOAD_STREAMS, Seeds
+from iolab.loads.keyvalue.db_bench.evidence import OPERATIONS
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE, KeyValueLoad, KeyValueView
 from iolab.loads.keyvalue.workload import (
     KeyOperation,

@@ -24,10 +24,10 @@ from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusal, printable
 from iolab.hosts.remote_process import Ending, driven, ending_says, program_of, told
-from iolab.loads.keyvalue.db_bench import levels_command, load_command, shape_command
-from iolab.loads.keyvalue.db_bench_evidence import load_faults
-from iolab.loads.keyvalue.db_bench_output import DbBenchOutput, parse
-from iolab.loads.keyvalue.db_bench_run import shape_faults, tables_of
+from iolab.loads.keyvalue.db_bench.engine import levels_command, load_command, shape_command
+from iolab.loads.keyvalue.db_bench.evidence import load_faults
+from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse
+from iolab.loads.keyvalue.db_bench.run import shape_faults, tables_of
 from iolab.loads.keyvalue.table import PROGRAMS
 from iolab.loads.keyvalue.workload import (
     KeyValueJob,

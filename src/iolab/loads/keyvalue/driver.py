@@ -39,7 +39,7 @@ from iolab.loads.keyvalue.databases import (
     remove,
     source_of,
 )
-from iolab.loads.keyvalue.db_bench import (
+from iolab.loads.keyvalue.db_bench.engine import (
     DbBenchTask,
     RocksdbPrograms,
     Seeds,
@@ -50,7 +50,7 @@ from iolab.loads.keyvalue.db_bench import (
     make_load,
     next_seed,
 )
-from iolab.loads.keyvalue.db_bench_evidence import CellRequest
+from iolab.loads.keyvalue.db_bench.evidence import CellRequest
 from iolab.loads.keyvalue.java import Kits, kit_on
 from iolab.loads.keyvalue.problems import wanted_tools
 from iolab.loads.keyvalue.workload import (
@@ -65,15 +65,7 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
-from iolab.loads.keyvalue.ycsb import (
-    HdrLog,
-    YcsbStore,
-    hdr_names,
-    load_command,
-    measure_command,
-    read_hdr_log,
-)
-from iolab.loads.keyvalue.ycsb_clients import (
+from iolab.loads.keyvalue.ycsb.clients import (
     LOAD_THREADS,
     DatabaseStart,
     EmbeddedStores,
@@ -87,7 +79,9 @@ from iolab.loads.keyvalue.ycsb_clients import (
     shares,
     work_folder,
 )
-from iolab.loads.keyvalue.ycsb_output import intervals_of, parse, ycsb_faults
+from iolab.loads.keyvalue.ycsb.engine import YcsbStore, hdr_names, load_command, measure_command
+from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
+from iolab.loads.keyvalue.ycsb.output import intervals_of, parse, ycsb_faults
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostShare, on_each
 from iolab.session.kinds import LoadSession, Programs

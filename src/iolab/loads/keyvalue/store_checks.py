@@ -22,7 +22,7 @@ from iolab.analysis.checks.bytes import COLD_RESIDENT_SHARE, moved_by_device, ta
 from iolab.analysis.checks.idle import idle_before
 from iolab.core.host import HostFacts
 from iolab.core.run import CacheProof, DeviceDelta, HostRun
-from iolab.loads.keyvalue.db_bench_run import shape_faults
+from iolab.loads.keyvalue.db_bench.run import shape_faults
 from iolab.loads.keyvalue.metrics import KeyValueView
 from iolab.loads.keyvalue.workload import (
     Distribution,

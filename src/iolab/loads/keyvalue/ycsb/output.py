@@ -20,13 +20,8 @@ from iolab.core.samples import narrow
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.hosts.message import printable, printable_bytes
 from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, Statistic, YcsbJob
-from iolab.loads.keyvalue.ycsb import (
-    OUTPUT_LIMIT_BYTES,
-    YCSB_NAMES,
-    HdrInterval,
-    HdrLog,
-    timed_operations,
-)
+from iolab.loads.keyvalue.ycsb.engine import OUTPUT_LIMIT_BYTES, timed_operations
+from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrInterval, HdrLog
 
 SAID_LIMIT: Final = 8
 """Error lines kept: every thread fails with the same words."""

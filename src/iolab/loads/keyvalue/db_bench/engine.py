@@ -23,9 +23,9 @@ from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.remote_process import fetched, told
-from iolab.loads.keyvalue.db_bench_evidence import CellRequest, Left, read_cell
-from iolab.loads.keyvalue.db_bench_output import OUTPUT_LIMIT_BYTES
-from iolab.loads.keyvalue.db_bench_run import TABLES_LIMIT_BYTES, LiveProgress
+from iolab.loads.keyvalue.db_bench.evidence import CellRequest, Left, read_cell
+from iolab.loads.keyvalue.db_bench.output import OUTPUT_LIMIT_BYTES
+from iolab.loads.keyvalue.db_bench.run import TABLES_LIMIT_BYTES, LiveProgress
 from iolab.loads.keyvalue.table import DB_BENCH_OPTIONS, PROGRAMS
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,

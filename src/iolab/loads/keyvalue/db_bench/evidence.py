@@ -8,8 +8,8 @@ from typing import Final
 
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import NS_PER_S
-from iolab.loads.keyvalue.db_bench_output import BenchmarkOutput, Build, DbBenchOutput, parse
-from iolab.loads.keyvalue.db_bench_run import (
+from iolab.loads.keyvalue.db_bench.output import BenchmarkOutput, Build, DbBenchOutput, parse
+from iolab.loads.keyvalue.db_bench.run import (
     Totals,
     block_fault,
     intervals_of,

@@ -46,15 +46,9 @@ from iolab.loads.keyvalue.workload import (
     StoreShape,
     YcsbJob,
 )
-from iolab.loads.keyvalue.ycsb import (
-    LOG_LIMIT_BYTES,
-    Kit,
-    YcsbStore,
-    kit_of,
-    load_command,
-    rocks_command,
-)
-from iolab.loads.keyvalue.ycsb_output import (
+from iolab.loads.keyvalue.ycsb.engine import Kit, YcsbStore, kit_of, load_command, rocks_command
+from iolab.loads.keyvalue.ycsb.hdr_log import LOG_LIMIT_BYTES
+from iolab.loads.keyvalue.ycsb.output import (
     StatusReader,
     YcsbStatus,
     load_faults,

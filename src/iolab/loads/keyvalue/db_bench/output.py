@@ -14,7 +14,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from iolab.loads.keyvalue.db_bench_run import progress_of
+from iolab.loads.keyvalue.db_bench.run import progress_of
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
     KeyOperation,

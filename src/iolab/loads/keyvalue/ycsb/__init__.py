@@ -1,0 +1,1 @@
+"""YCSB as an engine, its clients, and what they say."""

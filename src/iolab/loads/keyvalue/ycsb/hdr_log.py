@@ -1,0 +1,311 @@
+"""YCSB's latency logs, each an interval a line. Pure.
+
+A latency log (`.hdr`) is HdrHistogram's of version 1.x, with histograms of encoding V2 (`HISTF…`),
+one for each operation. A line is an interval with its histogram, deflated and in base64, of whole
+microseconds. Nothing of the content is believed; what cannot be read is told as a fault, and what
+stands before it is kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+import zlib
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from iolab.core.samples import Ints
+from iolab.hosts.message import printable_bytes
+from iolab.loads.keyvalue.workload import KeyOperation
+
+LOG_LIMIT_BYTES: Final = 64 << 20
+"""What is read of a log: an interval with thousands of different latencies has 10 kB, and there is
+one a second."""
+
+INTERVALS_LIMIT: Final = 100_000
+"""A day of seconds, and more."""
+
+HISTOGRAM_LIMIT_BYTES: Final = 1 << 20
+"""A histogram unpacked: of three digits over all 64 bits it has 57,344 counts, mostly of a byte."""
+
+FAULTS_LIMIT: Final = 8
+"""Lines of one log that are told to be wrong."""
+
+NS_PER_US: Final = 1000
+NS_PER_S: Final = 1_000_000_000
+
+LATENCY_LIMIT_US: Final = 1 << 52
+"""What is longer is no latency, and would be none in nanoseconds either."""
+
+
+@dataclass(frozen=True, slots=True)
+class HdrInterval:
+    """What was counted between two moments of the client's clock: `counts[i]` of `values_ns[i]`.
+
+    A value stands for all that HdrHistogram does not tell apart from it: it is the middle of them
+    (`medianEquivalentValue`), by which its own mean is computed. `highest_ns` are the last of them,
+    which YCSB prints for its percentiles. Both ascend; counts are above zero.
+    """
+
+    start_real_ns: int
+    span_ns: int
+    values_ns: Ints
+    highest_ns: Ints
+    counts: Ints
+
+    @property
+    def end_real_ns(self) -> int:
+        """The end on the client's clock."""
+        return self.start_real_ns + self.span_ns
+
+    @property
+    def total(self) -> int:
+        """How many operations."""
+        return int(self.counts.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class HdrLog:
+    """A whole log: `name` is what YCSB calls the operation, `operation` the one that we know so.
+
+    `operation` is None for any other, such as what failed (`READ-FAILED`). `faults` are sentences;
+    a log with one lacks something.
+    """
+
+    name: str
+    operation: KeyOperation | None
+    intervals: tuple[HdrInterval, ...]
+    faults: tuple[str, ...]
+
+    @property
+    def total(self) -> int:
+        """Operations of all intervals."""
+        return sum(interval.total for interval in self.intervals)
+
+
+YCSB_NAMES: Final = {
+    "READ": KeyOperation.READ,
+    "UPDATE": KeyOperation.UPDATE,
+    "INSERT": KeyOperation.INSERT,
+    "SCAN": KeyOperation.SCAN,
+    "READ-MODIFY-WRITE": KeyOperation.READ_MODIFY_WRITE,
+    "DELETE": KeyOperation.DELETE,
+    "Intended-READ": KeyOperation.INTENDED_READ,
+    "Intended-UPDATE": KeyOperation.INTENDED_UPDATE,
+    "Intended-INSERT": KeyOperation.INTENDED_INSERT,
+    "Intended-SCAN": KeyOperation.INTENDED_SCAN,
+    "Intended-READ-MODIFY-WRITE": KeyOperation.INTENDED_READ_MODIFY_WRITE,
+}
+"""Operations by the names that YCSB gives their sections and files."""
+
+
+def read_hdr_log(content: bytes) -> HdrLog:
+    """Read a log, whole or cut short. Never raises."""
+    draft = _Draft()
+    if len(content) > LOG_LIMIT_BYTES:
+        draft.fault(f"it is longer than {LOG_LIMIT_BYTES} bytes")
+    *lines, rest = content[:LOG_LIMIT_BYTES].split(b"\n")
+    for number, line in enumerate(lines, 1):
+        draft.take(number, line.strip(b"\r"))
+    if rest and len(content) <= LOG_LIMIT_BYTES:
+        draft.fault(f"line {len(lines) + 1} is cut short")
+    return draft.log()
+
+
+class HdrError(ValueError):
+    """A histogram that cannot be read: why, as the end of a sentence."""
+
+
+def decode_histogram(packed: bytes) -> tuple[Ints, Ints, Ints]:
+    """A compressed V2 histogram: the middles, the highest values (in its unit) and the counts.
+
+    HdrError when it is damaged, of another encoding, or larger than any that YCSB makes.
+    """
+    if len(packed) < _PACKED_HEAD or int.from_bytes(packed[:4], "big") & ~0xF0 != _PACKED_COOKIE:
+        raise HdrError("is not a compressed histogram of encoding V2")
+    size = int.from_bytes(packed[4:8], "big")
+    if size != len(packed) - _PACKED_HEAD:
+        raise HdrError(f"has {len(packed) - _PACKED_HEAD} of {size} bytes")
+    unpacker = zlib.decompressobj()
+    try:
+        content = unpacker.decompress(packed[_PACKED_HEAD:], HISTOGRAM_LIMIT_BYTES)
+    except zlib.error:
+        raise HdrError("does not unpack") from None
+    if not unpacker.eof:
+        raise HdrError(f"ends too early, or unpacks to more than {HISTOGRAM_LIMIT_BYTES} bytes")
+    head, payload = _head_of(content[:_HEAD]), content[_HEAD:]
+    if head.payload_bytes != len(payload):
+        raise HdrError(f"holds {len(payload)} of {head.payload_bytes} bytes of counts")
+    return head.values_of(*_counts_of(_whole_numbers(payload), head.indices))
+
+
+_PACKED_COOKIE: Final = 0x1C849304
+_COOKIE: Final = 0x1C849303
+_PACKED_HEAD: Final = 8
+_HEAD: Final = 40
+_DIGITS_MAX: Final = 5
+_VARINT_MAX: Final = 8
+"""Bytes of a count: nine are for counts above 2^55, which nobody can count."""
+
+_TITLE: Final = re.compile(rb"#\[Logging for: ([^\]]{1,100})\]")
+_START: Final = re.compile(rb"#\[(Start|Base)Time: (\d{1,12}\.\d{1,9}) ")
+_LINE: Final = re.compile(
+    rb"(?:Tag=[^, ]{1,200},)?(\d{1,12}\.\d{1,9}),(-?\d{1,12}\.\d{1,9}),\d{1,20}\.\d{1,9},"
+    rb"([A-Za-z0-9+/]{1,2000000}={0,2})"
+)
+_YEAR_S: Final = 365 * 86400
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    payload_bytes: int
+    unit_bits: int
+    sub_bits: int
+
+    @property
+    def indices(self) -> int:
+        """How many counts there can be: beyond them values are no longer in 64 bits."""
+        return (64 - self.unit_bits - self.sub_bits + 2) << (self.sub_bits - 1)
+
+    def values_of(self, index: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
+        """As `valueFromIndex`, `medianEquivalentValue` and `highestEquivalentValue` have them."""
+        half = self.sub_bits - 1
+        bucket = np.maximum((index >> half) - 1, 0)
+        sub = np.where(index >> half == 0, index, (index & ((1 << half) - 1)) + (1 << half))
+        shift = bucket + self.unit_bits
+        if index.size and int(shift[-1]) + self.sub_bits > LATENCY_LIMIT_US.bit_length() - 1:
+            raise HdrError(f"holds a latency above {LATENCY_LIMIT_US} µs")
+        lowest = sub << shift
+        width = np.int64(1) << shift
+        return lowest + (width >> 1), lowest + width - 1, counts
+
+
+def _head_of(content: bytes) -> _Head:
+    if len(content) < _HEAD or int.from_bytes(content[:4], "big") & ~0xF0 != _COOKIE:
+        raise HdrError("does not hold a histogram of encoding V2")
+    payload, offset, digits = (int.from_bytes(content[at : at + 4], "big") for at in (4, 8, 12))
+    lowest = int.from_bytes(content[16:24], "big")
+    if offset or digits > _DIGITS_MAX or not 1 <= lowest <= LATENCY_LIMIT_US:
+        raise HdrError(f"is of {digits} digits from {lowest}, shifted by {offset}")
+    # As AbstractHistogram.init has it: whole units up to twice the power of ten.
+    sub_bits = max(math.ceil(math.log2(2 * 10**digits)), 1)
+    return _Head(payload, lowest.bit_length() - 1, sub_bits)
+
+
+def _whole_numbers(payload: bytes) -> Ints:
+    """ZigZag LEB128 numbers, least significant seven bits first."""
+    raw = np.frombuffer(payload, dtype=np.uint8)
+    if not raw.size:
+        return np.zeros(0, dtype=np.int64)
+    last = np.flatnonzero(raw < 0x80)
+    if not last.size or last[-1] != raw.size - 1:
+        raise HdrError("ends in the middle of a count")
+    first = np.concatenate(([0], last[:-1] + 1))
+    sizes = last - first + 1
+    if int(sizes.max()) > _VARINT_MAX:
+        raise HdrError("holds a count that is no count")
+    places = np.arange(raw.size) - np.repeat(first, sizes)
+    parts = (raw & 0x7F).astype(np.int64) << (7 * places)
+    coded = np.add.reduceat(parts, first)
+    return np.asarray((coded >> 1) ^ -(coded & 1), dtype=np.int64)
+
+
+def _counts_of(numbers: Ints, indices: int) -> tuple[Ints, Ints]:
+    """Where counts stand, and they themselves; a number below zero stands for so many zeros."""
+    steps = np.where(numbers < 0, -numbers, 1)
+    # In floating point first: a sum that is far too large must not wrap around to a small one.
+    if float(steps.sum(dtype=np.float64)) > indices:
+        raise HdrError(f"holds more than {indices} counts")
+    held = numbers > 0
+    return (np.cumsum(steps) - steps)[held], numbers[held]
+
+
+class _Draft:
+    """A log while it is read, line by line."""
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._times_s: dict[bytes, float] = {}
+        self._intervals: list[HdrInterval] = []
+        self._faults: list[str] = []
+
+    def fault(self, what: str) -> None:
+        """One more thing that is wrong."""
+        if len(self._faults) < FAULTS_LIMIT:
+            self._faults.append(f"the latency log of {self._name or 'an operation'}: {what}")
+
+    def take(self, number: int, line: bytes) -> None:
+        """One line, in order."""
+        if match := _TITLE.match(line):
+            self._name = printable_bytes(match[1], 100)
+        elif match := _START.match(line):
+            self._times_s[match[1]] = float(match[2])
+        elif not line or line.startswith((b"#", b'"')):
+            return
+        elif match := _LINE.fullmatch(line):
+            self._take_interval(number, match)
+        else:
+            self.fault(f"line {number} is no interval: '{printable_bytes(line, 60)}'")
+
+    def log(self) -> HdrLog:
+        """All lines are read."""
+        if not self._name:
+            self.fault("it does not say of which operation it is")
+        if not self._intervals:
+            self.fault("it has no interval")
+        operation = YCSB_NAMES.get(self._name)
+        faults = tuple(dict.fromkeys(self._faults))
+        return HdrLog(self._name, operation, tuple(self._intervals), faults)
+
+    def _take_interval(self, number: int, match: re.Match[bytes]) -> None:
+        if len(self._intervals) >= INTERVALS_LIMIT:
+            self.fault(f"it has more than {INTERVALS_LIMIT} intervals")
+            return
+        start_s, span_s = float(match[1]), float(match[2])
+        if span_s < 0:
+            self.fault(f"line {number} is an interval of {span_s:g} s")
+            return
+        try:
+            packed = base64.b64decode(match[3], validate=True)
+            middles, highest, counts = decode_histogram(packed)
+        except (HdrError, binascii.Error) as fault:
+            self.fault(f"the histogram in line {number} {_reason(fault)}")
+            return
+        base_s = self._base_s(start_s)
+        self._intervals.append(
+            HdrInterval(
+                start_real_ns=_ns(base_s + start_s),
+                span_ns=_ns(span_s),
+                values_ns=_in_ns(middles),
+                highest_ns=_in_ns(highest),
+                counts=counts,
+            )
+        )
+
+    def _base_s(self, start_s: float) -> float:
+        """What a stamp counts from, by the rule of HdrHistogram's own reader.
+
+        Without a base, stamps are absolute unless they are more than a year before the start.
+        """
+        if b"Base" in self._times_s:
+            return self._times_s[b"Base"]
+        began_s = self._times_s.get(b"Start", 0.0)
+        return began_s if start_s < began_s - _YEAR_S else 0.0
+
+
+def _reason(fault: Exception) -> str:
+    return str(fault) if isinstance(fault, HdrError) else "is not in base64"
+
+
+def _ns(seconds: float) -> int:
+    """Stamps are of whole milliseconds; in between, a float of seconds since 1970 is not exact."""
+    return round(seconds * 1000) * (NS_PER_S // 1000)
+
+
+def _in_ns(values_us: Ints) -> npt.NDArray[np.int64]:
+    return np.asarray(values_us * NS_PER_US, dtype=np.int64)
