@@ -11,7 +11,7 @@ from iolab.analysis.points import summarise
 from iolab.core.metric import Level, Metric, Outlier
 from iolab.core.run import RunStatus
 from iolab.errors import StoreError
-from iolab.guests.groups import fleet_groups, inside_run, told_runs
+from iolab.guests.groups import detailed_runs, fleet_groups, inside_run
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings, fleet_in
 from iolab.guests.report import drawn_tail, fleet_charts, lines_of
 from iolab.guests.tables import EMULATED, fleets_of
@@ -260,7 +260,7 @@ def test_nodes_stand_on_the_time_axis_of_their_guests(brief: Brief) -> None:
 
 def test_the_runs_with_the_fewest_and_the_most_guests_are_told_of(source: GuestSource) -> None:
     points = summarise(source.results(), source.study)
-    keys = told_runs(fleet_groups(source.study, points), source.results())
+    keys = detailed_runs(fleet_groups(source.study, points), source.results())
     axes = {run.point.digest: dict(run.point.axis) for run in source.plan.runs}
     assert [axes[digest]["vms_per_node"] for digest, _ in keys] == [3, 1, 3, 1] * 2
 

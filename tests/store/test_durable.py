@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import StoreError
-from iolab.store.durable import disk_fault, replace_file, told, write_file
+from iolab.store.durable import disk_errors, disk_fault, replace_file, write_file
 from tests.store.flushes import flushes_and_names
 from tests.store.sessions import PLAN, commit, create, record_of
 
@@ -65,14 +65,14 @@ def test_a_new_file_never_replaces_another(tmp_path: Path) -> None:
     "number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EIO]
 )
 def test_every_fault_is_told_with_its_path_and_what_to_do(number: int) -> None:
-    with pytest.raises(StoreError) as caught, told(Path("S"), "write"):
+    with pytest.raises(StoreError) as caught, disk_errors(Path("S"), "write"):
         raise OSError(number, os.strerror(number), "S/plan.json")
     assert caught.value.happened == f"Cannot write 'S/plan.json': {os.strerror(number)}."
     assert caught.value.do
 
 
 def test_a_fault_without_a_path_is_told_with_the_place_at_hand() -> None:
-    with pytest.raises(StoreError) as caught, told(Path("S"), "read"):
+    with pytest.raises(StoreError) as caught, disk_errors(Path("S"), "read"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert caught.value.happened == f"Cannot read 'S': {os.strerror(errno.ENOSPC)}."
 

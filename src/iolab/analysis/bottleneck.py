@@ -73,10 +73,10 @@ def means(view: RunView, host: str, scope: str, metric: str, window: Window) -> 
     found: dict[str, float] = {}
     for series in view.series_of(host, scope, metric):
         shared = view.shared_ns(series, window)
-        told = (shared > 0) & np.isfinite(series.value)
-        if told.any():
-            weights = shared[told].astype(np.float64)
-            found[series.name] = float(np.average(series.value[told], weights=weights))
+        known = (shared > 0) & np.isfinite(series.value)
+        if known.any():
+            weights = shared[known].astype(np.float64)
+            found[series.name] = float(np.average(series.value[known], weights=weights))
     return found
 
 
@@ -246,10 +246,10 @@ def step_at(
 
 def law_of(curve: Sequence[PointSummary], axis: str, key: str) -> Usl | None:
     """The Universal Scalability Law of the curve; None unless every point lies on it."""
-    told = [(_load(one, axis), one.metrics[key]) for one in curve if key in one.metrics]
+    measured = [(_load(one, axis), one.metrics[key]) for one in curve if key in one.metrics]
     known = [
         (load, metric.value, (metric.high - metric.low) / (2 * metric.value))
-        for load, metric in told
+        for load, metric in measured
         if metric.value and metric.low is not None and metric.high is not None
     ]
     if len(known) < USL_POINTS_LEAST or len(known) < len(curve):

@@ -239,8 +239,8 @@ def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:
         if key is None:
             continue
         less = spec_of(key).better is Better.LOWER
-        told = [one for one in mine if _value(one, key) is not None]
-        known = [one for one in told if one.trusted]
+        measured = [one for one in mine if _value(one, key) is not None]
+        known = [one for one in measured if one.trusted]
         if not known:
             continue
         pick = min if less else max
@@ -256,7 +256,7 @@ def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:
             alike=tuple(one.key.axis for one in others if _overlap(one, best, key)),
             places=len(known),
             runs=runs_of([best]),
-            invalid=len(told) - len(known),
+            invalid=len(measured) - len(known),
         )
 
 

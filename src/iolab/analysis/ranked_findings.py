@@ -70,11 +70,11 @@ def tallied(found: Sequence[Gains], points: Sequence[PointSummary]) -> Iterator[
     """For each candidate and metric how many cells are better, worse, the same, or neither."""
     runs = _runs(points)
     for one in found:
-        told = {(cell.workload, cell.metric) for cell in one.cells}
-        silent = {out.workload for out in one.skipped} - {name for name, _ in told}
+        covered = {(cell.workload, cell.metric) for cell in one.cells}
+        silent = {out.workload for out in one.skipped} - {name for name, _ in covered}
         for metric in one.metrics:
             cells = one.of(metric)
-            about = silent | {name for name, known in told if known == metric}
+            about = silent | {name for name, known in covered if known == metric}
             counts = Counter(cell.comparison.verdict for cell in cells)
             yield Tallied(
                 baseline=one.baseline,

@@ -141,7 +141,7 @@ def steady_of(
     seen = _decided(series, settings) if record.rule else judge(series.counts, settings)
     window = Window(series.at_ns(seen.cut_s), series.at_ns(seen.seconds))
     excess = 0.0 if record.rule else _excess(record, series, seen)
-    return Steady(_told(seen, settings), window, seen.halves, seen.episodes, excess)
+    return Steady(_steadiness(seen, settings), window, seen.halves, seen.episodes, excess)
 
 
 def measured_window(record: RunRecord, weights: Weights = EVERY_ROW) -> Window | None:
@@ -174,7 +174,7 @@ def _excess(record: RunRecord, series: FleetSeconds, seen: StoppingDecision) -> 
     return float(counted.mean()) / seen.mean - 1
 
 
-def _told(seen: StoppingDecision, settings: RuleSettings) -> Steadiness:
+def _steadiness(seen: StoppingDecision, settings: RuleSettings) -> Steadiness:
     return Steadiness(
         status=SeriesStatus(seen.status.value),
         cut_s=seen.cut_s,

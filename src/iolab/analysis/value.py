@@ -252,11 +252,11 @@ def _is_part(one: Configuration, whole: Configuration) -> bool:
 
 def lacking(configurations: Sequence[Configuration]) -> tuple[tuple[Over, tuple[str, ...]], ...]:
     """Measures that some configurations tell and others do not, with the ids of the latter."""
-    told = {one.id: {size.over for size in sizes(one)} for one in configurations}
+    sized = {one.id: {size.over for size in sizes(one)} for one in configurations}
     found = []
     for over in Over:
-        without = tuple(name for name, known in told.items() if over not in known)
-        if 0 < len(without) < len(told):
+        without = tuple(name for name, known in sized.items() if over not in known)
+        if 0 < len(without) < len(sized):
             found.append((over, without))
     return tuple(found)
 

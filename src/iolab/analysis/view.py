@@ -178,9 +178,9 @@ class RunView:
             if window is None or (name is not None and series.name != name):
                 continue
             shared = self.shared_ns(series, window)
-            told = (shared > 0) & np.isfinite(series.value)
-            values.append(series.value[told])
-            weights.append(shared[told].astype(np.float64))
+            known = (shared > 0) & np.isfinite(series.value)
+            values.append(series.value[known])
+            weights.append(shared[known].astype(np.float64))
         if not any(part.size for part in values):
             return None
         return float(np.average(np.concatenate(values), weights=np.concatenate(weights)))

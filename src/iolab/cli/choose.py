@@ -72,8 +72,8 @@ def choose(
     _check_workloads(needs, offers)
     fits = best_first(fit(needs, offer, scaling) for offer in offers)
     if as_json:
-        told = {"format": 1, "scaling": scaling, "currencies": list(currencies_of(fits))}
-        result_json({**told, "fits": [_document(one) for one in fits]})
+        document = {"format": 1, "scaling": scaling, "currencies": list(currencies_of(fits))}
+        result_json({**document, "fits": [_document(one) for one in fits]})
     else:
         result_screen(*_screen(fits, scaling))
 

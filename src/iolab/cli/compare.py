@@ -230,9 +230,9 @@ def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
     elif not compared.differences:
         yield plain("Nothing else differs: studies, hosts and versions are the same.")
     else:
-        told = differences_table(compared.differences)
-        yield title(told.title)
-        yield of_table(told)
+        differences = differences_table(compared.differences)
+        yield title(differences.title)
+        yield of_table(differences)
         if any(one.forbids for one in compared.differences):
             yield plain("! forbids the comparison; it was made all the same, as asked.")
     yield ""
@@ -266,15 +266,15 @@ def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
     for row in compared.rows:
         point, _, *cells, said = row_texts(row)
         note = reasons.get(row.comparison.reason)
-        told = Text(said, style=_style(row.comparison.verdict))
-        told.append(f" {note}" if note else "", style="dim")
+        verdict_text = Text(said, style=_style(row.comparison.verdict))
+        verdict_text.append(f" {note}" if note else "", style="dim")
         runs = "/".join(map(str, row.comparison.runs))
         points.setdefault(point, []).append(
             [
                 plain(f"  {metric_word(row.metric)}"),
                 *map(plain, cells),
                 plain(runs),
-                told,
+                verdict_text,
                 verdict(row.level),
             ]
         )
@@ -507,10 +507,10 @@ def _changes(tracked: Tracked, series: MetricHistory) -> Iterator[RenderableType
             f"  {ratio_text(change.ratio)} from {side.name} on, "
             f"{day(side.created_real_ns)} UTC (p = {change.p:.2g})"
         )
-        told = [str(one) for one in tracked.changed[place]]
-        for text in told[:CAUSES_MAX]:
+        causes = [str(one) for one in tracked.changed[place]]
+        for text in causes[:CAUSES_MAX]:
             yield plain(f"  with it changed {text}", QUIET_STYLE)
-        if not told:
+        if not causes:
             yield plain("  nothing that is recorded of hosts and versions changed", QUIET_STYLE)
         yield ""
 

@@ -225,11 +225,11 @@ def _compared(hosts: Sequence[Inspected], role: Role) -> Iterator[Finding]:
     yield replace(finding, state=FindingState.NOTE, do=do) if slow else finding
 
 
-def _cloud(told: CloudFacts | None) -> str:
+def _cloud(cloud: CloudFacts | None) -> str:
     """What hosts of one kind have in common: not the names of their volumes."""
-    if told is None:
+    if cloud is None:
         return UNKNOWN
-    return replace(told, volumes=tuple(replace(one, name="") for one in told.volumes)).title
+    return replace(cloud, volumes=tuple(replace(one, name="") for one in cloud.volumes)).title
 
 
 def _processor(facts: HostFacts) -> str:

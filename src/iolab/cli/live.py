@@ -311,7 +311,7 @@ class LinesView:
     def __init__(self, progress: SessionProgress, clock: Clock = time.monotonic) -> None:
         self._progress = progress
         self._clock = clock
-        self._told: float = -1.0
+        self._printed_s: float = -1.0
 
     def open(self) -> None:
         """Nothing to prepare."""
@@ -324,7 +324,7 @@ class LinesView:
             case Notice():
                 self.note(event.text)
             case PhaseStarted():
-                self._told = -1.0
+                self._printed_s = -1.0
                 say(self._phase(event))
             case GuestUp(guest, _, booted_s):
                 took = format_duration_s(round(booted_s, 1))
@@ -357,9 +357,9 @@ class LinesView:
     def _tell_load(self, run: PlannedRun) -> None:
         """The newest second that all hosts have told of, once."""
         loads = self._progress.loads
-        if not loads or loads[-1].elapsed_s <= self._told:
+        if not loads or loads[-1].elapsed_s <= self._printed_s:
             return
-        self._told = loads[-1].elapsed_s
+        self._printed_s = loads[-1].elapsed_s
         say(f"{self._run(run)}: {_load_line(loads[-1], self._progress)}")
 
     def _phase(self, event: PhaseStarted) -> str:

@@ -308,12 +308,12 @@ def guarded(command: Callable[[], object], argv: Sequence[str]) -> int:
     try:
         outcome = command()
     except IolabError as error:
-        return _told(error, as_json=as_json)
+        return _print_error(error, as_json=as_json)
     except typer.TyperException as error:
         if error.format_message().startswith("Usage:"):
             say(error.format_message())  # no command was given: the help is the answer
             return ExitCode.STUDY
-        return _told(_usage(error), as_json=as_json)
+        return _print_error(_usage(error), as_json=as_json)
     except (KeyboardInterrupt, typer.Abort):
         say("Interrupted.")
         return ExitCode.INTERRUPTED
@@ -347,7 +347,7 @@ def _fault_document(fault: Fault) -> dict[str, object]:
     }
 
 
-def _told(error: IolabError, *, as_json: bool) -> int:
+def _print_error(error: IolabError, *, as_json: bool) -> int:
     from iolab.report.terminal import one_line
 
     say(f"iolab: {one_line(str(error))}")
@@ -377,9 +377,9 @@ def _unexpected(error: Exception, *, as_json: bool) -> int:
     try:
         check_output()
     except IolabError as fault:
-        return _told(fault, as_json=False)
+        return _print_error(fault, as_json=False)
     if _lacks_memory(error):
-        return _told(_memory_error(), as_json=as_json)
+        return _print_error(_memory_error(), as_json=as_json)
     return _bug(error, as_json=as_json)
 
 

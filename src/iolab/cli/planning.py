@@ -271,8 +271,8 @@ def _sought(workload: Workload) -> str:
 
 def _ground(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     """What the jobs work on: files that are laid out, and regions of devices that are filled."""
-    told = [line for kind in study_kinds().loads for line in kind.lines(study, plan)]
-    yield from ((heading, one_line(says)) for heading, says in told)
+    lines = [line for kind in study_kinds().loads for line in kind.lines(study, plan)]
+    yield from ((heading, one_line(says)) for heading, says in lines)
     if study.target.make_xfs:
         image = study.target.image_bytes
         where = "on the device" if image is None else f"in an image file of {format_bytes(image)}"
@@ -290,7 +290,7 @@ def _ground(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     if files:
         size = format_bytes(plan.budget.layout_bytes_per_host)
         yield "files", f"{size} laid out on each host ({'; '.join(files)})"
-    elif not regions and study.guests is None and not told:
+    elif not regions and study.guests is None and not lines:
         yield "files", "none laid out before the runs"
     if regions:
         says = f"the first {format_bytes(max(regions))} of each device"

@@ -147,18 +147,20 @@ def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[Render
     rows = []
     laws: dict[str, None] = {}
     for one in found:
-        told = one.prediction
+        prediction = one.prediction
         name = ", ".join(filter(None, (one.workload, axis_label(one.fixed))))
         known = f"{one.measured[0].load:g} to {one.measured[-1].load:g}" if one.measured else "–"
         cells = [name, one.configuration, known]
-        if told is None:
+        if prediction is None:
             rows.append([*map(plain, cells), plain("–"), plain("")])
             laws[f"{name}: {caveat(one, load)}"] = None
             continue
-        ends = f"[{show_value(told.low, one.unit)}, {show_value(told.high, one.unit)}]"
-        value = show_value(told.rate, one.unit)
+        ends = f"[{show_value(prediction.low, one.unit)}, {show_value(prediction.high, one.unit)}]"
+        value = show_value(prediction.rate, one.unit)
         rows.append([*map(plain, (*cells, value, ends))])
-        law = "; ".join(filter(None, (told.law.value, f"n={one.runs} a load", caveat(one, load))))
+        law = "; ".join(
+            filter(None, (prediction.law.value, f"n={one.runs} a load", caveat(one, load)))
+        )
         laws[f"{name}: {law}."] = None
     heads = [
         Heading("workload", main=True),

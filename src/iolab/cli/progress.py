@@ -62,7 +62,7 @@ class Seconds:
     """
 
     def __init__(self) -> None:
-        self._told: dict[int, dict[str, IntervalSeen]] = {}
+        self._by_second: dict[int, dict[str, IntervalSeen]] = {}
         self._summed: dict[int, SecondOfLoad] = {}
 
     def add(self, event: IntervalSeen) -> None:
@@ -73,14 +73,16 @@ class Seconds:
         second = round(event.elapsed_s)
         if second in self._summed:
             return
-        self._told.setdefault(second, {})[event.host] = event
-        if len(self._told) > SECONDS_KEPT:
-            del self._told[min(self._told)]
+        self._by_second.setdefault(second, {})[event.host] = event
+        if len(self._by_second) > SECONDS_KEPT:
+            del self._by_second[min(self._by_second)]
 
-    def told_by(self, hosts: int) -> tuple[SecondOfLoad, ...]:
+    def complete(self, hosts: int) -> tuple[SecondOfLoad, ...]:
         """The load of each second that so many hosts have told of, oldest first."""
-        for second in [second for second, told in self._told.items() if len(told) >= hosts]:
-            self._summed[second] = _load(second, self._told.pop(second))
+        for second in [
+            second for second, by_host in self._by_second.items() if len(by_host) >= hosts
+        ]:
+            self._summed[second] = _load(second, self._by_second.pop(second))
         for second in sorted(self._summed)[:-SECONDS_KEPT]:
             del self._summed[second]
         return tuple(self._summed[second] for second in sorted(self._summed))
@@ -258,7 +260,7 @@ class SessionProgress:
     @property
     def loads(self) -> tuple[SecondOfLoad, ...]:
         """The seconds that every host has told of, oldest first."""
-        return self.seconds.told_by(max(self.host_count, 1))
+        return self.seconds.complete(max(self.host_count, 1))
 
     @property
     def _foretold_s(self) -> float:
@@ -300,10 +302,10 @@ def _load(second: int, hosts: Mapping[str, IntervalSeen]) -> SecondOfLoad:
 
 def _p99(hosts: Iterable[IntervalSeen]) -> float | None:
     """Of all hosts' latencies together; None where these are too few, or not told by all."""
-    told = [seen.bins for seen in hosts]
-    if not all(told):
+    counted = [seen.bins for seen in hosts]
+    if not all(counted):
         return None
-    bins, counts = (np.concatenate(parts) for parts in zip(*chain(*told), strict=True))
+    bins, counts = (np.concatenate(parts) for parts in zip(*chain(*counted), strict=True))
     if int(counts.sum()) < ios_needed(P99):
         return None
     return Histogram(of_sparse(bins, counts)).percentile_ns(P99)

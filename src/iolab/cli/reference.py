@@ -57,8 +57,8 @@ def reference(
     elif as_json:
         from iolab.published.report import computed_document
 
-        told = {"content": _plain(published.tree), "computed": computed_document(published)}
-        result_json({"format": 1, **_heading(published), **told})
+        parts = {"content": _plain(published.tree), "computed": computed_document(published)}
+        result_json({"format": 1, **_heading(published), **parts})
     else:
         result_screen(*_set(published))
 
@@ -255,11 +255,11 @@ def _audited_session(name: str) -> Audited:
     for one in damage:
         if one.run or not one.path.startswith(layout.POINTS):  # no earlier attempt
             left_out(Path(name), one)
-    told = tuple(f"{one.path}: {one.says}" for one in damage)
+    damage_texts = tuple(f"{one.path}: {one.says}" for one in damage)
     unsound = reader.unsound()
     results = reader.results()
     sound = tuple(one for one in results if (one.digest, one.repeat) not in unsound)
-    return Audited(name, reader.study.title, audit_session(sound, points), told)
+    return Audited(name, reader.study.title, audit_session(sound, points), damage_texts)
 
 
 def _worst(audited: Audited) -> Agreement:

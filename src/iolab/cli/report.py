@@ -139,8 +139,8 @@ def report(
     written = write_forms(source, wanted, paper, beside, text)
     if as_json:
         # One form is told as it always was.
-        told = written[0] if len(written) == 1 else list(written)
-        result_json({"format": 1, "written": told})
+        paths = written[0] if len(written) == 1 else list(written)
+        result_json({"format": 1, "written": paths})
     else:
         for path in written:
             result(path)

@@ -366,14 +366,14 @@ def stop_on_signals(request: Callable[[], str], note: Callable[[str], None]) -> 
         yield
         return
     loop = asyncio.get_running_loop()
-    told = ""
+    last = ""
 
     def react() -> None:
-        nonlocal told
+        nonlocal last
         text = request()
-        if text != told:
+        if text != last:
             note(text)
-        told = text
+        last = text
 
     for number in _SIGNALS:
         loop.add_signal_handler(number, react)

@@ -125,14 +125,14 @@ def print_session(
         session_heading,
     )
 
-    told = summarise(results, study) if points is None else points
+    summaries = summarise(results, study) if points is None else points
     result_screen(
         *session_heading(reader, results, advise=advise),
-        *results_screen(study, results, told, repeats=repeats, every=details),
-        *reported().hosts.screen(study, told),
+        *results_screen(study, results, summaries, repeats=repeats, every=details),
+        *reported().hosts.screen(study, summaries),
         *load_screen(study, results),
         *(details_screen(results) if details else ()),
-        *(answer_screen(study, told, results, str(reader.directory)) if results else ()),
+        *(answer_screen(study, summaries, results, str(reader.directory)) if results else ()),
     )
 
 

@@ -101,7 +101,7 @@ LATENCIES: Final = {
 def limit_name(metric: str) -> str:
     """A limit's metric as studies write it: `read p99`."""
     way, start, key = metric.rpartition("lat_ns_")
-    names = [name for name, told in LATENCIES.items() if told == f"{start}{key}"]
+    names = [name for name, limited in LATENCIES.items() if limited == f"{start}{key}"]
     return " ".join([*([way.removesuffix("_")] if way else []), *names]) or metric
 
 

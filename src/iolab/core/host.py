@@ -296,11 +296,11 @@ class CloudFacts:
     @property
     def title(self) -> str:
         """All of it in a line."""
-        told = [
+        words = [
             f"{one.name} {one.type}".strip() + (f" {one.size_gib} GiB" if one.size_gib else "")
             for one in self.volumes
         ]
-        parts = (self.provider, self.instance_type, self.zone, *told)
+        parts = (self.provider, self.instance_type, self.zone, *words)
         return ", ".join(part for part in parts if part)
 
 

@@ -59,12 +59,12 @@ _NO_GUESTS: Final = "No guest of a known node made load."
 def emulated_guest(view: RunView) -> CheckAnswer:
     """Whether any client's processors were emulated: its result is then of the emulator, too."""
     ours = [one.name for one in guests_in(view.record) if one.run.accelerator is Accelerator.TCG]
-    told = [
+    known = [
         host.host
         for host in view.hosts
         if (facts := view.facts_of(host)) is not None and is_emulator(facts.kernel.hypervisor)
     ]
-    emulated = list(dict.fromkeys((*ours, *told)))
+    emulated = list(dict.fromkeys((*ours, *known)))
     evidence: Numbers = {"emulated": len(emulated), "clients": len(view.hosts)}
     if not emulated:
         return valid("No client tells of emulated processors.", **evidence)

@@ -151,12 +151,15 @@ _DISKS: Final = TypeAdapter(Annotated[list[_Disk], Field(max_length=64)])
 """Our guests have two disks."""
 
 
-def _bins(guest: str, told: _Histogram | None) -> tuple[int, ...]:
-    if told is None:
+def _bins(guest: str, histogram: _Histogram | None) -> tuple[int, ...]:
+    if histogram is None:
         return ()
-    if tuple(told.boundaries) != BOUNDARIES_NS or len(told.bins) != len(BOUNDARIES_NS) + 1:
+    if (
+        tuple(histogram.boundaries) != BOUNDARIES_NS
+        or len(histogram.bins) != len(BOUNDARIES_NS) + 1
+    ):
         raise _odd(guest, "a histogram with other boundaries than were set")
-    return tuple(told.bins)
+    return tuple(histogram.bins)
 
 
 def _between(

@@ -19,7 +19,7 @@ from iolab.guests.problems import QEMU_IMG, QEMU_NBD
 from iolab.guests.qemu import QemuRun
 from iolab.guests.vm_table import COPIES
 from iolab.hosts.barrier import together
-from iolab.hosts.remote_process import told
+from iolab.hosts.remote_process import output_of
 from iolab.session.context import SessionContext
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.targets.extents import prove, unproved
@@ -165,7 +165,7 @@ class Copies:
                 continue
             image = f"{node.folder}/{mirror.image}"
             size = str(self._settings.disk_bytes)
-            await told(node.host, ("truncate", "-s", size, image))
+            await output_of(node.host, ("truncate", "-s", size, image))
             argv = server_argv(mirror, image, QEMU_NBD)
             self._servers[mirror.replica.export] = QemuRun.start(node.host, argv, node.folder)
 
@@ -191,7 +191,7 @@ class Copies:
         server = self._servers[mirror.replica.export]
         for left in reversed(range(SERVER_TRIES)):
             try:
-                await told(node.host, argv, limit_s=limit_s)
+                await output_of(node.host, argv, limit_s=limit_s)
             except EngineError as fault:
                 refused = REFUSED in fault.happened
                 # Whoever answered instead of ours has its port, and ours is about to say so.

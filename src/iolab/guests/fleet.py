@@ -57,7 +57,7 @@ class _Counted:
     seq: int = 0
     before: _Look | None = None
     after: _Look | None = None
-    told: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,9 @@ class GuestCounting:
             await asyncio.gather(*following, return_exceptions=True)
             await asyncio.gather(*(self._end(one) for one in self._all))
 
-    def told(self) -> tuple[GuestRun, ...]:
+    def guest_runs(self) -> tuple[GuestRun, ...]:
         """What is to be recorded of them."""
-        return tuple(self._told(one) for one in self._all)
+        return tuple(self._guest_run(one) for one in self._all)
 
     async def _begin(self, one: _Counted) -> None:
         one.before = await self._look(one)
@@ -131,10 +131,10 @@ class GuestCounting:
 
     async def _use(self, one: _Counted, running: Running) -> UseAnswer | None:
         try:
-            told = await one.node.host.ask(
+            answer = await one.node.host.ask(
                 "use", deadline_s=LOOK_LIMIT_S, run=running.booted.qemu.id
             )
-            return read_answer(one.node.name, UseAnswer, told)
+            return read_answer(one.node.name, UseAnswer, answer)
         except HostError as fault:
             self._say(one, fault)
             return None
@@ -158,11 +158,11 @@ class GuestCounting:
 
     def _say(self, one: _Counted, fault: HostError) -> None:
         """Each fault of a guest once in a run."""
-        if fault.happened not in one.told:
-            one.told.add(fault.happened)
+        if fault.happened not in one.reported:
+            one.reported.add(fault.happened)
             self._session.tell(Notice(f"{fault.happened} The run goes on without a look at it."))
 
-    def _told(self, one: _Counted) -> GuestRun:
+    def _guest_run(self, one: _Counted) -> GuestRun:
         ground, running = one.node.ground, one.node.running.get(one.name)
         blocks: tuple[BlockCounts, ...] = ()
         use: GuestUse | None = None
@@ -198,7 +198,8 @@ class GuestKits(Protocol):
 class Guests:
     """The guests of a session, of a study that boots some, or uses some, or has none.
 
-    `raise_up` before the first guest is reached, `watching` and `told` for each run, `end` once.
+    `raise_up` before the first guest is reached, `watching` and `completed` for each run, `end`
+    once.
     """
 
     def __init__(self, session: SessionContext, kits: GuestKits) -> None:
@@ -265,7 +266,7 @@ class Guests:
         async with self._counting.watching():
             yield
 
-    def told(self, record: RunRecord) -> RunRecord:
+    def completed(self, record: RunRecord) -> RunRecord:
         """The record of a run with its guests, where hosts of it are guests."""
         run = record.run
         placed = self._placed(run)
@@ -273,7 +274,7 @@ class Guests:
             return record
         # A run that came to nothing before its load was not counted.
         counting, self._counting = self._counting, None
-        counted = {one.guest: one for one in counting.told()} if counting else {}
+        counted = {one.guest: one for one in counting.guest_runs()} if counting else {}
         every = participants(self._session.study, run.point.configuration, 0)
         taking = {name for name, _ in placed}
         left_out = self._session.left_out

@@ -130,7 +130,7 @@ def depths_of(points: Iterable[PointSummary]) -> Mapping[tuple[str, object], lis
     return found
 
 
-def told_runs(groups: Iterable[FleetGroup], results: Sequence[Result]) -> tuple[DetailKey, ...]:
+def detailed_runs(groups: Iterable[FleetGroup], results: Sequence[Result]) -> tuple[DetailKey, ...]:
     """The runs whose nodes are told of: of each line those with the fewest and most guests.
 
     Of guests that are not varied, the runs in their order.

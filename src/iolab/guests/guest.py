@@ -81,8 +81,8 @@ class GuestSettings(BootedGuests):
     @property
     def measured(self) -> dict[str, object]:
         """What changes what is measured on them: not where their kernel came from."""
-        told = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in told.items() if name not in _OF_BOOTING}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if name not in _OF_BOOTING}
 
 
 _OF_BOOTING: Final = ("boots_at_once", "boot_limit_s", "kernel")

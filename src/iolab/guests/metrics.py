@@ -132,13 +132,13 @@ def _mean(
 
 
 def _names(view: RunView, node: GuestNode, watched: WatchedMetric) -> list[str]:
-    told = [one.name for one in view.series_of(node.name, watched.scope, watched.metric)]
+    names = [one.name for one in view.series_of(node.name, watched.scope, watched.metric)]
     if watched.scope == "disk" and node.watched is not None:
         leaves = leaves_of(node.watched, view.facts.get(node.name))
         return [delta.device for delta in leaves]
     if watched.scope == "cpu":
-        return [name for name in told if "@" in name]
-    return [name for name in told if name != _LOOPBACK]
+        return [name for name in names if "@" in name]
+    return [name for name in names if name != _LOOPBACK]
 
 
 def node_results(view: RunView) -> tuple[NodeResult, ...]:
@@ -277,11 +277,11 @@ def use_of(view: RunView, guest: Guest) -> GuestCpuUse | None:
     wait = view.mean_on(node, GUESTS, guest.name, "vcpu_wait_share", window)
     if run is not None and wait is not None:
         return GuestCpuUse(run / vcpus, wait / vcpus)
-    told = guest.run.use
-    if told is None or told.wall_s <= 0:
+    use = guest.run.use
+    if use is None or use.wall_s <= 0:
         return None
-    whole_s = told.wall_s * vcpus
-    return GuestCpuUse(told.vcpu_run_s / whole_s, told.vcpu_wait_s / whole_s)
+    whole_s = use.wall_s * vcpus
+    return GuestCpuUse(use.vcpu_run_s / whole_s, use.vcpu_wait_s / whole_s)
 
 
 def _level(found: GuestLimit) -> Level:

@@ -117,8 +117,8 @@ Look = tuple[Token, tuple[int, ...], bool]
 def _line(name: str, look: Look) -> Line:
     token, dash, is_named = look
     width, opacity = (1.4, 1.0) if is_named else (0.8, 0.5)
-    told = MarkTip(name)
-    return Line(token=token, places=(), width=width, dash=dash, opacity=opacity, told=told)
+    tip = MarkTip(name)
+    return Line(token=token, places=(), width=width, dash=dash, opacity=opacity, tip=tip)
 
 
 def _looks(one: PanelInside, seen: NodeTimeline) -> dict[str, Look]:
@@ -187,8 +187,8 @@ def _sentence(one: PanelInside, seen: NodeTimeline) -> str:
     text = text or f"{least} ({clean(low)}) to {most} ({clean(high)})"
     links = _links(one).strip(" ()")
     out = list(dict.fromkeys(clean(_name(found)) for found in _outliers(one, seen)))
-    told = f", {links}" if links else ""
-    return f"{panel.title}: {text}{told}{f'; {_stands_out(out)}' if out else ''}."
+    links_text = f", {links}" if links else ""
+    return f"{panel.title}: {text}{links_text}{f'; {_stands_out(out)}' if out else ''}."
 
 
 def _stands_out(names: Sequence[str]) -> str:
@@ -263,11 +263,11 @@ def node_inside(
     window: Window | None,
 ) -> NodeTimeline | None:
     """The node with the most outliers, else the first that was watched; None where none was."""
-    told = {one.name: one for one in result.nodes}
-    known = [host for host in record.bystanders if host.error is None and host.host in told]
+    nodes = {one.name: one for one in result.nodes}
+    known = [host for host in record.bystanders if host.error is None and host.host in nodes]
     if not known:
         return None
-    name = max((host.host for host in known), key=lambda one: len(told[one].outliers))
+    name = max((host.host for host in known), key=lambda one: len(nodes[one].outliers))
     seen = inside_of(record, telemetry, facts.get(name), name)
     if seen is None:
         return None
@@ -287,13 +287,13 @@ def node_inside(
     return NodeTimeline(
         result=result,
         node=name,
-        guests=len(told[name].guests),
+        guests=len(nodes[name].guests),
         at_s=tuple(float(f"{at:.4f}") for at in grid.middles_s),
         cell_s=grid.cell_s,
         begin_s=round(begin_s, 3),
         end_s=round(end_s, 3),
         panels=panels,
-        outliers=told[name].outliers,
+        outliers=nodes[name].outliers,
         neighbours=tuple(one.host for one in beside),
         shares_disks=any(_leaves(one, facts) & _leaves(mine, facts) for one in beside),
     )

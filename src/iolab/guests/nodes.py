@@ -54,11 +54,11 @@ def guests_in(record: RunRecord) -> tuple[Guest, ...]:
     fleet = fleet_in(record)
     if fleet is None:
         return ()
-    told = {guest.guest: guest for guest in fleet.guests}
+    by_name = {guest.guest: guest for guest in fleet.guests}
     return tuple(
-        Guest(place, told[host.host])
+        Guest(place, by_name[host.host])
         for place, host in enumerate(record.hosts)
-        if host.host in told
+        if host.host in by_name
     )
 
 

@@ -15,6 +15,7 @@ from iolab.guests.groups import (
     AXIS,
     FleetGroup,
     depths_of,
+    detailed_runs,
     ends_of,
     fleet_groups,
     group_headlines,
@@ -23,7 +24,6 @@ from iolab.guests.groups import (
     per_node,
     run_of_guests,
     shown_run,
-    told_runs,
 )
 from iolab.guests.guest import settings_in
 from iolab.guests.latency_account import account_figure, layers_table
@@ -80,11 +80,11 @@ class GuestsReport:
             found.setdefault(group.workload.id, []).extend([made] if made else [])
         return found
 
-    def told_runs(
+    def detailed_runs(
         self, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
     ) -> tuple[DetailKey, ...]:
         """Of each curve the runs with the fewest and the most guests."""
-        return told_runs(fleet_groups(study, points), results)
+        return detailed_runs(fleet_groups(study, points), results)
 
     def inside_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
         """A panel for each quantity."""
@@ -167,8 +167,8 @@ def fleet_charts(
         (outliers_table(named), ""),
     )
     more: tuple[tuple[Table, str], ...] = tuple((t, note) for t, note in tables if t is not None)
-    told = tuple(replace(one, finding=f"{caveat}{one.finding}") for one in figures)
-    return ChartGroup(group.title, told, more=more, further=further)
+    with_caveat = tuple(replace(one, finding=f"{caveat}{one.finding}") for one in figures)
+    return ChartGroup(group.title, with_caveat, more=more, further=further)
 
 
 def _varied(group: FleetGroup) -> bool:

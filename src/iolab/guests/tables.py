@@ -120,31 +120,31 @@ def fleet_layers(nodes: Iterable[NodeResult]) -> tuple[LayerLatency, ...]:
 
     A layer that a node with guests does not tell of is left out: it would be another fleet's.
     """
-    told = [node.layers for node in nodes if node.layers]
+    by_node = [node.layers for node in nodes if node.layers]
     found = []
     for layer in LatencyLayer:
         for direction in Direction:
             own = [
                 one
-                for layers in told
+                for layers in by_node
                 for one in layers
                 if one.layer is layer and one.direction is direction and one.ios > 0
             ]
             ios = sum(one.ios for one in own)
-            if ios and len(own) == _having(told, direction):
+            if ios and len(own) == _having(by_node, direction):
                 mean = sum(one.mean_ns * one.ios for one in own) / ios
                 found.append(LayerLatency(layer, direction, mean, ios))
     return tuple(found)
 
 
-def _having(told: list[tuple[LayerLatency, ...]], direction: Direction) -> int:
+def _having(by_node: list[tuple[LayerLatency, ...]], direction: Direction) -> int:
     """How many nodes have I/Os in a direction at all, as their generators saw it."""
     return sum(
         any(
             one.layer is LatencyLayer.ENGINE and one.direction is direction and one.ios
             for one in layers
         )
-        for layers in told
+        for layers in by_node
     )
 
 
@@ -233,8 +233,8 @@ def written_table(named: Sequence[Named]) -> Table | None:
 
 def written_texts(node: NodeResult) -> tuple[str, ...]:
     """Written by guests, hypervisor and devices, their ratio, and the declared factor."""
-    told = node.written
-    return () if told is None or not (told.guests or told.hypervisor) else _texts(told)
+    written = node.written
+    return () if written is None or not (written.guests or written.hypervisor) else _texts(written)
 
 
 def fleet_written(run: Result) -> Written | None:
@@ -243,14 +243,14 @@ def fleet_written(run: Result) -> Written | None:
     Nodes that share a kernel share its devices, so that theirs are no sum of what nodes tell: they
     are what the check of bytes counted, each device once.
     """
-    told = [node.written for node in run.nodes if node.written is not None]
-    if len(told) < len(run.nodes) or not sum(one.guests for one in told):
+    written = [node.written for node in run.nodes if node.written is not None]
+    if len(written) < len(run.nodes) or not sum(one.guests for one in written):
         return None
-    through = [one.hypervisor for one in told]
+    through = [one.hypervisor for one in written]
     known = [one for one in through if one is not None]
-    factors = {one.factor for one in told}
+    factors = {one.factor for one in written}
     return Written(
-        guests=sum(one.guests for one in told),
+        guests=sum(one.guests for one in written),
         hypervisor=sum(known) if len(known) == len(through) else None,
         devices=_by_devices(run),
         factor=factors.pop() if len(factors) == 1 else None,
@@ -265,14 +265,16 @@ def _by_devices(run: Result) -> int | None:
     return None
 
 
-def _texts(told: Written) -> tuple[str, ...]:
-    ratio = told.devices / told.guests if told.devices is not None and told.guests else None
+def _texts(written: Written) -> tuple[str, ...]:
+    ratio = (
+        written.devices / written.guests if written.devices is not None and written.guests else None
+    )
     return (
-        format_bytes(told.guests),
-        _size(told.hypervisor),
-        _size(told.devices),
+        format_bytes(written.guests),
+        _size(written.hypervisor),
+        _size(written.devices),
         NOTHING if ratio is None else f"{ratio:.3f}",
-        NOTHING if told.factor is None else f"{told.factor:g}",
+        NOTHING if written.factor is None else f"{written.factor:g}",
     )
 
 

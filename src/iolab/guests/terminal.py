@@ -161,23 +161,23 @@ def _row(node: NodeResult, point: PointSummary | None, run: Result) -> list[Text
 
 def _accounts(found: Sequence[Shown]) -> Iterator[RenderableType]:
     """A row for each direction of each point, a column for each part."""
-    told = [
+    named = [
         (name, [one for one in accounts_of(run, name) if len(one.parts) > 1])
         for name, _, run in found
     ]
-    told = [(name, accounts) for name, accounts in told if accounts]
-    if not told:
+    named = [(name, accounts) for name, accounts in named if accounts]
+    if not named:
         return
     yield ""
     yield title("Where latency arises")
-    yield _of_accounts(told)
+    yield _of_accounts(named)
 
 
-def _of_accounts(told: Sequence[tuple[str, Sequence[Account]]]) -> RenderableType:
-    names = part_names(one for _, accounts in told for one in accounts)
+def _of_accounts(named: Sequence[tuple[str, Sequence[Account]]]) -> RenderableType:
+    names = part_names(one for _, accounts in named for one in accounts)
     headings = [Heading("", main=True), Heading("latency", number=True)]
     headings += [Heading(name, number=True) for name in reversed(names)]
-    groups = [(plain(f"  {name}"), [_parts(one, names) for one in of]) for name, of in told]
+    groups = [(plain(f"  {name}"), [_parts(one, names) for one in of]) for name, of in named]
     return Grouped(headings, groups)
 
 

@@ -239,9 +239,9 @@ class WayTraceAnswer(_Answer):
     @property
     def trace(self) -> WayTrace:
         """The same as the model says it."""
-        told = self.model_dump(exclude={"latencies", "weight_square"})
+        values = self.model_dump(exclude={"latencies", "weight_square"})
         rows = tuple(LatencyRow(*row) for row in self.latencies)
-        return WayTrace(**told, weight_squares=self.weight_square, latencies=rows)
+        return WayTrace(**values, weight_squares=self.weight_square, latencies=rows)
 
 
 class TraceAnswer(_Answer):

@@ -25,7 +25,7 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import FileAnswer, read_answer
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusal, printable
-from iolab.hosts.remote_process import told
+from iolab.hosts.remote_process import output_of
 
 Say = Callable[[str], None]
 
@@ -272,7 +272,7 @@ async def brought(host: Host, jars: Sequence[Path], directory: str) -> tuple[str
 
     HostError when the host fails or does not hold what was sent.
     """
-    await told(host, ("mkdir", "-p", directory))
+    await output_of(host, ("mkdir", "-p", directory))
     wanted = {
         f"{directory}/{jar.name}": (jar, await asyncio.to_thread(_digest, jar)) for jar in jars
     }
@@ -302,7 +302,7 @@ async def _send(host: Host, jar: Path, path: str) -> None:
 async def _append(host: Host, piece: bytes, path: str) -> None:
     argv = ("dd", f"of={path}", "oflag=append", "conv=notrunc")
     try:
-        await told(host, argv, given=piece, limit_s=PUT_LIMIT_S)
+        await output_of(host, argv, given=piece, limit_s=PUT_LIMIT_S)
     except EngineError as fault:
         do = "Make room on that host, or give another path."
         raise HostError(fault.happened, do) from None
@@ -311,7 +311,7 @@ async def _append(host: Host, piece: bytes, path: str) -> None:
 async def _digests(host: Host, paths: Sequence[str]) -> dict[str, str]:
     """The SHA-256 of each of these files that is there."""
     # sha256sum ends with 1 where one is missing, and tells the others all the same.
-    output = await told(
+    output = await output_of(
         host, ("sha256sum", *paths), limit_s=DIGEST_LIMIT_S, codes=frozenset({0, 1})
     )
     rows = (line.split("  ", 1) for line in output.decode("utf-8", "replace").splitlines())

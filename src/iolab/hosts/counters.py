@@ -98,7 +98,7 @@ def blocks(counters: CounterTable, wanted: Container[str] | None = None) -> Iter
     words, codes, kind_of = _kinds(counters)
     shapes = _Shapes(words, wanted)
     for host, of_host in _by_host(counters.host):
-        told: list[Block] = []
+        parsed: list[Block] = []
         parts = _parts(words, kind_of, codes, of_host)
         for part in parts:
             rows = _Rows(
@@ -108,8 +108,8 @@ def blocks(counters: CounterTable, wanted: Container[str] | None = None) -> Iter
                 counters.value[part],
             )
             found = _regular(host, rows, shapes)
-            told += _irregular(host, rows, words, wanted) if found is None else found
-        yield from told if len(parts) == 1 else sorted(told, key=lambda block: block.scope)
+            parsed += _irregular(host, rows, words, wanted) if found is None else found
+        yield from parsed if len(parts) == 1 else sorted(parsed, key=lambda block: block.scope)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def begin(
         wall_limit_s=command.wall_limit_s,
         output_limit_bytes=command.output_limit_bytes,
         **_bound(command),
-        **_told(command),
+        **_start_options(command),
         **({"watch_processor": True} if watch_processor else {}),
     )
 
@@ -122,7 +122,7 @@ def _bound(command: Command) -> dict[str, int]:
     return {} if limit is None else {"memory_limit_bytes": limit}
 
 
-def _told(command: Command) -> dict[str, bool]:
+def _start_options(command: Command) -> dict[str, bool]:
     """Whether the process waits for its start itself, where it does."""
     return {"told_start": True} if command.told_start else {}
 
@@ -185,7 +185,7 @@ _NOT_STARTED: Final = frozenset({"ENOENT", "EACCES", "ENOEXEC"})
 """How an agent says that there is no such program, or none that can be executed."""
 
 
-async def told(
+async def output_of(
     host: Host,
     argv: Sequence[str],
     *,

@@ -26,9 +26,9 @@ from iolab.importers.metrics import (
     fleet_metrics,
     histograms,
     host_metrics,
+    imported_of,
     seconds_of,
     spans_of,
-    told_of,
 )
 from iolab.loads.fileio.checks import littles_law
 from iolab.loads.keyvalue.checks import key_operations_failed
@@ -103,7 +103,7 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
         host_kinds: tuple[HostAnswers, ...],
     ) -> ImportedView:
         """With what the file tells, and of its seconds whether they were steady."""
-        told, clients = told_of(record)
+        imported, clients = imported_of(record)
         view = ImportedView(
             record,
             facts,
@@ -111,7 +111,7 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
             telemetry,
             steady=_steady(record),
             host_kinds=host_kinds,
-            told=told,
+            imported=imported,
             clients=clients,
             spans=spans_of(record),
             bins=histograms(record),

@@ -235,11 +235,11 @@ def _span_figures(way: str, span: diskspd.MeasuredSpan) -> Figures:
     read = way == "read"
     count = sum(one.read_ios if read else one.write_ios for one in span.work)
     moved = sum(one.read_bytes if read else one.write_bytes for one in span.work)
-    told = span.latency
-    mean = None if told is None else told.mean_read_ms if read else told.mean_write_ms
+    latency = span.latency
+    mean = None if latency is None else latency.mean_read_ms if read else latency.mean_write_ms
     rows = [
         (float(row.percent), value * NS_PER_MS)
-        for row in (told.rows if told else ())
+        for row in (latency.rows if latency else ())
         if (value := row.read_ms if read else row.write_ms) is not None
     ]
     ends = dict(rows)

@@ -55,30 +55,30 @@ Judge = Callable[[ImportedView], CheckAnswer]
 @check("imported", "Measured by another tool", needs_load=False)
 def imported(view: ImportedView) -> CheckAnswer:
     """That nobody watched the run: what it is worth at best."""
-    told = view.told
-    name = f"{told.tool} {told.version}".strip()
+    run = view.imported
+    name = f"{run.tool} {run.version}".strip()
     return indicative(
         f"Imported: {name} measured this, and nobody watched the target, the clients and their "
         "caches meanwhile.",
-        tool=told.tool,
-        version=told.version,
-        files=", ".join(told.files),
+        tool=run.tool,
+        version=run.version,
+        files=", ".join(run.files),
     )
 
 
 @check("phases-added", "Phases added up", needs_load=False)
 def phases_added(view: ImportedView) -> CheckAnswer:
     """Whether a sum is of phases that ran at the same time."""
-    told = view.told
-    if not told.claimed and told.phases == 1:
+    run = view.imported
+    if not run.claimed and run.phases == 1:
         return not_applicable("The file adds nothing up.")
-    if told.phases == 1:
+    if run.phases == 1:
         return valid("The sum is of one phase.", phases=1)
-    claimed = sum(one.rate_per_s or 0.0 for one in told.claimed)
+    claimed = sum(one.rate_per_s or 0.0 for one in run.claimed)
     return invalid(
-        f"{told.tool} adds {told.phases} phases that ran after each other to "
+        f"{run.tool} adds {run.phases} phases that ran after each other to "
         f"{format_count(claimed)} operations a second, which were never done at the same time.",
-        phases=told.phases,
+        phases=run.phases,
         claimed_per_s=claimed,
     )
 
@@ -112,7 +112,7 @@ def _tool_errors(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
         if client.errors:
             yield invalid(
-                f"{view.told.tool}{view.on(host)} told of errors: {client.errors[0]}",
+                f"{view.imported.tool}{view.on(host)} told of errors: {client.errors[0]}",
                 host=host.host,
                 errors=len(client.errors),
             )
@@ -175,7 +175,7 @@ def sums_agree(view: ImportedView) -> CheckAnswer:
 
 
 def _sums_agree(view: ImportedView) -> Iterator[CheckAnswer]:
-    for one in view.told.claimed if view.told.phases == 1 else ():
+    for one in view.imported.claimed if view.imported.phases == 1 else ():
         parts = [
             figures
             for client in view.clients
@@ -201,8 +201,8 @@ def _sums_agree(view: ImportedView) -> Iterator[CheckAnswer]:
 
 def _alone(one: Figures, parts: Sequence[Figures]) -> tuple[float | None, list[float | None]]:
     """A bandwidth that is told without the bytes that it is of."""
-    told = one.bw_bytes_per_s if one.bytes is None else None
-    return told, [part.bw_bytes_per_s for part in parts]
+    printed = one.bw_bytes_per_s if one.bytes is None else None
+    return printed, [part.bw_bytes_per_s for part in parts]
 
 
 def _rates(
@@ -210,9 +210,9 @@ def _rates(
 ) -> tuple[float | None, list[float | None]]:
     """A rate that is told without its count: of that operation, or of all of them together."""
     every = [figures for client in view.clients for figures in client.figures]
-    told = one.rate_per_s if one.count is None else None
+    printed = one.rate_per_s if one.count is None else None
     every = [replace(part, rate_per_s=part.weight * (part.rate_per_s or 0.0)) for part in every]
-    return told, [part.rate_per_s for part in (parts or every)]
+    return printed, [part.rate_per_s for part in (parts or every)]
 
 
 def _agree(what: str, claimed: float, found: float) -> CheckAnswer:
@@ -282,7 +282,7 @@ def _in_flight(view: ImportedView, index: int) -> CheckAnswer:
         "off": abs(ratio - 1),
     }
     said = f"Rate x latency gives {found:.3g} in flight{view.on(host)}, at most {asked} can be"
-    if ratio > IN_FLIGHT_MOST and view.told.grouped:
+    if ratio > IN_FLIGHT_MOST and view.imported.grouped:
         return indicative(
             f"{said} of the job whose options are told: the group had more jobs, or the rates or "
             "latencies are wrong.",
@@ -290,7 +290,7 @@ def _in_flight(view: ImportedView, index: int) -> CheckAnswer:
         )
     if ratio > IN_FLIGHT_MOST:
         return invalid(f"{said}: rates or latencies are wrong.", **evidence)
-    if view.told.paced:
+    if view.imported.paced:
         return not_applicable(f"{said}; the load is paced.", **evidence)
     if ratio < IN_FLIGHT_LEAST:
         return indicative(f"{said}: the load is not what its options say.", **evidence)
@@ -299,33 +299,35 @@ def _in_flight(view: ImportedView, index: int) -> CheckAnswer:
 
 def long_enough(view: ImportedView) -> CheckAnswer:
     """Whether the run is long enough to stand for more than itself, and longer than its ramp."""
-    seconds, told = seconds_of(view), view.told
+    seconds, run = seconds_of(view), view.imported
     if seconds is None:
         return not_applicable("Not known: the file does not tell how long was measured.")
-    evidence: Numbers = {"seconds": seconds, "ramp_s": told.ramp_s, "asked_s": told.asked_s}
+    evidence: Numbers = {"seconds": seconds, "ramp_s": run.ramp_s, "asked_s": run.asked_s}
     said = f"{seconds:.1f} s were measured"
-    if told.ramp_s is not None and seconds < told.ramp_s:
+    if run.ramp_s is not None and seconds < run.ramp_s:
         return invalid(
-            f"Only {said} after a ramp of {told.ramp_s:.1f} s: the ramp is the longer part.",
+            f"Only {said} after a ramp of {run.ramp_s:.1f} s: the ramp is the longer part.",
             **evidence,
         )
     if seconds < RUN_USELESS_S:
         return invalid(f"Only {said}; {RUN_USELESS_S:.0f} s are the least.", **evidence)
     if seconds < RUN_SHORT_S:
         return indicative(f"Only {said}; valid needs {RUN_SHORT_S:.0f} s.", **evidence)
-    if told.asked_s is not None and seconds < RUNTIME_SHARE * told.asked_s:
-        return indicative(f"{said} of {told.asked_s:.1f} s asked.", **evidence)
+    if run.asked_s is not None and seconds < RUNTIME_SHARE * run.asked_s:
+        return indicative(f"{said} of {run.asked_s:.1f} s asked.", **evidence)
     return valid(f"{said}.", **evidence)
 
 
 def supported(view: ImportedView) -> CheckAnswer:
     """Whether enough operations were measured for each percentile; the others are not shown."""
     every = [one for client in view.clients for one in client.figures if one.count]
-    told = {at for one in every for at, _ in one.percentiles}
-    if not told:
+    percents = {at for one in every for at, _ in one.percentiles}
+    if not percents:
         return not_applicable("The file tells no percentile.")
     total = sum(one.count or 0 for one in every)
-    lacking = {name: at for at, name in PERCENTILES if at in told and not is_supported(total, at)}
+    lacking = {
+        name: at for at, name in PERCENTILES if at in percents and not is_supported(total, at)
+    }
     evidence: Numbers = {"operations": total}
     if lacking:
         names = ", ".join(f"p{at:g}" for at in lacking.values())
@@ -351,7 +353,7 @@ def _percentile_answers(view: ImportedView) -> Iterator[CheckAnswer]:
             looked = looked or bool(one.percentiles)
             own = view.bins.get((index, one.operation))
             yield from _contradictions(one, name, own, client.resolution, client.step_ns)
-    for one in view.told.claimed:
+    for one in view.imported.claimed:
         looked = looked or bool(one.percentiles)
         merged = _merged(view, one.operation)
         yield from _contradictions(one, f"{one.operation} of all clients", merged, RESOLUTION, 1.0)
@@ -421,9 +423,9 @@ def _contradictions(
 
 def buffered(view: ImportedView) -> CheckAnswer:
     """Whether I/O went to the storage, or through a page cache."""
-    if view.told.buffered is None:
+    if view.imported.buffered is None:
         return not_applicable("Not known: the file does not tell whether I/O was buffered.")
-    if view.told.buffered:
+    if view.imported.buffered:
         return indicative(
             "The job's options say buffered I/O: the page cache is measured too.", direct=False
         )
@@ -432,18 +434,18 @@ def buffered(view: ImportedView) -> CheckAnswer:
 
 def from_memory(view: ImportedView) -> CheckAnswer:
     """Whether what was read fits into the memory that the file tells of."""
-    told = view.told
-    if told.data_bytes is None or told.memory_bytes is None:
-        what = "data" if told.data_bytes is None else "memory"
+    run = view.imported
+    if run.data_bytes is None or run.memory_bytes is None:
+        what = "data" if run.data_bytes is None else "memory"
         return not_applicable(f"Not known: the file does not tell the clients' {what}.")
-    evidence: Numbers = {"data_bytes": told.data_bytes, "memory_bytes": told.memory_bytes}
+    evidence: Numbers = {"data_bytes": run.data_bytes, "memory_bytes": run.memory_bytes}
     said = (
-        f"{format_bytes(told.data_bytes)} of data, {format_bytes(told.memory_bytes)} of memory "
+        f"{format_bytes(run.data_bytes)} of data, {format_bytes(run.memory_bytes)} of memory "
         "on each client"
     )
-    if told.buffered is False:
+    if run.buffered is False:
         return not_applicable(f"{said}; I/O was direct.", **evidence)
-    if told.data_bytes <= told.memory_bytes:
+    if run.data_bytes <= run.memory_bytes:
         return indicative(f"{said}: all of it may have come from memory.", **evidence)
     return valid(f"{said}.", **evidence)
 

@@ -389,10 +389,10 @@ def _span(
                 f"diskspd took no time in time span {number}.", "Let it run for a second or more."
             )
         return None
-    told = len(span.findall("Thread"))
-    if told != threads:
+    thread_count = len(span.findall("Thread"))
+    if thread_count != threads:
         draft.fault(
-            f"diskspd had {threads} threads in time span {number} and tells of {told}.",
+            f"diskspd had {threads} threads in time span {number} and tells of {thread_count}.",
             "Keep all that diskspd prints.",
         )
     return MeasuredSpan(

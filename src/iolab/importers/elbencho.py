@@ -165,12 +165,12 @@ def _timed(figures: Figures) -> Figures:
     """
     if figures.seconds is None or figures.seconds >= TIMED_LEAST_S:
         return figures
-    told = tuple(
+    measured = tuple(
         (percent, ns)
         for percent, ns in figures.percentiles
         if is_supported(figures.count or 0, percent)
     )
-    return replace(figures, count=None, bytes=None, percentiles=told)
+    return replace(figures, count=None, bytes=None, percentiles=measured)
 
 
 def _row(row: Mapping[str, str | None]) -> _Phase | None:
@@ -291,7 +291,7 @@ def _document(line: str) -> _Phase | None:
 
 def _figures(
     operation: str,
-    told: Mapping[str, Any],
+    row: Mapping[str, Any],
     latency: Mapping[str, Any],
     histogram: Mapping[str, Any],
     rate: str,
@@ -299,8 +299,8 @@ def _figures(
     seconds: float | None,
 ) -> tuple[Figures, Figures | None]:
     """One operation; and how many of its latencies were counted, where there are bins."""
-    moved = _number(told, "bytes")
-    count = _number(told, "entries") if rate == "entries/s" else None
+    moved = _number(row, "bytes")
+    count = _number(row, "entries") if rate == "entries/s" else None
     if count is None and moved is not None and block:
         count = moved / block
     bins = _bins(histogram)
@@ -311,15 +311,15 @@ def _figures(
             count=None if count is None else round(count),
             bytes=None if moved is None else round(moved),
             seconds=seconds,
-            rate_per_s=_number(told, rate),
-            bw_bytes_per_s=_number(told, "bytes/s"),
+            rate_per_s=_number(row, rate),
+            bw_bytes_per_s=_number(row, "bytes/s"),
             lat_min_ns=_lat(latency, "min_us"),
             lat_mean_ns=_lat(latency, "avg_us"),
             lat_max_ns=_lat(latency, "max_us"),
             percentiles=tuple(_percentiles(bins, counted)),
             printed=tuple(
                 (clean(str(name)), clean(str(value)))
-                for name, value in (*told.items(), *latency.items())
+                for name, value in (*row.items(), *latency.items())
                 if not isinstance(value, dict)
             ),
         ),

@@ -169,8 +169,8 @@ def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
         try:
             runs += [(file, found) for found in importer.read(file, folder)]
         except ForeignFault as fault:
-            told = Fault(f"{file.name}: {fault}", fault.do)
-            (faults if file.named else left_out).append(told)
+            named_fault = Fault(f"{file.name}: {fault}", fault.do)
+            (faults if file.named else left_out).append(named_fault)
         except OSError as error:
             faults.append(_unread(file, error))
     runs = [(file, _with_memory(file, found, folder)) for file, found in runs]
@@ -215,9 +215,9 @@ def _with_memory(file: ForeignFile, found: FoundRun, folder: Folder) -> FoundRun
     if found.details.memory_bytes is not None:
         return found
     for one in folder.beside(file, re.compile(r".*meminfo.*")):
-        if told := _MEMORY.search(one.head.decode("utf-8", "replace")):
+        if match := _MEMORY.search(one.head.decode("utf-8", "replace")):
             folder.use(one)
-            memory = int(told[1]) * 1024
+            memory = int(match[1]) * 1024
             return replace(found, details=replace(found.details, memory_bytes=memory))
     return found
 

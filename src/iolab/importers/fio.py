@@ -187,14 +187,14 @@ class _Report:
         options = texts_of(
             {**table_of(last.get("global options")), **table_of(first.get("job options"))}
         )
-        told = tuple(
+        figures = tuple(
             self._client(name, job, group, entries, options) for name, entries in clients.items()
         )
         jobs = max(len(entries) for entries in clients.values())
         if jobs == 1:
             jobs = whole(_plain(options.get("numjobs"))) or 1
-        if len(told) == 1:
-            told = (self._with_logs(told[0], job, options, alone=alone),)
+        if len(figures) == 1:
+            figures = (self._with_logs(figures[0], job, options, alone=alone),)
         block = _size(options.get("bs", options.get("blocksize", "4k")).split(",")[0])
         size = _size(options.get("size", options.get("filesize", "")))
         grouped = "group_reporting" in options and options["group_reporting"] != "0"
@@ -213,7 +213,7 @@ class _Report:
         return FoundRun(
             name=clean(job) or self.file.name,
             details=details,
-            clients=told,
+            clients=figures,
             settings=tuple(sorted(options.items())),
             axis=tuple((name, _axis_value(options[name])) for name in _AXES if name in options),
             kind=options.get("rw", options.get("readwrite", "")),

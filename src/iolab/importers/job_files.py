@@ -120,9 +120,9 @@ def _fio_report(text: str) -> Iterator[_Job]:
     except (ValueError, RecursionError) as error:
         raise UsageError("The report is no whole JSON document.", "Give it whole.") from error
     entries = table_of(document).get("jobs", table_of(document).get("client_stats"))
-    told = [table_of(entry) for entry in entries] if isinstance(entries, list) else []
+    tables = [table_of(entry) for entry in entries] if isinstance(entries, list) else []
     seen: set[str] = set()
-    for own in told:
+    for own in tables:
         name = clean(str(own.get("jobname", "")))
         options = {
             **table_of(table_of(document).get("global options")),
@@ -131,7 +131,7 @@ def _fio_report(text: str) -> Iterator[_Job]:
         if name not in seen and options:
             seen.add(name)
             beside = {
-                one.get("jobname") for one in told if one.get("groupid") == own.get("groupid")
+                one.get("jobname") for one in tables if one.get("groupid") == own.get("groupid")
             }
             yield _fio_job(name, texts_of(options), beside=len(beside - {"All clients"}) > 1)
 
@@ -152,9 +152,9 @@ _ALIASES: Final = {
 """Other names that fio knows for an option."""
 
 
-def _fio_job(name: str, told: Mapping[str, str], *, beside: bool) -> _Job:
+def _fio_job(name: str, settings: Mapping[str, str], *, beside: bool) -> _Job:
     job = _Job(name)
-    options = {_ALIASES.get(option, option): value for option, value in told.items()}
+    options = {_ALIASES.get(option, option): value for option, value in settings.items()}
     if not _take_access(job, options):
         return job
     _take_sizes(job, options)
@@ -200,14 +200,16 @@ def _take_other(job: _Job, option: str, value: str) -> None:
 
 def _take_access(job: _Job, options: dict[str, str]) -> bool:
     """Whether a study has that pattern; without it there is no workload."""
-    told = options.pop("rw", "read").strip().lower()
-    word, _, run = told.partition(":")
+    access_word = options.pop("rw", "read").strip().lower()
+    word, _, run = access_word.partition(":")
     word = _WAYS.get(word, word)
     if word not in set(Access):
-        job.note(f"rw={told}", f"refused, and the whole job with it: rw is {', '.join(Access)}")
+        job.note(
+            f"rw={access_word}", f"refused, and the whole job with it: rw is {', '.join(Access)}"
+        )
         return False
     if run:
-        job.note(f"rw={told}", f"changed: {word}, without fio's steps between offsets")
+        job.note(f"rw={access_word}", f"changed: {word}, without fio's steps between offsets")
     job.keys["rw"] = word
     mix = options.pop("rwmixread", None)
     write = options.pop("rwmixwrite", None)
@@ -227,20 +229,20 @@ def _take_sizes(job: _Job, options: dict[str, str]) -> None:
     files = options.pop("nrfiles", "1")
     count = int(files) if files.isdigit() and int(files) else 1
     whole, each = options.pop("size", None), options.pop("filesize", None)
-    told = each or whole
-    known = _bytes(told or "")
+    text = each or whole
+    known = _bytes(text or "")
     numjobs = options.pop("numjobs", "1")
     jobs = int(numjobs) if numjobs.isdigit() and int(numjobs) else 1
     parts = _take_place(job, options, jobs) if count == 1 else 1
     if known is None or known < size:
-        option = "size" if told is None else f"size={told}"
+        option = "size" if text is None else f"size={text}"
         job.note(option, "changed: 1g, as a study needs a size in bytes; write the one you mean")
         known = 1 << 30
     else:
         known //= parts if each is not None else count * parts
     fitting = max(known // size, 1) * size
     if fitting != known:
-        job.note(f"size={told}", f"changed: whole blocks only, {fitting} bytes")
+        job.note(f"size={text}", f"changed: whole blocks only, {fitting} bytes")
     job.keys |= {"bs": block.lower(), "filesize": _size_text(fitting)}
     if count > 1:
         job.keys["files"] = count
@@ -249,29 +251,29 @@ def _take_sizes(job: _Job, options: dict[str, str]) -> None:
 
 def _take_place(job: _Job, options: dict[str, str], jobs: int) -> int:
     """Where the job's data lies; the number of parts that it falls into here, one a job."""
-    told = options.pop("filename", None)
-    if told is None:
+    text = options.pop("filename", None)
+    if text is None:
         return 1
-    if told.startswith("/dev/"):
+    if text.startswith("/dev/"):
         way = "name the device by --device and --serial, and all on it is destroyed"
-        job.note(f"filename={told}", f"not needed: {way}; else files below --path are measured")
+        job.note(f"filename={text}", f"not needed: {way}; else files below --path are measured")
     elif jobs == 1:
-        job.note(f"filename={told}", f"not needed: {LEFT_OUT['filename']}")
+        job.note(f"filename={text}", f"not needed: {LEFT_OUT['filename']}")
     else:
         job.keys["shared_file"] = True
     if jobs > 1:
         reason = f"changed: fio's {jobs} jobs all use the whole of it, here each has its own part"
-        job.note(f"filename={told}", reason)
+        job.note(f"filename={text}", reason)
     return jobs
 
 
 def _first(job: _Job, options: dict[str, str], name: str) -> str | None:
-    told = options.pop(name, None)
-    if told is None or "," not in told:
-        return told
-    parts = [part for part in told.split(",") if part]
+    text = options.pop(name, None)
+    if text is None or "," not in text:
+        return text
+    parts = [part for part in text.split(",") if part]
     if len(set(parts)) > 1:
-        job.note(f"{name}={told}", f"changed: {parts[0]}, one size for reads and writes")
+        job.note(f"{name}={text}", f"changed: {parts[0]}, one size for reads and writes")
     return parts[0] if parts else None
 
 
@@ -281,13 +283,13 @@ def _take_engine(job: _Job, options: dict[str, str]) -> None:
     if engine not in IOENGINES:
         job.note(f"ioengine={engine}", f"changed: libaio, as a study has {', '.join(IOENGINES)}")
         engine = "libaio"
-    told = options.pop("iodepth", "1")
-    depth = int(told) if told.isdigit() and int(told) else 1
+    text = options.pop("iodepth", "1")
+    depth = int(text) if text.isdigit() and int(text) else 1
     if depth > 1 and engine in SYNC_IOENGINES:
-        job.note(f"iodepth={told}", f"changed: 1, as {engine} keeps one I/O in flight")
+        job.note(f"iodepth={text}", f"changed: 1, as {engine} keeps one I/O in flight")
         depth = 1
     if depth > 1 and Access(str(job.keys["rw"])).trims:
-        job.note(f"iodepth={told}", "changed: 1, as fio trims one block at a time")
+        job.note(f"iodepth={text}", "changed: 1, as fio trims one block at a time")
         depth = 1
     job.keys |= {"ioengine": engine, "iodepth": depth}
     direct = options.pop("direct", "0") not in ("0", "false")
@@ -305,15 +307,15 @@ def _take_engine(job: _Job, options: dict[str, str]) -> None:
 def _take_rates(job: _Job, options: dict[str, str]) -> None:
     mixed = Access(str(job.keys["rw"])).mixed
     for name in ("rate_iops", "rate"):
-        told = options.pop(name, None)
-        if told is None:
+        text = options.pop(name, None)
+        if text is None:
             continue
-        parts = [_bytes(part) for part in told.split(",") if part]
+        parts = [_bytes(part) for part in text.split(",") if part]
         if mixed or not parts or None in parts or len(set(parts)) > 1:
             reason = "refused: fio has one for reads and one for writes, a study one for both"
-            job.note(f"{name}={told}", reason)
+            job.note(f"{name}={text}", reason)
         elif "rate_iops" in job.keys:
-            job.note(f"{name}={told}", "refused: a workload has one rate, here rate_iops")
+            job.note(f"{name}={text}", "refused: a workload has one rate, here rate_iops")
         else:
             job.keys[name] = parts[0]
     process = options.pop("rate_process", None)
@@ -325,12 +327,12 @@ _TIME: Final = re.compile(r"(\d+)(ms|s|m|h)?")
 
 
 def _time(job: _Job, options: dict[str, str], name: str) -> str | None:
-    told = options.pop(name, None)
-    if told is None:
+    text = options.pop(name, None)
+    if text is None:
         return None
-    found = _TIME.fullmatch(told.strip().lower())
+    found = _TIME.fullmatch(text.strip().lower())
     if not found or not int(found[1]):
-        job.note(f"{name}={told}", "refused: a study has it like 30s")
+        job.note(f"{name}={text}", "refused: a study has it like 30s")
         return None
     return f"{int(found[1])}{found[2] or 's'}"
 
@@ -428,8 +430,8 @@ def _vdbench_access(job: _Job, options: dict[str, str]) -> None:
     random = seek not in ("0", "seq", "eof", "seqnz")
     if random and seek not in ("100", "random"):
         job.note(f"seekpct={seek}", "changed: every offset is random")
-    told = options.pop("rdpct", "100")
-    read = int(told) if told.isdigit() and int(told) <= 100 else 100
+    text = options.pop("rdpct", "100")
+    read = int(text) if text.isdigit() and int(text) <= 100 else 100
     mixed = 0 < read < 100 or "forrdpct" in options
     word = "rw" if mixed else "read" if read else "write"
     job.keys |= {"rw": f"rand{word}" if random else word}
@@ -480,8 +482,8 @@ def _drafted(study_id: str, file_name: str, jobs: Sequence[_Job]) -> StudyDraft:
         lines += [f"title = {_text(job.name or 'job')}"]
         lines += [f"{key} = {_value(value)}" for key, value in job.keys.items()]
         if job.fio:
-            told = ", ".join(f"{name} = {_text(value)}" for name, value in job.fio.items())
-            lines.append(f"fio = {{ {told} }}")
+            settings = ", ".join(f"{name} = {_text(value)}" for name, value in job.fio.items())
+            lines.append(f"fio = {{ {settings} }}")
     return StudyDraft("\n".join(lines) + "\n", tuple(notes))
 
 

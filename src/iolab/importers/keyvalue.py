@@ -95,7 +95,7 @@ def _bench(
     )
     header = output.header
     each = (header.key_bytes or 0) + (header.value_bytes or 0)
-    told: dict[str, int | str | None] = {
+    values: dict[str, int | str | None] = {
         "keys": header.keys,
         "key size": header.key_bytes,
         "value size": header.value_bytes,
@@ -125,11 +125,11 @@ def _bench(
                 runtime_s=result.seconds,
             ),
         ),
-        settings=tuple((name, clean(str(value))) for name, value in told.items() if value),
+        settings=tuple((name, clean(str(value))) for name, value in values.items() if value),
         axis=tuple(
             (name.replace(" ", "_"), value)
             for name in ("keys", "value size")
-            if (value := told[name]) is not None
+            if (value := values[name]) is not None
         ),
         headline="ops_per_s",
     )
@@ -170,14 +170,14 @@ def _histograms(file: ForeignFile) -> dict[str, dict[str, Figures]]:
             low, high = parsed(extremes[1]) or 0.0, parsed(extremes[3]) or 0.0
         elif word and line.startswith("Percentiles:"):
             pairs = [(parsed(at), parsed(value)) for at, value in _PERCENTILE.findall(line)]
-            told = [(at, value) for at, value in pairs if at is not None and value is not None]
+            known = [(at, value) for at, value in pairs if at is not None and value is not None]
             found.setdefault(benchmark, {})[word] = Figures(
                 f"key_{word}",
                 lat_min_ns=low * NS_PER_US,
                 lat_mean_ns=mean * NS_PER_US,
                 lat_max_ns=high * NS_PER_US,
-                percentiles=tuple((at, value * NS_PER_US) for at, value in told),
-                printed=tuple((f"P{at:g} (us)", f"{value}") for at, value in told),
+                percentiles=tuple((at, value * NS_PER_US) for at, value in known),
+                printed=tuple((f"P{at:g} (us)", f"{value}") for at, value in known),
             )
             word = ""
     return found
@@ -209,8 +209,8 @@ class YcsbImporter:
         runtime = parsed(sections.get("OVERALL", {}).get("RunTime(ms)", ""))
         seconds = None if runtime is None else runtime / 1000
         figures = tuple(
-            _operation(name, told, sections, seconds)
-            for name, told in sections.items()
+            _operation(name, section, sections, seconds)
+            for name, section in sections.items()
             if name in YCSB_NAMES and not name.startswith("Intended")
         )
         logs = dict(self._logs(file, folder, sections))
@@ -276,19 +276,19 @@ def _key(name: str) -> str:
 
 def _operation(
     name: str,
-    told: Mapping[str, str],
+    section: Mapping[str, str],
     sections: Mapping[str, Mapping[str, str]],
     seconds: float | None,
 ) -> Figures:
-    count = round(parsed(told.get("Operations", "")) or 0)
+    count = round(parsed(section.get("Operations", "")) or 0)
     failed = sum(
         round(parsed(value) or 0)
-        for what, value in told.items()
+        for what, value in section.items()
         if what.startswith("Return=") and what != "Return=OK"
     )
     timed = round(parsed(sections.get(f"{name}-FAILED", {}).get("Operations", "")) or 0)
-    ok = round(parsed(told.get("Return=OK", "")) or 0) if "Return=OK" in told else count
-    latencies = {what: parsed(value) for what, value in told.items() if "Latency(us)" in what}
+    ok = round(parsed(section.get("Return=OK", "")) or 0) if "Return=OK" in section else count
+    latencies = {what: parsed(value) for what, value in section.items() if "Latency(us)" in what}
     ranks = [
         (float(at[1]), value * NS_PER_US)
         for what, value in latencies.items()
@@ -305,7 +305,7 @@ def _operation(
         percentiles=tuple(sorted(ranks)),
         failed=max(failed, timed, count - ok),
         weight=-1 if name == "READ-MODIFY-WRITE" else 1,
-        printed=tuple((clean(what), clean(value)) for what, value in told.items()),
+        printed=tuple((clean(what), clean(value)) for what, value in section.items()),
     )
 
 

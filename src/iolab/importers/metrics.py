@@ -35,7 +35,7 @@ class ImportedView(RunView):
     `spans` are when each client ran by one clock, as (start, end) in ns; None is not told.
     """
 
-    told: ImportedRun = field(kw_only=True)
+    imported: ImportedRun = field(kw_only=True)
     clients: tuple[ImportedHost, ...] = field(kw_only=True)
     spans: tuple[tuple[int, int] | None, ...] = field(kw_only=True)
     bins: Mapping[tuple[int, str], Histogram] = field(kw_only=True)
@@ -59,7 +59,7 @@ class ImportedView(RunView):
     @property
     def adds_up(self) -> bool:
         """Whether the clients' rates may be added: nothing says that they ran apart."""
-        return self.told.phases == 1 and (len(self.clients) == 1 or self.overlap != 0)
+        return self.imported.phases == 1 and (len(self.clients) == 1 or self.overlap != 0)
 
 
 def histograms(record: RunRecord) -> dict[tuple[int, str], Histogram]:
@@ -120,8 +120,8 @@ def _scope(
     """Rate, bandwidth and latencies of those figures together, by key."""
     figures = [one for _, one in pairs if one.count != 0] or [one for _, one in pairs]
     weights = [1 if prefix else one.weight for one in figures]
-    told = [one.rate_per_s for one in figures]
-    found: dict[str, float | None] = {f"{prefix}{rate}": _sum(told, weights)}
+    rates = [one.rate_per_s for one in figures]
+    found: dict[str, float | None] = {f"{prefix}{rate}": _sum(rates, weights)}
     bandwidth = _sum([one.bw_bytes_per_s for one in figures], weights)
     if not prefix:
         pairs = [(index, one) for index, one in pairs if one.weight > 0]
@@ -197,6 +197,6 @@ def seconds_of(view: ImportedView) -> float | None:
     return min(known) if known and len(known) == len(view.clients) else None
 
 
-def told_of(record: RunRecord) -> tuple[ImportedRun, tuple[ImportedHost, ...]]:
+def imported_of(record: RunRecord) -> tuple[ImportedRun, tuple[ImportedHost, ...]]:
     """What the files tell of a run and of its clients."""
     return run_in(record), tuple(host_in(host) for host in record.hosts)

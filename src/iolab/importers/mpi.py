@@ -258,7 +258,7 @@ def _phase(
         operation = {"write": "file_create", "delete": "file_remove"}.get(
             name.rsplit("-", 1)[-1], f"file_{name.rsplit('-', 1)[-1]}"
         )
-    told = Figures(
+    figures = Figures(
         operation=operation,
         seconds=parsed(seconds),
         rate_per_s=None if io else number * 1000,
@@ -267,14 +267,14 @@ def _phase(
     )
     details = ImportedRun(tool="io500", version=_version(file), files=(file.name,))
     invalid = ("IO500 calls this result invalid",) if "INVALID" in rest else ()
-    host = ImportedHost(f"{file.name}:{place}", (told,), errors=invalid)
+    host = ImportedHost(f"{file.name}:{place}", (figures,), errors=invalid)
     found = FoundRun(
         name=name,
         details=details,
         clients=(ImportedClient("all tasks", host, runtime_s=parsed(seconds)),),
         headline="bandwidth" if io else "ops_per_s",
     )
-    return found if own is None else _with_own(found, told, own)
+    return found if own is None else _with_own(found, figures, own)
 
 
 def _version(file: ForeignFile) -> str:
@@ -282,7 +282,7 @@ def _version(file: ForeignFile) -> str:
     return clean(found[1]) if found else ""
 
 
-def _with_own(found: FoundRun, told: Figures, own: ForeignFile) -> FoundRun:
+def _with_own(found: FoundRun, figures: Figures, own: ForeignFile) -> FoundRun:
     """The phase with what IOR or mdtest printed, and the summary's figure as a claim."""
     importer = IorImporter() if "ior" in own.path.name else MdtestImporter()
     if not importer.recognises(own):
@@ -291,10 +291,10 @@ def _with_own(found: FoundRun, told: Figures, own: ForeignFile) -> FoundRun:
         runs = importer.read(own, Folder(()))
     except (ForeignFault, IolabError):
         return found
-    same = [run for run in runs if run.operations == (told.operation,)]
+    same = [run for run in runs if run.operations == (figures.operation,)]
     if not same:
         return found
-    details = replace(found.details, claimed=(told,), files=(*found.details.files, own.name))
+    details = replace(found.details, claimed=(figures,), files=(*found.details.files, own.name))
     host = found.clients[0].details
     clients = tuple(
         replace(one, details=replace(one.details, errors=(*host.errors, *one.details.errors)))

@@ -45,8 +45,8 @@ class ImportedReport(OneFigureReport):
         curves, whole = [], None
         for operation in job.operations:
             merged = None
-            for (_, told), part in found.items():
-                if told == operation:
+            for (_, operation_name), part in found.items():
+                if operation_name == operation:
                     merged = part if merged is None else merged.merged(part)
             if merged is not None:
                 curves.append(curve_of(operation, merged))
@@ -71,8 +71,8 @@ class ImportedReport(OneFigureReport):
         """A line a point of I/O, a line a run of all else."""
         others = [one for one in results if "iops" not in one.metrics]
         if len(others) < len(results):
-            told = [one for one in points if "iops" in one.metrics]
-            yield from super().screen(study, results, told, repeats=repeats)
+            with_rate = [one for one in points if "iops" in one.metrics]
+            yield from super().screen(study, results, with_rate, repeats=repeats)
         if others:
             yield from LoadReport.screen(self, study, others, (), repeats=repeats)
 

@@ -92,8 +92,8 @@ def arrange(
         workloads.append(workload)
         repeats: dict[Values, int] = {}
         for file, found in group:
-            told = _candidates(found)
-            axis = tuple((one, told[one]) for one in varied if one in told)
+            candidates = _candidates(found)
+            axis = tuple((one, candidates[one]) for one in varied if one in candidates)
             repeats[axis] = repeats.get(axis, 0) + 1
             point = Point(
                 digest_of([configuration, workload.id, axis, tool, name]),
@@ -115,11 +115,11 @@ def arrange(
 
 def _measured(found: FoundRun, varied: Mapping[str, object]) -> str:
     """What all runs of a workload did, as far as its axes do not say: access, block, depth."""
-    told = {"rw": found.kind, **{name: str(value) for name, value in found.axis}}
+    axis = {"rw": found.kind, **{name: str(value) for name, value in found.axis}}
     parts = [
-        f"{word} {told[name]}".strip()
+        f"{word} {axis[name]}".strip()
         for name, word in _SHOWN.items()
-        if told.get(name) and name not in varied
+        if axis.get(name) and name not in varied
     ]
     return ", ".join(part for part in parts if part != clean(found.name))
 
@@ -149,8 +149,10 @@ def _varied(group: Iterable[FoundRun]) -> dict[str, tuple[int | str, ...]]:
     values = {
         name: tuple(dict.fromkeys(row[name] for row in rows if name in row)) for name in names
     }
-    told = {name: sum(name in row for row in rows) for name in names}
-    return {name: each for name, each in values.items() if len(each) > 1 or told[name] < len(rows)}
+    counts = {name: sum(name in row for row in rows) for name in names}
+    return {
+        name: each for name, each in values.items() if len(each) > 1 or counts[name] < len(rows)
+    }
 
 
 def _free_id(name: str, tool: str, ids: set[str]) -> str:

@@ -77,8 +77,8 @@ def parse_need(text: str) -> RateNeed | LatencyNeed:
         factor = _POWERS[scale]
         if unit == "ib/s":
             factor = 1024.0 ** list(_POWERS).index(scale)
-        told = BYTES_PER_SECOND if unit.endswith("b/s") else PER_SECOND
-        return RateNeed(rate["workload"], told, float(rate["number"]) * factor)
+        default_unit = BYTES_PER_SECOND if unit.endswith("b/s") else PER_SECOND
+        return RateNeed(rate["workload"], default_unit, float(rate["number"]) * factor)
     latency = _LATENCY.fullmatch(text)
     limit = parse_limit(latency["limit"]) if latency is not None else None
     if latency is not None and limit is not None:

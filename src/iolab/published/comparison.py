@@ -38,8 +38,8 @@ def own_words(brief: Brief, name: str) -> str:
     the hosts that made the load.
     """
     given = _given(brief, name)
-    told = _OWN.get(name)
-    found = given or (list(dict.fromkeys(told(brief))) if told else [])
+    word = _OWN.get(name)
+    found = given or (list(dict.fromkeys(word(brief))) if word else [])
     return listing(found, NAMED_MOST) or NOTHING
 
 
@@ -137,26 +137,26 @@ LEDE: Final = (
 
 
 def against(
-    told: Against,
+    request: Against,
     brief: Brief,
     points: Sequence[PointSummary],
     looks: Mapping[str, ConfigurationStyle],
     anchors: Mapping[DetailKey, str],
 ) -> ReportSection:
     """The results beside that set."""
-    figures = told.figures
+    figures = request.figures
     pairs = matched_figures(brief.study, points, figures)
     charts = tuple(
         _figure(owner, [one for one in pairs if one.printed.owner.name == owner], looks, anchors)
         for owner in owners(figures)
         if any(one.printed.owner.name == owner for one in pairs)
     )
-    source = f"Published by: {told.published.source or NOTHING}."
+    source = f"Published by: {request.published.source or NOTHING}."
     owned = [one.owner for one in figures]
     note = f"{source}{_missing(figures, pairs)}"
-    beneath = ChartGroup("What differs", (), _differences(brief, told, owned), note)
+    beneath = ChartGroup("What differs", (), _differences(brief, request, owned), note)
     groups = (ChartGroup("", charts), beneath) if charts else (beneath,)
-    title = f"Against {told.published.id}"
+    title = f"Against {request.published.id}"
     return ReportSection("against", title, LEDE, groups, in_appendix=False)
 
 
@@ -287,7 +287,7 @@ def _times(one: MatchedFigure, basis: Basis) -> str:
     return f"{ratio.value:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]"
 
 
-def _differences(brief: Brief, told: Against, found: Sequence[PublishedSystem]) -> Table:
+def _differences(brief: Brief, request: Against, found: Sequence[PublishedSystem]) -> Table:
     """What was published of hardware and method, and what is known of it here."""
     each = {owner.name: owner for owner in found}
     several = len(each) > 1
@@ -298,7 +298,7 @@ def _differences(brief: Brief, told: Against, found: Sequence[PublishedSystem]) 
     ]
     rows += [
         row(_what(name), own_words(brief, name), text)
-        for name, text in method_words(told.published)
+        for name, text in method_words(request.published)
         if name not in _UNTOLD
     ]
     return Table("What differs", columns(("What", "Here", "Published")), tuple(rows))

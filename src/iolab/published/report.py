@@ -86,8 +86,8 @@ def _inside(node: Mapping[str, Any]) -> Table | None:
     """What was published of one node, one row a figure."""
     if not node:
         return None
-    told = [(name, value) for name, value in flat(node) if name not in _LOAD]
-    rows = [(_HEADINGS.get(name, name), _text(value)) for name, value in told]
+    figures = [(name, value) for name, value in flat(node) if name not in _LOAD]
+    rows = [(_HEADINGS.get(name, name), _text(value)) for name, value in figures]
     heads = (Column("One node, 70/30 at depth 8"), Column("Published", number=True))
     return Table("One node from inside", heads, tuple(row(*pair) for pair in rows[:ROWS_MAX]))
 

@@ -189,7 +189,7 @@ def _configurations(published: PublishedSet) -> Iterator[PublishedFigure]:
             nodes=_count(table.get("nodes")),
             raw_tb=positive(table.get("raw_tb")),
             usable_tb=positive(table.get("usable_tb")),
-            words=_told(table),
+            words=_texts(table),
         )
         for key, kind in _PEAKS.items():
             for workload, value in _items(table.get(key)):
@@ -200,7 +200,7 @@ def _results(published: PublishedSet) -> Iterator[PublishedFigure]:
     method, hardware = published.table("method"), published.table("hardware")
     nodes = _count(method.get("nodes"))
     raw = positive(hardware.get("cluster_raw_tb"))
-    words = _told(hardware)
+    words = _texts(hardware)
     # Guests live on the nodes themselves; any other load came from one client.
     clients = None if nodes else 1
     for table in published.tables("result"):
@@ -234,7 +234,7 @@ def _figure(
         yield PublishedFigure(owner, workload, f"{kind.metric}{suffix}", kind.unit, scaled, axis)
 
 
-def _told(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def _texts(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((name, text) for name in _WORDS if (text := _text(table.get(name))))
 
 

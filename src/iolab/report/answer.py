@@ -277,11 +277,11 @@ def _tops(rows: Sequence[_Row]) -> Iterator[str]:
     for unit in dict.fromkeys(one.value.unit for one in best):
         mine = [one for one in best if one.value.unit == unit]
         top = _top([one for one in mine if one.level is Level.VALID] or mine)
-        told = (
+        texts = (
             [f"at {text} {name}" for name, text in top.latencies[:1]] if unit in _OPERATIONS else []
         )
         doubt = ", indicative" if top.level is Level.INDICATIVE else ""
-        yield f"{show(top.value)} ({' '.join((top.title, *told))}{doubt})"
+        yield f"{show(top.value)} ({' '.join((top.title, *texts))}{doubt})"
 
 
 def _compared(rows: Sequence[_Row], titles: Mapping[str, str]) -> str:
@@ -296,7 +296,7 @@ def _compared(rows: Sequence[_Row], titles: Mapping[str, str]) -> str:
     ]
     others = sum(number for _, number in wins.most_common()[WINNERS:])
     parts += [f"others in {others}"] if others else []
-    told = [
+    texts = [
         (sum(bool(row.alike) for row in compared), "the best cannot be told from others"),
         *(
             (sum(row.open == why for row in compared), _why(why, compared))
@@ -304,7 +304,7 @@ def _compared(rows: Sequence[_Row], titles: Mapping[str, str]) -> str:
         ),
         (len(rows) - len(compared), "there are no two figures to compare"),
     ]
-    for number, text in told:
+    for number, text in texts:
         if number:
             parts.append(f"in {number}{'' if parts else of} {text}")
     if not clear and any(row.open for row in compared):

@@ -404,7 +404,7 @@ def next_step(one: Limited) -> str:
     use, step = one.decision.use, one.decision.step
     name = use.name if use is not None else "the device"
     load = "the load" if step is None else f"{axis_word(step.axis)} beyond {step.further}"
-    told = {
+    limits = {
         Cause.DEVICE: "Add devices, or take faster ones.",
         Cause.DEVICE_OPEN: f"Raise the load to see whether {name} has more to give.",
         Cause.PROCESSORS: _OTHERS_NEXT if _held_by_others(use) else "Add clients or processors.",
@@ -420,7 +420,7 @@ def next_step(one: Limited) -> str:
         Cause.BEYOND: "Watch the storage nodes and the network too (add them as hosts).",
         Cause.NONE: f"Raise {load} to find the limit.",
     }
-    return told[one.decision.cause]
+    return limits[one.decision.cause]
 
 
 _OTHERS_NEXT: Final = (
@@ -542,8 +542,8 @@ def _limit(one: Limited) -> str:
     decision = one.decision
     name = decision.use.name if decision.cause in _NAMED and decision.use else ""
     open_ended = decision.step is None and decision.cause is not Cause.PROCESSORS
-    told = decision.sure or open_ended or decision.cause is Cause.NONE
-    doubt = "" if told else ", not sure"
+    is_sure = decision.sure or open_ended or decision.cause is Cause.NONE
+    doubt = "" if is_sure else ", not sure"
     return f"{_WORDS[decision.cause]}{f' {name}' if name else ''}{doubt}"
 
 

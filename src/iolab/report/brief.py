@@ -275,8 +275,10 @@ def build_brief(
     chosen = select(kinds, results, best)
     reading = _Reading(source, list(source.damaged()), sessions)
     rounds = reading.rounds()
-    of_loads = (key for kind, own in kinds.apart(results).items() for key in kind.told_runs(own))
-    manifests = reading.manifests((*of_loads, *kinds.hosts.told_runs(study, points, results)))
+    of_loads = (
+        key for kind, own in kinds.apart(results).items() for key in kind.detailed_runs(own)
+    )
+    manifests = reading.manifests((*of_loads, *kinds.hosts.detailed_runs(study, points, results)))
     by_key = {(result.digest, result.repeat): result for result in results}
     titles = {one.id: one.title for one in study.configurations}
     kernels = kernels_of(source.facts)
@@ -408,16 +410,16 @@ def _detail(
     with_heat: bool,
 ) -> RunDetail:
     """The run's latency curves, and its series if it is to be drawn over time."""
-    told = kind.latencies(record, name)
+    latencies = kind.latencies(record, name)
     timeline = None
     if kernels is not None:
         series = derive(record.counters, record.host_names)
-        drawn = timeline_of(record, series, told.window, kernels, kind.panels)
+        drawn = timeline_of(record, series, latencies.window, kernels, kind.panels)
         timeline = drawn if drawn.panels else None
     return RunDetail(
         result=result,
-        whole=told.whole,
-        curves=told.curves,
+        whole=latencies.whole,
+        curves=latencies.curves,
         timeline=timeline,
-        heat=heat_of(record, told.window) if with_heat else None,
+        heat=heat_of(record, latencies.window) if with_heat else None,
     )

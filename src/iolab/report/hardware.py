@@ -220,14 +220,14 @@ def hardware_table(facts: Mapping[str, HostFacts]) -> Table:
         names, targets = groups.setdefault(_machine(host), ([], []))
         names.append(name)
         targets.append(_where(host.target))
-    told = [
+    parts = [
         (listing(names, HOSTS_NAMED), *machine, "; ".join(dict.fromkeys(targets)))
         for machine, (names, targets) in groups.items()
     ]
     heads = ("Hosts", *_TOLD, "Target")
-    if len(told) > SIDE_BY_SIDE:
-        return Table("Hosts", columns(heads), tuple(row(*one) for one in told))
-    heading, *rows = (row(head, *(one[place] for one in told)) for place, head in enumerate(heads))
+    if len(parts) > SIDE_BY_SIDE:
+        return Table("Hosts", columns(heads), tuple(row(*one) for one in parts))
+    heading, *rows = (row(head, *(one[place] for one in parts)) for place, head in enumerate(heads))
     known = tuple(one for one in rows if any(cell.text != NOTHING for cell in one[1:]))
     return Table("Hosts", tuple(Column(cell.text) for cell in heading), known)
 
@@ -253,10 +253,10 @@ def _models(facts: HostFacts) -> str:
     """The disks below the target, or else all, counted by model and size."""
     below = facts.target.devices if facts.target else ()
     used = [disk for disk in facts.disks if disk.name in below] or list(facts.disks)
-    told = Counter((disk.model or disk.name, disk.size_bytes, disk.medium) for disk in used)
+    models = Counter((disk.model or disk.name, disk.size_bytes, disk.medium) for disk in used)
     names = [
         f"{f'{number} × ' if number > 1 else ''}{model}, {format_bytes(size)} {medium}".strip()
-        for (model, size, medium), number in told.items()
+        for (model, size, medium), number in models.items()
     ]
     return listing(names, MODELS_TOLD) or NOTHING
 

@@ -120,8 +120,8 @@ def make_page(brief: Brief) -> ReportPage:
     workloads, notes = shared_notes(workload_charts(brief, looks, anchors))
     sentences = said(brief.study, points, brief.results, anchors, brief.watched)
     made = sections(brief, points, looks, anchors)
-    told = tuple(one for one in made if not one.in_appendix)
-    backing = (*further_parts(workloads, told), *(one for one in made if one.in_appendix))
+    in_brief = tuple(one for one in made if not one.in_appendix)
+    backing = (*further_parts(workloads, in_brief), *(one for one in made if one.in_appendix))
     gains = tuple(one for kind in kinds for one in kind.gains(brief, looks))
     caveats = objections(brief.results, names_among_several(brief.study))
     bests = next((one for one in made if one.anchor == MAXIMA), None)
@@ -138,7 +138,7 @@ def make_page(brief: Brief) -> ReportPage:
             is_said=bool(sentences),
             is_united=brief.sessions.several,
             is_gained=bool(gains),
-            told=told,
+            sections=in_brief,
             backing=backing,
         ),
         answer=answer(
@@ -162,7 +162,7 @@ def make_page(brief: Brief) -> ReportPage:
         colours=tuple((look.legend, look.token.css) for look in looks.values()) if several else (),
         workloads=workloads,
         chart_notes=notes,
-        sections=told,
+        sections=in_brief,
         backing=backing,
         results=_results(brief, anchors),
         runs=run_parts(
@@ -185,8 +185,8 @@ def make_page(brief: Brief) -> ReportPage:
 def _results(brief: Brief, anchors: Anchors) -> tuple[Table, ...]:
     """Every run, a table for each kind of load; where there is none, the heading of the first."""
     found = brief.kinds.apart(brief.results)
-    told = [kind for kind, own in found.items() if own] or list(found)[:1]
-    return tuple(kind.result_table(brief.study, found[kind], anchors) for kind in told)
+    used = [kind for kind, own in found.items() if own] or list(found)[:1]
+    return tuple(kind.result_table(brief.study, found[kind], anchors) for kind in used)
 
 
 def _hosts(brief: Brief) -> tuple[tuple[str, tuple[Table, ...]], ...]:
@@ -205,7 +205,7 @@ def _contents(
     is_said: bool,
     is_united: bool,
     is_gained: bool,
-    told: Sequence[ReportSection],
+    sections: Sequence[ReportSection],
     backing: Sequence[ReportSection],
 ) -> tuple[tuple[str, str, bool], ...]:
     """Anchor and title of each part, and whether it is one of the appendix."""
@@ -213,7 +213,7 @@ def _contents(
         ("answer", "Answer"),
         *((("sessions", "Sessions"),) if is_united else ()),
         *((("charts", "Load and latency"),) if has_charts else ()),
-        *((one.anchor, one.title) for one in told),
+        *((one.anchor, one.title) for one in sections),
         ("configuration", "Test configuration"),
         ("method", "Method"),
     )
@@ -236,8 +236,8 @@ def shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGroup, ...], 
 
     Where repeats are too few is said of all figures on the first page.
     """
-    told = [_SENTENCES.split(one.note) for group in groups for one in group.figures]
-    counted = Counter(one for note in told for one in dict.fromkeys(note) if one)
+    sentences = [_SENTENCES.split(one.note) for group in groups for one in group.figures]
+    counted = Counter(one for note in sentences for one in dict.fromkeys(note) if one)
     few = {sentence for sentence in counted if sentence.startswith(TOO_FEW_RUNS)}
     shared = [one for one, number in counted.items() if number > 1 and one not in few]
     dropped = {*shared, *few}
@@ -256,10 +256,10 @@ FURTHER: Final = "further"
 
 
 def further_parts(
-    workloads: Sequence[ChartGroup], told: Sequence[ReportSection]
+    workloads: Sequence[ChartGroup], sections: Sequence[ReportSection]
 ) -> Iterator[ReportSection]:
     """What backs the charts of the brief: their other charts and tables, as one section."""
-    groups = (*workloads, *(group for one in told for group in one.groups))
+    groups = (*workloads, *(group for one in sections for group in one.groups))
     found = tuple(
         replace(one, table=None, note="", figures=one.further, further=())
         for one in groups
@@ -304,7 +304,7 @@ def render_html(brief: Brief) -> str:
         draw=_drawn,
         said_first=SAID_FIRST,
         own=_own(brief.words),
-        told=frozenset(part.anchor for part in page.runs),
+        run_anchors=frozenset(part.anchor for part in page.runs),
         numbers_of=numbers_of,
     )
 
@@ -416,7 +416,9 @@ def template_engine(*folders: Path) -> Environment:
         finalize=_final,
     )
     # What a page leads to of runs: nothing, where it does not tell of them one by one.
-    environment.globals.update(told=frozenset(), html_table=_html_table, html_badge=_html_badge)
+    environment.globals.update(
+        run_anchors=frozenset(), html_table=_html_table, html_badge=_html_badge
+    )
     environment.globals.update(
         mark=mark,
         run_name=run_name,

@@ -230,7 +230,7 @@ class LoadReport(ABC):
         """One run's latency by percentile; None where none is known."""
 
     @abstractmethod
-    def best_figures(self, told: Measurements) -> tuple[BestFigure, ...]:
+    def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
         """The best of each workload in each configuration."""
 
     @abstractmethod
@@ -272,7 +272,7 @@ class LoadReport(ABC):
         """What configurations gain over the first, each table with its note."""
         return ()
 
-    def told_runs(self, results: Sequence[Result]) -> tuple[DetailKey, ...]:  # noqa: ARG002
+    def detailed_runs(self, results: Sequence[Result]) -> tuple[DetailKey, ...]:  # noqa: ARG002
         """Runs whose manifests are read although they may get no charts."""
         return ()
 
@@ -310,7 +310,7 @@ class HostsReport(Protocol):
     def charts(self, brief: Brief, looks: Looks) -> Charts:
         """The charts of each such workload over its points."""
 
-    def told_runs(
+    def detailed_runs(
         self, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
     ) -> tuple[DetailKey, ...]:
         """Runs whose manifests are read for what the nodes told."""
@@ -426,9 +426,13 @@ class Kinds:
             self._report(kind): found[kind.name] for kind in self.registered if kind.name in found
         }
 
-    def best_figures(self, told: Measurements) -> tuple[BestFigure, ...]:
+    def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
         """The best of each workload in each configuration."""
-        return tuple(one for kind in self.within(told.study) for one in kind.best_figures(told))
+        return tuple(
+            one
+            for kind in self.within(measurements.study)
+            for one in kind.best_figures(measurements)
+        )
 
     def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
         """The best points of all workloads that have a figure."""

@@ -56,28 +56,30 @@ def _head(brief: Brief, page: ReportPage, part: str) -> Iterator[str]:
     if brief.study.question:
         yield from ("", text(brief.study.question))
     yield ""
-    yield from (f"- {text(name)}: {text(told)}" for name, told in page.facts)
+    yield from (f"- {text(name)}: {text(value)}" for name, value in page.facts)
     yield from (line for alert in page.alerts for line in ("", f"> {text(alert)}"))
 
 
 def _answer(page: ReportPage) -> Iterator[str]:
-    told = page.answer
-    yield from ("", f"**{text(told.says)}**", "", text(told.sure))
-    yield from _table(told.matrix, title="")
-    yield from ("", text(told.note)) if told.note else ()
-    if told.caveats or told.failed:
+    answer = page.answer
+    yield from ("", f"**{text(answer.says)}**", "", text(answer.sure))
+    yield from _table(answer.matrix, title="")
+    yield from ("", text(answer.note)) if answer.note else ()
+    if answer.caveats or answer.failed:
         yield from ("", "## Caveats", "")
-        yield from (f"- {text(told.failed)}",) if told.failed else ()
-        yield from map(_objection, told.caveats)
-        yield from ("", f"{count(told.more, 'more caveat')} in the appendix.") if told.more else ()
+        yield from (f"- {text(answer.failed)}",) if answer.failed else ()
+        yield from map(_objection, answer.caveats)
+        yield from (
+            ("", f"{count(answer.more, 'more caveat')} in the appendix.") if answer.more else ()
+        )
     if page.sessions:
         yield from ("", "## Sessions")
         yield from _tables(page.sessions)
 
 
 def _objection(item: Objection) -> str:
-    told = f"{text(item.says)} ({text(item.code)}, {text(where(item))})"
-    return f"- {mark(item.level)} **{item.level.value}** {told}"
+    line = f"{text(item.says)} ({text(item.code)}, {text(where(item))})"
+    return f"- {mark(item.level)} **{item.level.value}** {line}"
 
 
 def _findings(page: ReportPage) -> Iterator[str]:

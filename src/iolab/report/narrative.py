@@ -72,8 +72,8 @@ def names_of(study: Study) -> Names:
 def story(study: Study, found: Iterable[Finding]) -> tuple[Sentence, ...]:
     """A sentence for each finding, in their order; prices are told of the first of each rank."""
     names = names_of(study)
-    told = [one for one in found if not _is_left_unsaid(one, names)]
-    return tuple(Sentence(sentence, one) for one in told if (sentence := say(one, names)))
+    kept = [one for one in found if not _is_left_unsaid(one, names)]
+    return tuple(Sentence(sentence, one) for one in kept if (sentence := say(one, names)))
 
 
 def _is_left_unsaid(one: Finding, names: Names) -> bool:
@@ -200,10 +200,10 @@ def _gain_words(gain: Gained) -> str:
     return f"{percent(gain.share)} {less} {metric}{_between(gain, percent)} than"
 
 
-def _between(gain: Gained, told: Callable[[float], str]) -> str:
+def _between(gain: Gained, show_ratio: Callable[[float], str]) -> str:
     if gain.low is None or gain.high is None:
         return ""
-    return f" ({told(gain.low)} to {told(gain.high)})"
+    return f" ({show_ratio(gain.low)} to {show_ratio(gain.high)})"
 
 
 def _times(share: float) -> str:

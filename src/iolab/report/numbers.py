@@ -114,12 +114,12 @@ def show_interval(metric: Metric | None, *, bare_rate: bool = False) -> str:
 
 def show_steadiness(result: Result) -> str:
     """What a run's own seconds say of its rate: `ok ±1.2 %`; empty for one too short to tell."""
-    told = result.steadiness
-    if told is None:
+    steadiness = result.steadiness
+    if steadiness is None:
         return ""
-    if not math.isfinite(told.half_width):
-        return told.status.value
-    return f"{told.status.value} ±{100 * told.half_width:.2g} %"
+    if not math.isfinite(steadiness.half_width):
+        return steadiness.status.value
+    return f"{steadiness.status.value} ±{100 * steadiness.half_width:.2g} %"
 
 
 def show_value(value: float, unit: str, *, bare_rate: bool = False) -> str:

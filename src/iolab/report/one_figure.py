@@ -101,9 +101,9 @@ class OneFigureReport(LoadReport):
         """Every workload in every configuration that has results."""
         return headlines_of(study, points, self.jobs)
 
-    def best_figures(self, told: Measurements) -> tuple[BestFigure, ...]:
+    def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
         """Of each workload its figure with the mean latency and p99.5."""
-        found = self.headlines(told.study, told.points)
+        found = self.headlines(measurements.study, measurements.points)
         return tuple(best_figure(one, _latencies(one)) for one in found)
 
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:  # noqa: ARG002

@@ -77,10 +77,10 @@ def where(item: Objection) -> str:
     """To which runs an objection was made, in words: their names where they are few."""
     if item.everywhere:
         return f"all {count(item.total, 'run')}" if item.total > 1 else "the only run"
-    told = f"{len(item.runs)} of {count(item.total, 'run')}"
+    runs = f"{len(item.runs)} of {count(item.total, 'run')}"
     if len(item.runs) > NAMES_SHOWN:
-        return told
-    return f"{told}: {'; '.join(whose_run(result, item.names) for result in item.runs)}"
+        return runs
+    return f"{runs}: {'; '.join(whose_run(result, item.names) for result in item.runs)}"
 
 
 def whose_run(result: Result, names: Mapping[str, str]) -> str:
@@ -320,8 +320,8 @@ def percent(share: float) -> str:
 
 def part(share: float) -> str:
     """A part of a whole that is there in full at 100 %, as of time or of a link's speed."""
-    told = min(100 * share, 100.0)
-    return f"{told:.0f} %" if told >= 9.95 else f"{told:.2g} %"
+    percent = min(100 * share, 100.0)
+    return f"{percent:.0f} %" if percent >= 9.95 else f"{percent:.2g} %"
 
 
 def terabytes(size: float) -> str:

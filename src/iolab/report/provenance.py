@@ -49,7 +49,7 @@ def alerts_of(brief: Brief) -> tuple[str, ...]:
     """What is wrong with a session as a whole, or with several of them together."""
     damage = [f"Damaged and left out: {hurt}" for hurt in brief.damaged]
     guests = brief.kinds.hosts.caveats(brief)
-    return tuple(text.strip() for text in (*_told(brief), *damage, *guests) if text)
+    return tuple(text.strip() for text in (*_session_faults(brief), *damage, *guests) if text)
 
 
 def summary_of(tallied: VerdictCounts, brief: Brief) -> str:
@@ -108,11 +108,11 @@ def moment(real_ns: int) -> datetime:
 def _hosts(brief: Brief) -> str:
     """How many hosts made load; of several sessions in each, since one host may be in many."""
     studies = [one.study for one in brief.sessions.members] or [brief.study]
-    told: dict[str, None] = {}
+    counts: dict[str, None] = {}
     for study in studies:
         hosts = list(dict.fromkeys(h for one in study.configurations for h in one.hosts))
-        told[hosts_word(study, hosts)] = None
-    return f"{', '.join(told)} in each session" if brief.sessions.several else next(iter(told))
+        counts[hosts_word(study, hosts)] = None
+    return f"{', '.join(counts)} in each session" if brief.sessions.several else next(iter(counts))
 
 
 def hosts_word(study: Study, hosts: Sequence[str]) -> str:
@@ -122,9 +122,9 @@ def hosts_word(study: Study, hosts: Sequence[str]) -> str:
     if not nodes:
         return str(len(hosts))
     guests = sum(1 for host in hosts if places.get(host))
-    told = f"{count(guests, 'guest')} on {count(len(nodes), 'node')}"
+    words = f"{count(guests, 'guest')} on {count(len(nodes), 'node')}"
     others = len(hosts) - guests
-    return f"{told}, and {others} more" if others else told
+    return f"{words}, and {others} more" if others else words
 
 
 def _which(brief: Brief) -> tuple[str, str]:
@@ -140,7 +140,7 @@ def _run_count(brief: Brief) -> str:
     return str(made) if brief.plan.runs_more else f"{made} of {len(brief.plan.runs)}"
 
 
-def _told(brief: Brief) -> Iterator[str]:
+def _session_faults(brief: Brief) -> Iterator[str]:
     """Sessions that did not come to their end, and those that differ by more than they may."""
     made = [(result.digest, result.repeat) for result in brief.results]
     if not brief.sessions.several:
@@ -469,9 +469,9 @@ def methods_table(brief: Brief) -> Table:
     members = brief.sessions.members
     if not members:
         return method_table(brief.kinds, brief.study, brief.plan)
-    told = [_method(brief.kinds, one) for one in members]
-    names = list(dict.fromkeys(name for one in told for name in one))
-    rows = [[one.get(name, NOTHING) for one in told] for name in names]
+    methods = [_method(brief.kinds, one) for one in members]
+    names = list(dict.fromkeys(name for one in methods for name in one))
+    rows = [[one.get(name, NOTHING) for one in methods] for name in names]
     alike = all(len(set(texts)) == 1 for texts in rows)
     heads = ["How, in each session"] if alike else [one.label for one in members]
     cells = tuple(row(name, *texts[: len(heads)]) for name, texts in zip(names, rows, strict=True))

@@ -78,14 +78,14 @@ def typeset(template: str, document: object, files: Mapping[str, bytes]) -> byte
         main.write_text(template, encoding="utf-8")
         for name, content in files.items():
             (Path(folder) / name).write_bytes(content)
-        told = json.dumps(document, sort_keys=True, allow_nan=False)
+        data = json.dumps(document, sort_keys=True, allow_nan=False)
         try:
             made = typst.compile(
                 str(main),
                 root=folder,
                 format="pdf",
                 ignore_system_fonts=True,
-                sys_inputs={"doc": told},
+                sys_inputs={"doc": data},
                 timestamp=0,
             )
         except (RuntimeError, ValueError) as error:
@@ -115,7 +115,7 @@ class Paper(StrEnum):
     LETTER = "letter"
 
     @property
-    def told(self) -> str:
+    def typst_name(self) -> str:
         """The paper's name as the typesetter knows it."""
         return "a4" if self is Paper.A4 else "us-letter"
 
@@ -178,8 +178,8 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
 def _names(brief: Brief) -> str:
     """What charts call configurations whose titles are too long for them."""
     looks = looks_of(brief.study).values()
-    told = [one.legend for one in looks if one.name != one.title]
-    return f"{'; '.join(told)}." if told else ""
+    legends = [one.legend for one in looks if one.name != one.title]
+    return f"{'; '.join(legends)}." if legends else ""
 
 
 def _typeset(document: dict[str, Any], figures: _Figures) -> bytes:
@@ -190,7 +190,7 @@ def _frame(brief: Brief, page: ReportPage, paper: Paper, part: str) -> dict[str,
     """What both documents have: paper, title, and where they come from."""
     return {
         "part": part,
-        "paper": paper.told,
+        "paper": paper.typst_name,
         "study": brief.study.id,
         "title": brief.study.title,
         "question": brief.study.question,
@@ -225,11 +225,11 @@ class _Figures:
 
     def of(self, figures: Iterable[Figure], *, plain: bool = False) -> list[dict[str, str]]:
         """What the template says of each, with its file drawn; of `plain` ones nothing twice."""
-        told = []
+        drawn = []
         for figure in figures:
             name = f"figure-{len(self.files)}.pdf"
             self.files[name] = figure_pdf(figure)
-            told.append(
+            drawn.append(
                 {
                     "file": name,
                     "title": figure.title,
@@ -238,22 +238,22 @@ class _Figures:
                     "alt": figure.alt,
                 }
             )
-        return told
+        return drawn
 
 
 def _front(page: ReportPage, figures: _Figures) -> dict[str, Any]:
     """The first page: the answer, how sure it is, the best of each workload, a few caveats."""
-    told = page.answer
+    answer = page.answer
     return {
-        "answer": told.says,
-        "sure": told.sure,
-        "matrix": typst(told.matrix, title=""),
-        "note": told.note,
-        "failed": told.failed,
-        "first": figures.of([told.chart] if told.chart else [], plain=True),
+        "answer": answer.says,
+        "sure": answer.sure,
+        "matrix": typst(answer.matrix, title=""),
+        "note": answer.note,
+        "failed": answer.failed,
+        "first": figures.of([answer.chart] if answer.chart else [], plain=True),
         "sessions": _tables(page.sessions),
-        "objections": [_objection(item) for item in told.caveats],
-        "more": f"{count(told.more, 'more caveat')} in the appendix." if told.more else "",
+        "objections": [_objection(item) for item in answer.caveats],
+        "more": f"{count(answer.more, 'more caveat')} in the appendix." if answer.more else "",
     }
 
 
@@ -287,7 +287,7 @@ def _runs(page: ReportPage, names: Mapping[str, str], figures: _Figures) -> dict
     """Runs with charts or hosts of their own each, the others in tables; once what all have."""
     with_charts = [part for part in page.runs[:DRAWN_RUNS] if part.figures]
     without = [part for part in page.runs if part not in with_charts]
-    told = [*with_charts, *(part for part in without if part.hosts or part.fleet)]
+    shown_runs = [*with_charts, *(part for part in without if part.hosts or part.fleet)]
     others = [part for part in without if not (part.hosts or part.fleet)]
     looked = Counter(checks_note(part.result.verdict) for part in page.runs)
     usual = next((note for note, number in looked.most_common(1) if number > 1), "")
@@ -296,7 +296,7 @@ def _runs(page: ReportPage, names: Mapping[str, str], figures: _Figures) -> dict
     session = f"{only}, " if only else ""
     groups = [ChartGroup("", part.figures) for part in with_charts]
     drawn, notes = shared_notes(groups)
-    shown = [one.figures for one in drawn] + [()] * (len(told) - len(drawn))
+    shown = [one.figures for one in drawn] + [()] * (len(shown_runs) - len(drawn))
     return {
         "runs_notes": [
             *([f"Of each run, unless it says otherwise: {usual}"] if usual else []),
@@ -314,7 +314,7 @@ def _runs(page: ReportPage, names: Mapping[str, str], figures: _Figures) -> dict
                     [*([part.hosts] if part.hosts else []), *part.fleet, checks_table(part.result)]
                 ),
             }
-            for part, own in zip(told, shown, strict=True)
+            for part, own in zip(shown_runs, shown, strict=True)
         ],
         "others": _tables([*_objections(others, names), _places(others, names, usual, session)]),
     }

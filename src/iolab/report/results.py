@@ -101,12 +101,12 @@ def node_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
 
 def _layer_columns(nodes: Sequence[NodeResult]) -> dict[str, list[Value]]:
     """The mean latency of each layer that any node tells of."""
-    told = [{(one.layer, one.direction): one.mean_ns for one in node.layers} for node in nodes]
+    means = [{(one.layer, one.direction): one.mean_ns for one in node.layers} for node in nodes]
     return {
-        f"{layer.value}_{way.key}_lat_ns_mean": [finite(one.get((layer, way))) for one in told]
+        f"{layer.value}_{way.key}_lat_ns_mean": [finite(one.get((layer, way))) for one in means]
         for way in DIRECTIONS
         for layer in LatencyLayer
-        if any((layer, way) in one for one in told)
+        if any((layer, way) in one for one in means)
     }
 
 
@@ -174,7 +174,7 @@ def point_columns(points: Sequence[PointSummary]) -> dict[str, list[Value]]:
     return found
 
 
-def told(metric: Metric) -> str:
+def with_interval(metric: Metric) -> str:
     """A value with its interval and runs: `12.3 k [12.1 k, 12.5 k] n=3`."""
     interval = show_interval(metric, bare_rate=True)
     return f"{show(metric, bare_rate=True)} {interval}".strip()
@@ -198,11 +198,11 @@ def session_document(
     `points` are those of the results, where the whole session has more than these: an interval
     rests on all of it. `damaged` is what was left out.
     """
-    told = summarise(results, study) if points is None else points
+    summaries = summarise(results, study) if points is None else points
     parts: dict[str, Any] = {}
     apart = kinds.apart(results)
     for kind in kinds.loads:  # the document's shape is the same whatever was measured
-        parts |= kind.document(study, told, apart.get(kind, []))
+        parts |= kind.document(study, summaries, apart.get(kind, []))
     return {
         "format": FORMAT,
         "study": {
@@ -212,7 +212,7 @@ def session_document(
             "scale": study.scale,
         },
         "configurations": [_configuration(one) for one in study.configurations],
-        "points": point_documents(told, kinds.hosts.node_metrics(study, told)),
+        "points": point_documents(summaries, kinds.hosts.node_metrics(study, summaries)),
         "results": [_result(result) for result in results],
         **parts,
         "load": findings_document(findings(study, results)),
@@ -287,18 +287,18 @@ def _host(host: HostResult) -> dict[str, Any]:
     return {"name": host.name, **_metrics(host.metrics)}
 
 
-def _steadiness(told: Steadiness) -> dict[str, Any]:
+def _steadiness(steadiness: Steadiness) -> dict[str, Any]:
     return {
-        "status": told.status.value,
-        "cut_s": told.cut_s,
-        "seconds": told.seconds,
-        "mean": finite(told.mean),
-        "half_width": finite(told.half_width),
-        "df": told.df,
-        "period_s": told.period_s,
-        "cycles": told.cycles,
-        "tau_s": finite(told.tau_s),
-        "reasons": list(told.reasons),
+        "status": steadiness.status.value,
+        "cut_s": steadiness.cut_s,
+        "seconds": steadiness.seconds,
+        "mean": finite(steadiness.mean),
+        "half_width": finite(steadiness.half_width),
+        "df": steadiness.df,
+        "period_s": steadiness.period_s,
+        "cycles": steadiness.cycles,
+        "tau_s": finite(steadiness.tau_s),
+        "reasons": list(steadiness.reasons),
     }
 
 
@@ -413,8 +413,8 @@ def session_markdown(kinds: Kinds, study: Study, results: Sequence[Result]) -> s
     Where points have repeats, a table with a row for each point comes before that of their runs.
     """
     found = kinds.apart(results)
-    told = [kind for kind, own in found.items() if own] or list(found)[:1]
-    parts = (kind.markdown(study, found[kind]) for kind in told)
+    used = [kind for kind, own in found.items() if own] or list(found)[:1]
+    parts = (kind.markdown(study, found[kind]) for kind in used)
     return f"# {markdown_text(study.title)}\n{''.join(parts)}"
 
 
@@ -438,7 +438,7 @@ def point_table(points: Sequence[PointSummary], shown: Shown) -> Table:
             Cell(point.key.configuration),
             Cell(point.key.workload),
             *(Cell(str(dict(point.key.axis).get(axis, NOTHING))) for axis in axes),
-            *(Cell(told(point.metrics.get(key, _NO_METRIC))) for key, _ in shown),
+            *(Cell(with_interval(point.metrics.get(key, _NO_METRIC))) for key, _ in shown),
             verdict_cell(point.level),
         )
         for point in points

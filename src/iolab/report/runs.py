@@ -90,8 +90,8 @@ def every_run(
     )
     hidden = len(results) - len(rows)
     if hidden:
-        told = f"{count(hidden, 'more run')}: iolab export lists them all"
-        rows = (*rows, (Cell(told), *[Cell("")] * (len(heads) - 1)))
+        note = f"{count(hidden, 'more run')}: iolab export lists them all"
+        rows = (*rows, (Cell(note), *[Cell("")] * (len(heads) - 1)))
     return Table(heading, heads, rows)
 
 
@@ -357,15 +357,15 @@ def run_parts(
     looks: Mapping[str, ConfigurationStyle],
     cited: Iterable[str] = (),
 ) -> tuple[RunPart, ...]:
-    """Every run, those with charts first; of very many those that `_told_of` chooses.
+    """Every run, those with charts first; of very many those that `_detailed` chooses.
 
     `cited` are the anchors that sentences lead to.
     """
-    told = _told_of(brief, {anchor: key for key, anchor in anchors.items()}, cited)
-    return tuple(_part(brief, result, anchors, looks) for result in told)
+    chosen = _detailed(brief, {anchor: key for key, anchor in anchors.items()}, cited)
+    return tuple(_part(brief, result, anchors, looks) for result in chosen)
 
 
-def _told_of(brief: Brief, keys: Mapping[str, DetailKey], cited: Iterable[str]) -> list[Result]:
+def _detailed(brief: Brief, keys: Mapping[str, DetailKey], cited: Iterable[str]) -> list[Result]:
     """The runs with charts first, in the order in which they were chosen; then the others.
 
     Of more than `RUNS_TOLD` those that sentences lead to, then the worst verdicts, then the first.
@@ -414,12 +414,12 @@ def _part(
             figures += [strip] if strip else []
     checks = count(len(result.verdict.checks), "check")
     objected = len(result.verdict.objections)
-    told = f"{count(objected, 'objection')}" if objected else "no objection"
+    objections = f"{count(objected, 'objection')}" if objected else "no objection"
     return RunPart(
         anchor=anchors[run_key],
         result=result,
         trace=trace_of(brief, result),
-        aside=f"{kind.figure(result, workload)}, {checks}, {told}",
+        aside=f"{kind.figure(result, workload)}, {checks}, {objections}",
         figures=tuple(figures),
         hosts=host_shares(kind, result, workload) if len(result.hosts) > 1 else None,
         fleet=(

@@ -165,8 +165,8 @@ def _figures(
 def _bar(peak: PeakFigure, looks: Mapping[str, ConfigurationStyle]) -> Bar:
     look, best = looks[peak.best.configuration], peak.best
     at = axis_label(tuple((axis_word(name), value) for name, value in best.axis))
-    told = f"at {at}" if best.axis else ""
-    return Bar(look.name, look.token, best.value, best.level, told, look.title)
+    place = f"at {at}" if best.axis else ""
+    return Bar(look.name, look.token, best.value, best.level, place, look.title)
 
 
 def _finding(peaks: Sequence[PeakFigure], looks: Mapping[str, ConfigurationStyle]) -> str:
@@ -206,14 +206,14 @@ def _shares(
             if one.fleet.value.unit != unit or share is None or one.kept is None:
                 continue
             alone, whole = looks[one.single.configuration], looks[one.fleet.configuration]
-            told = f"each of {one.fleet.hosts}"
+            note = f"each of {one.fleet.hosts}"
             bars = (
                 Bar(alone.name, alone.token, one.single.value, one.single.level, "alone"),
-                Bar(whole.name, whole.token, share, one.fleet.level, told),
+                Bar(whole.name, whole.token, share, one.fleet.level, note),
             )
             groups.append(BarGroup(one.fleet.title, bars))
             kept = 100 * (one.kept.value or 0.0)
-            who = f"{told} hosts of {whole.title}" if len(looks) > 1 else told
+            who = f"{note} hosts of {whole.title}" if len(looks) > 1 else note
             said.append(f"{one.fleet.title}: {who} does {kept:.0f} % of what one does alone")
         if not groups:
             continue
@@ -426,13 +426,17 @@ def resource_name(use: ResourceUse) -> str:
 
 def caveat(one: Predicted, load: int) -> str:
     """What limits a prediction, how far it goes beyond what was measured, or why there is none."""
-    told = one.prediction
-    if told is None:
+    prediction = one.prediction
+    if prediction is None:
         return f"{one.reason}."
     said = []
-    if told.limit is not None and one.limited_by is not None and told.high >= told.limit:
+    if (
+        prediction.limit is not None
+        and one.limited_by is not None
+        and prediction.high >= prediction.limit
+    ):
         said.append(
-            f"at most {show_value(told.limit, one.unit)} by {resource_name(one.limited_by)}"
+            f"at most {show_value(prediction.limit, one.unit)} by {resource_name(one.limited_by)}"
         )
     if load > (last := one.measured[-1].load):
         said.append(
@@ -474,11 +478,11 @@ def _basis(
 
 
 def _rate(one: Predicted) -> tuple[Cell, Cell]:
-    told = one.prediction
-    if told is None:
+    prediction = one.prediction
+    if prediction is None:
         return Cell(NOTHING), Cell(NOTHING)
-    ends = f"[{show_value(told.low, one.unit)}, {show_value(told.high, one.unit)}]"
-    return Cell(show_value(told.rate, one.unit)), Cell(ends)
+    ends = f"[{show_value(prediction.low, one.unit)}, {show_value(prediction.high, one.unit)}]"
+    return Cell(show_value(prediction.rate, one.unit)), Cell(ends)
 
 
 def _rates(
@@ -532,20 +536,22 @@ def _predicted_figures(
 
 
 def _sentence(one: Predicted, brief: Brief, looks: Mapping[str, ConfigurationStyle]) -> str:
-    told = one.prediction
-    if told is None:
+    prediction = one.prediction
+    if prediction is None:
         return ""
     who = f" by {looks[one.configuration].title}" if len(looks) > 1 else ""
-    ends = f"{show_value(told.low, one.unit)} to {show_value(told.high, one.unit)}"
-    return f"{_title(one, brief)}: {show_value(told.rate, one.unit)}{who}, 90 % interval {ends}"
+    ends = f"{show_value(prediction.low, one.unit)} to {show_value(prediction.high, one.unit)}"
+    return (
+        f"{_title(one, brief)}: {show_value(prediction.rate, one.unit)}{who}, 90 % interval {ends}"
+    )
 
 
 def _predicted_bar(one: Predicted, looks: Mapping[str, ConfigurationStyle]) -> Bar:
-    look, told = looks[one.configuration], one.prediction
+    look, prediction = looks[one.configuration], one.prediction
     value = (
         Metric(None, one.unit)
-        if told is None
-        else Metric(told.rate, one.unit, told.low, told.high, one.runs)
+        if prediction is None
+        else Metric(prediction.rate, one.unit, prediction.low, prediction.high, one.runs)
     )
     level = max(one.level, Level.INDICATIVE, key=lambda level: level.rank)
     return Bar(look.name, look.token, value, level, "predicted", look.title)

@@ -187,8 +187,8 @@ def _markdown_row(cells: Iterable[str]) -> str:
 
 
 def _markdown_cell(cell: Cell) -> str:
-    told = f"**{markdown_text(cell.line)}**" if cell.strong else markdown_text(cell.line)
-    return told if cell.level is None else f"{mark(cell.level)} {told}"
+    text = f"**{markdown_text(cell.line)}**" if cell.strong else markdown_text(cell.line)
+    return text if cell.level is None else f"{mark(cell.level)} {text}"
 
 
 def markdown_text(foreign: str) -> str:

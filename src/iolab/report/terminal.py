@@ -155,12 +155,12 @@ class Grouped:
                 yield name
             for first, *cells in rows:
                 yield _text(first)
-                told = [
+                parts = [
                     Text(f"{heading.title} ", style=QUIET_STYLE).append_text(_text(cell))
                     for heading, cell in zip(self.headings[1:], cells, strict=True)
                     if _text(cell).plain.strip()
                 ]
-                yield Padding(Text(", ").join(told), (0, 0, 0, 4))
+                yield Padding(Text(", ").join(parts), (0, 0, 0, 4))
 
     def _fitting(self, room: int) -> list[int]:
         """The columns that there is room for."""
@@ -257,17 +257,17 @@ def point_rows(point: PointSummary, *, repeats: bool) -> Iterator[PointRow]:
     """The point; with `repeats` each of its runs too, where there are several."""
     runs = runs_of(point)
     single = runs[0].repeat if len(runs) == 1 else 1
-    told = verdict(point.level)
+    text = verdict(point.level)
     if len(runs) == 1:
-        told = _with_status(told, runs[0])
-    yield PointRow(f" #{single}" if single > 1 else "", "", point.metrics, told)
+        text = _with_status(text, runs[0])
+    yield PointRow(f" #{single}" if single > 1 else "", "", point.metrics, text)
     if len(runs) == 1 or not repeats:
         return
     for run in runs:
         # Where none counts, all of them make the point.
         left = ", left out" if point.results and run not in point.results else ""
-        told = _with_status(verdict(run.verdict.level), run)
-        yield PointRow(f" #{run.repeat}{left}", QUIET_STYLE, run.metrics, told, of_run=True)
+        text = _with_status(verdict(run.verdict.level), run)
+        yield PointRow(f" #{run.repeat}{left}", QUIET_STYLE, run.metrics, text, of_run=True)
 
 
 def runs_of(point: PointSummary) -> list[Result]:
@@ -284,10 +284,10 @@ def point_order(point: PointSummary) -> tuple[object, ...]:
     return tuple(values)
 
 
-def _with_status(told: Text, run: Result) -> Text:
+def _with_status(text: Text, run: Result) -> Text:
     """The verdict and, where the run's own seconds told something, what."""
     steady = show_steadiness(run)
-    return told.append(f"  {steady}", style=QUIET_STYLE) if steady else told
+    return text.append(f"  {steady}", style=QUIET_STYLE) if steady else text
 
 
 def points_screen(study: Study, points: Sequence[PointSummary], *, repeats: bool) -> Grouped:

@@ -73,16 +73,16 @@ def render_docx(brief: Brief) -> bytes:
 
 def _answer(document: Document, page: ReportPage) -> None:
     """The answer, how sure it is, the best of each workload, and the gravest caveats."""
-    told = page.answer
-    document.add_paragraph().add_run(clean(told.says)).bold = True
-    _paragraphs(document, [told.sure])
-    _table(document, told.matrix)
-    _paragraphs(document, [told.note])
-    _figures(document, [told.chart] if told.chart else [])
-    if told.caveats or told.failed:
+    answer = page.answer
+    document.add_paragraph().add_run(clean(answer.says)).bold = True
+    _paragraphs(document, [answer.sure])
+    _table(document, answer.matrix)
+    _paragraphs(document, [answer.note])
+    _figures(document, [answer.chart] if answer.chart else [])
+    if answer.caveats or answer.failed:
         document.add_heading("Caveats", 2)
-    _paragraphs(document, [told.failed])
-    for one in told.caveats:
+    _paragraphs(document, [answer.failed])
+    for one in answer.caveats:
         text = f"{mark(one.level)} {one.level.value}: {one.says} ({one.code}, {where(one)})"
         document.add_paragraph(clean(text), style="List Bullet")
 

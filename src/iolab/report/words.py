@@ -76,13 +76,13 @@ def _text(path: Path) -> str:
             raw = file.read(TEXT_MOST + 1)
         text = raw[:TEXT_MOST].decode("utf-8-sig", "strict" if len(raw) <= TEXT_MOST else "ignore")
     except OSError as error:
-        told = f"'{path}' cannot be read: {error.strerror}."
-        raise UsageError(told, "Give a Markdown file with --text.") from error
+        message = f"'{path}' cannot be read: {error.strerror}."
+        raise UsageError(message, "Give a Markdown file with --text.") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"'{path}' is no text in UTF-8.", "Save it as UTF-8.") from error
     if len(raw) > TEXT_MOST:
-        told = f"'{path}' is longer than {TEXT_MOST >> 10} KiB."
-        raise UsageError(told, "Keep to what readers of a brief will read.")
+        message = f"'{path}' is longer than {TEXT_MOST >> 10} KiB."
+        raise UsageError(message, "Keep to what readers of a brief will read.")
     return text
 
 
@@ -107,8 +107,8 @@ def _logo(path: Path, faults: list[Fault]) -> tuple[bytes, str]:
     if not kind:
         faults.append(Fault(f"The logo '{path}' is neither PNG nor JPEG.", "Convert it to PNG."))
     if len(raw) > LOGO_MOST:
-        told = f"The logo '{path}' is larger than {LOGO_MOST >> 20} MiB."
-        faults.append(Fault(told, "Make it smaller."))
+        message = f"The logo '{path}' is larger than {LOGO_MOST >> 20} MiB."
+        faults.append(Fault(message, "Make it smaller."))
     return raw, kind
 
 

@@ -107,12 +107,12 @@ def _route(path: str, shop: Shop, view: View) -> Route:
             async with asyncio.timeout(READING_S):
                 return await view(shop, request)
         except Busy:
-            return _told(_BUSY)
+            return _refused(_BUSY)
         except TimeoutError:
-            return _told(_SLOW)
+            return _refused(_SLOW)
         except IolabError as error:
             status = 400 if isinstance(error, UsageError) else 500
-            return _told(refusal_of(_without_path(error, shop), status))
+            return _refused(refusal_of(_without_path(error, shop), status))
 
     return Route(path, answer, methods=["GET"])
 
@@ -190,7 +190,7 @@ async def _compare(shop: Shop, request: Request) -> Response:
             raise UsageError(f"No {name} is chosen.", "Choose two sessions in the list.")
         place = await asyncio.to_thread(shop.library.place, session)
         if place is None:
-            return _told(_NO_SESSION)
+            return _refused(_NO_SESSION)
         sides.append((name, place, asked.get(f"{name}-configuration", "")[:_TEXT_MAX]))
     allow = asked.get("allow-differences") == "yes"
     return await asyncio.to_thread(lambda: _compared(shop, sides, allow=allow))
@@ -238,7 +238,7 @@ async def _missing(request: Request, error: Exception) -> Response:
     if path != "/" and path.startswith("/sessions/") and path.endswith("/"):
         return RedirectResponse(path.rstrip("/"), 308)
     status = error.status_code if isinstance(error, HTTPException) else 404
-    return _told(_NO_SESSION if path.startswith("/sessions/") else _NO_PAGE, status)
+    return _refused(_NO_SESSION if path.startswith("/sessions/") else _NO_PAGE, status)
 
 
 async def _packed(page: WebPage, request: Request) -> Response:
@@ -258,7 +258,7 @@ def _shown(page: WebPage, status: int = 200) -> Response:
     return Response(page.body, status, headers=dict(page.headers))
 
 
-def _told(refusal: RequestRefusal, status: int | None = None) -> Response:
+def _refused(refusal: RequestRefusal, status: int | None = None) -> Response:
     page = refusal_html(refusal)
     headers = {**page.headers, **dict(refusal.headers)}
     return Response(page.body, status or refusal.status, headers=headers)

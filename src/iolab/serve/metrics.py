@@ -63,8 +63,8 @@ class LibraryMetrics:
                 runs = tuple(self._runs(opened, until, seen))
                 points = summarise(opened.results, opened.study)
                 planned = len(opened.reader.plan.runs)
-                told = Counts(runs, timed=False)
-                samples.append(session_samples(opened.session, planned, points, told, self._name))
+                counts = Counts(runs, timed=False)
+                samples.append(session_samples(opened.session, planned, points, counts, self._name))
             self._known = seen
             return document(samples)
 
@@ -79,10 +79,10 @@ class LibraryMetrics:
         """Of sessions that run, and of those to which a run was added lately."""
         since = self._now_ns() - int(NEWEST_S * 1e9)
         for line in self._library.listing().lines:
-            if line.told is None:
+            if line.in_short is None:
                 continue
-            running = line.told.session.status is SessionStatus.RUNNING
-            if running or line.told.state.newest_ns >= since:
+            running = line.in_short.session.status is SessionStatus.RUNNING
+            if running or line.in_short.state.newest_ns >= since:
                 yield line.place
 
     def _runs(

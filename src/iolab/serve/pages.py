@@ -171,11 +171,11 @@ def _rows_table(rows: Sequence[ComparedMetric], span: float) -> Table:
 def _cells(one: ComparedMetric, span: float) -> tuple[Cell, ...]:
     found = one.comparison
     _, _, baseline, candidate, ratio, interval, verdict = row_texts(one)
-    told = found.verdict is ComparisonVerdict.INCONCLUSIVE or found.reason == SAME_SESSION
+    needs_reason = found.verdict is ComparisonVerdict.INCONCLUSIVE or found.reason == SAME_SESSION
     badge = _verdict_badge(found.verdict)
     return (
         Cell(metric_word(one.metric)),
-        Cell(verdict, under=found.reason if told else "", drawn=badge),
+        Cell(verdict, under=found.reason if needs_reason else "", drawn=badge),
         *map(Cell, (ratio, interval)),
         Cell("", drawn=_drawing(found, span)),
         *map(Cell, (baseline, candidate, " / ".join(map(str, found.runs)))),

@@ -182,8 +182,8 @@ def _is_written(said: bytes) -> bool:
 def _error_of(said: bytes, code: int) -> IolabError:
     """The error that `iolab report --json` told, as far as it can be read."""
     try:
-        told = json.loads(said)["error"]
-        return ReportError(str(told["happened"]), str(told["do"]))
+        error = json.loads(said)["error"]
+        return ReportError(str(error["happened"]), str(error["do"]))
     except (ValueError, KeyError, TypeError):
         return ReportError(
             f"The report's process ended with {code}.", "Run `iolab report` to see why."

@@ -30,7 +30,7 @@ from iolab.serve.server import (
 )
 from iolab.store import layout, lock
 from iolab.store.documents import SessionDocument
-from iolab.store.durable import told
+from iolab.store.durable import disk_errors
 from iolab.store.reader import SessionReader
 from iolab.store.verify import stamp_of
 
@@ -147,11 +147,11 @@ class Lookout:
         """How the session stands; StoreError where a file of it is a link or no plain file."""
         known = self._known.pop(folder, {})
         seen: Folders = {}
-        told = hashlib.blake2b(digest_size=16)
+        digest = hashlib.blake2b(digest_size=16)
         try:
             for name in _FILES:
-                told.update(repr((name, _file_stamp(folder / name))).encode())
-            newest = _walk(str(folder / layout.POINTS), _LEVELS, known, seen, told.update)
+                digest.update(repr((name, _file_stamp(folder / name))).encode())
+            newest = _walk(str(folder / layout.POINTS), _LEVELS, known, seen, digest.update)
         except OSError as error:
             raise StoreError(
                 f"The session cannot be read: {error.strerror}.",
@@ -159,8 +159,8 @@ class Lookout:
             ) from error
         self._remember(folder, seen)
         held = lock.is_held(folder)
-        told.update(b"held" if held else b"")
-        return SessionState(told.hexdigest(), newest, held)
+        digest.update(b"held" if held else b"")
+        return SessionState(digest.hexdigest(), newest, held)
 
     def _remember(self, folder: Path, seen: Folders) -> None:
         self._known[folder] = seen
@@ -249,7 +249,7 @@ def _stamp(found: os.stat_result) -> Stamp:
 Clock = Callable[[], float]
 """Seconds that only grow."""
 
-_TOLD_MAX: Final = 2048
+_IN_SHORT_MAX: Final = 2048
 """Sessions that are remembered in short; a list shows fewer."""
 
 
@@ -274,7 +274,7 @@ class SessionLine:
     """A session of the list: in short, or why it cannot be read, or neither where not read yet."""
 
     place: SessionFolder
-    told: InShort | None
+    in_short: InShort | None
     fault: str
 
 
@@ -309,7 +309,7 @@ class Library:
         self._lookout = Lookout()
         self._found: FoundSessions | None = None
         self._found_at = 0.0
-        self._told: OrderedDict[str, tuple[str, InShort | str]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[str, InShort | str]] = OrderedDict()
         self._readers: OrderedDict[str, tuple[tuple[int, int], SessionReader]] = OrderedDict()
 
     def listing(self) -> Listing:
@@ -318,7 +318,7 @@ class Library:
             found = self._search(anew=True)
             until = self._clock() + LISTING_S
             lines = [self._line(place, until) for place in found.places]
-            whole = all(line.told or line.fault for line in lines)
+            whole = all(line.in_short or line.fault for line in lines)
             return Listing(tuple(sorted(lines, key=_newest)), found.notes, whole)
 
     def count(self) -> int:
@@ -350,14 +350,14 @@ class Library:
     def _line(self, place: SessionFolder, until: float) -> SessionLine:
         try:
             state = self._lookout.state(place.folder)
-            known = self._told.get(place.id)
+            known = self._known.get(place.id)
             if known is None or known[0] != state.digest:
                 if self._clock() > until:
                     return SessionLine(place, None, "")
                 known = (state.digest, self._in_short(place))
-                self._told[place.id] = known
-                if len(self._told) > _TOLD_MAX:
-                    self._told.popitem(last=False)
+                self._known[place.id] = known
+                if len(self._known) > _IN_SHORT_MAX:
+                    self._known.popitem(last=False)
         except IolabError as error:
             return SessionLine(place, None, self._below(error))
         short = known[1]
@@ -394,7 +394,7 @@ class Library:
 
     def _reader(self, place: SessionFolder) -> SessionReader:
         """The reader that knows the session's runs already, unless another took its place."""
-        with told(place.folder / layout.PLAN, "read"):
+        with disk_errors(place.folder / layout.PLAN, "read"):
             found = (place.folder / layout.PLAN).lstat()
         stamp = (found.st_ino, found.st_mtime_ns)
         known = self._readers.pop(place.id, None)
@@ -408,7 +408,7 @@ class Library:
 
 def _newest(line: SessionLine) -> tuple[int, int, str]:
     """Running sessions first, then by age; what cannot be read comes last."""
-    if line.told is None:
+    if line.in_short is None:
         return (2 if line.fault else 1, 0, line.place.name)
-    running = line.told.session.status is SessionStatus.RUNNING
-    return (-1 if running else 0, -line.told.session.created_real_ns, line.place.name)
+    running = line.in_short.session.status is SessionStatus.RUNNING
+    return (-1 if running else 0, -line.in_short.session.created_real_ns, line.place.name)

@@ -129,8 +129,8 @@ async def discover(study: Study, hosts: Mapping[str, Host], questions: Questions
             return await _visit(host, spec, (booting[host.name],), questions.node_programs, study)
         hello = await host.connect()
         path = spec.path if host.name in carrying else None
-        told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=path, tools={})
-        facts = _with_devices(spec, read_facts(host.name, told))
+        answer = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=path, tools={})
+        facts = _with_devices(spec, read_facts(host.name, answer))
         return Discovery({host.name: hello}, {host.name: facts}, {})
 
     visits = await together([hosts[name] for name in (*by_host, *watched)], visit)
@@ -156,14 +156,14 @@ async def _visit(
     devices: dict[str, DeviceFacts] = {}
     for target in targets:
         path = None if target.serial is not None else target.path
-        told = await host.ask(
+        answer = await host.ask(
             "facts",
             deadline_s=FACTS_LIMIT_S,
             path=path,
             tools=tools,
             cloud=settings.cloud_metadata,
         )
-        found = replace(read_facts(host.name, told), volume=settings.volume)
+        found = replace(read_facts(host.name, answer), volume=settings.volume)
         if target.serial is not None:
             device = devices[target.key] = await look_at(host, target, settings)
             facts[target.key] = with_device(found, device)
@@ -179,8 +179,8 @@ async def _visit(
 
 async def _try(host: Host, path: str, *, rights: bool) -> TargetProbe:
     """What trying a folder tells, and with `rights` what else the agent may do there."""
-    told = await host.ask("probe", deadline_s=PROBE_LIMIT_S, path=path, rights=rights)
-    return read_answer(host.name, TargetProbe, told)
+    answer = await host.ask("probe", deadline_s=PROBE_LIMIT_S, path=path, rights=rights)
+    return read_answer(host.name, TargetProbe, answer)
 
 
 def _with_devices(spec: HostSpec, facts: HostFacts) -> HostFacts:
@@ -300,8 +300,8 @@ async def _meet(
 ) -> _Met:
     hello = await host.connect()
     left = await leftovers_on(host, path) if LEFTOVERS in hello.capabilities else None
-    told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=path, tools=tools, cloud=cloud)
-    facts = read_facts(host.name, told)
+    answer = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=path, tools=tools, cloud=cloud)
+    facts = read_facts(host.name, answer)
     if facts.target is None or not facts.target.writable:
         return facts, None, hello, left
     tried = await host.ask("probe", deadline_s=PROBE_LIMIT_S, path=path)

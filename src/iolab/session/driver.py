@@ -100,8 +100,8 @@ class HostShare:
     @property
     def processor(self) -> ProcessorUse | None:
         """What the load got of the processors, of all phases together; None if nothing tells."""
-        told = self.ending.exited.processor if self.ending else None
-        return told or summed(self.phase_processors)
+        usage = self.ending.exited.processor if self.ending else None
+        return usage or summed(self.phase_processors)
 
     def host_run(self) -> HostRun:
         """The same for the record."""
@@ -212,7 +212,7 @@ class Driver(ABC):
     ) -> None:
         """The load itself, with telemetry."""
 
-    def told(self, record: RunRecord) -> RunRecord:
+    def completed(self, record: RunRecord) -> RunRecord:
         """The record of the last run with what only this kind of load knows of the whole fleet."""
         return record
 

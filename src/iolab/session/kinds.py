@@ -73,7 +73,8 @@ class LoadSession:
 class BootedHosts(Protocol):
     """The hosts of a session that it boots, or that stand on others; perhaps none.
 
-    `raise_up` before the first of them is reached, `watching` and `told` for each run, `end` once.
+    `raise_up` before the first of them is reached, `watching` and `completed` for each run, `end`
+    once.
     """
 
     below: Mapping[str, tuple[str, ...]]
@@ -103,7 +104,7 @@ class BootedHosts(Protocol):
         `places` are the numbers of the nodes among the hosts that counters name.
         """
 
-    def told(self, record: RunRecord) -> RunRecord:
+    def completed(self, record: RunRecord) -> RunRecord:
         """The record of a run with what is to be kept of them."""
 
     async def end(self) -> tuple[str, ...]:

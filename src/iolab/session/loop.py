@@ -106,13 +106,13 @@ async def execute(
         intervals=intervals,
         bins=bins,
         counters=counters.table(),
-        bystanders=observers.told(),
+        bystanders=observers.bystanders(),
         redundancy=_redundancy(session, run),
         outputs=outputs_of(run, evidence),
         without=session.without(run),
         rule=rule,
     )
-    return parts.booted.told(driver.told(record) if driver else record)
+    return parts.booted.completed(driver.completed(record) if driver else record)
 
 
 def rule_of(session: SessionContext, run: PlannedRun) -> RuleSettings | None:

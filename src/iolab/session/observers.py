@@ -197,7 +197,7 @@ class Observers:
             await asyncio.gather(following, return_exceptions=True)
             await self._on_each(self._living(), self._end)
 
-    def told(self) -> tuple[Bystander, ...]:
+    def bystanders(self) -> tuple[Bystander, ...]:
         """What is to be recorded of them."""
         return tuple(
             Bystander(

@@ -21,7 +21,7 @@ from iolab.core.owned import TYPE_KEY, Owned
 from iolab.core.toml import read_regular
 from iolab.errors import StoreError
 from iolab.store import layout
-from iolab.store.durable import told
+from iolab.store.durable import disk_errors
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ def encode_sealed(document: object, *, indent: int | None = None) -> bytes:
 
 def decode_sealed(shape: type[T], path: Path) -> T:
     """The document at `path`; StoreError also if its digest is missing or not its own."""
-    with told(path, "read"):
+    with disk_errors(path, "read"):
         content = read_regular(path)
     if content.startswith(_SEAL):
         body = b"{" + content[_SEAL_BYTES:]

@@ -32,7 +32,7 @@ _OTHERWISE: Final = f"Check the file system and the kernel's log, then {_AGAIN}"
 
 
 @contextmanager
-def told(path: Path, doing: str) -> Iterator[None]:
+def disk_errors(path: Path, doing: str) -> Iterator[None]:
     """Turn an OSError inside into a StoreError that names its path and what to do."""
     try:
         yield

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 from iolab.errors import StoreError
 from iolab.store import layout
-from iolab.store.durable import told
+from iolab.store.durable import disk_errors
 
 _TRIES: Final = 20
 _PAUSE_S: Final = 0.01
@@ -24,7 +24,7 @@ class SessionLock:
     def __init__(self, directory: Path) -> None:
         path = directory / layout.LOCK
         self._descriptor: int | None = None
-        with told(path, "write"):
+        with disk_errors(path, "write"):
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 _take(self._descriptor, directory)

@@ -16,7 +16,7 @@ from iolab.core.samples import CodedNames
 from iolab.core.toml import refuse_irregular
 from iolab.errors import StoreError
 from iolab.store.codec import unicode
-from iolab.store.durable import disk_fault, in_place_of, store_error, told
+from iolab.store.durable import disk_errors, disk_fault, in_place_of, store_error
 
 if TYPE_CHECKING:
     import duckdb
@@ -55,7 +55,7 @@ def write_columns(columns: Mapping[str, Column | CodedNames], path: Path) -> Non
             [*chosen.bound, str(path.absolute())],
         )
     except _errors() as error:
-        raise _told(error, path, "write") from error
+        raise _store_error(error, path, "write") from error
     finally:
         cursor.close()
 
@@ -66,7 +66,7 @@ def write_parquet(columns: Mapping[str, Column], path: Path) -> None:
     Integers and floats may be masked where a value is missing; text has dtype object with None for
     missing. StoreError names the path when it cannot be written.
     """
-    with told(path, "write"), in_place_of(path) as draft:
+    with disk_errors(path, "write"), in_place_of(path) as draft:
         write_columns(columns, draft)
 
 
@@ -131,7 +131,7 @@ def read_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
 
     StoreError if the file has not all of them, or lacks a value that is no float.
     """
-    with told(path, "read"):
+    with disk_errors(path, "read"):
         refuse_irregular(path)
     selected = ", ".join(_quoted(name) for name in names)
     cursor = _connection().cursor()
@@ -141,7 +141,7 @@ def read_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
             [_literal(path)],
         ).fetchnumpy()
     except _errors() as error:
-        raise _told(error, path, "read") from error
+        raise _store_error(error, path, "read") from error
     finally:
         cursor.close()
     return {name: _whole(column, path) for name, column in found.items()}
@@ -205,7 +205,7 @@ def _literal(path: Path) -> str:
     return re.sub(r"([*?\[])", r"[\1]", str(path.absolute()))
 
 
-def _told(error: Exception, path: Path, doing: str) -> StoreError:
+def _store_error(error: Exception, path: Path, doing: str) -> StoreError:
     """The StoreError for what duckdb raised."""
     message = str(error)
     fault = error if isinstance(error, OSError) else disk_fault(message)

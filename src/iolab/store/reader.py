@@ -30,7 +30,7 @@ from iolab.store.documents import (
     PlanDocument,
     SessionDocument,
 )
-from iolab.store.durable import told
+from iolab.store.durable import disk_errors
 from iolab.store.index import IndexEntry, entry_of, read_index
 from iolab.store.layout import RunKey
 from iolab.store.runs import read_run, read_table
@@ -75,7 +75,7 @@ class SessionReader:
     def __init__(self, directory: Path, tell: Tell = lambda _: None) -> None:
         self.directory = directory
         self._tell_new = tell
-        self._told: set[Damage] = set()
+        self._damage_seen: set[Damage] = set()
         self._heads: dict[RunKey, tuple[Stamp, ManifestHead]] = {}
         read_session(directory)
 
@@ -154,7 +154,7 @@ class SessionReader:
 
     def tried(self) -> dict[RunKey, int]:
         """How often each run was tried, also those that ended badly or were set aside."""
-        with told(self.directory, "read"):
+        with disk_errors(self.directory, "read"):
             tries = [*layout.committed_runs(self.directory).values()]
             tries += layout.earlier_attempts(self.directory)
         return dict(Counter(layout.key_of(run) for run in tries))
@@ -188,7 +188,7 @@ class SessionReader:
         What the index lacks is read; runs that cannot be are left out, see `met`.
         """
         known, found = read_index(self.directory), {}
-        with told(self.directory, "read"):
+        with disk_errors(self.directory, "read"):
             keys = tuple(layout.committed_keys(self.directory))
         for key in keys:
             entry = known.get(key) or self._entry(key)
@@ -213,7 +213,7 @@ class SessionReader:
 
     def met(self) -> tuple[Damage, ...]:
         """What is damaged of all that was read so far; nothing is read for it."""
-        return tuple(self._told)
+        return tuple(self._damage_seen)
 
     def damaged_documents(self) -> tuple[Damage, ...]:
         """What is damaged of the session's own documents; nothing may be added to it then."""
@@ -286,8 +286,8 @@ class SessionReader:
         return f"{self._names.get(key[0], f'point {key[0]}')}, repeat {key[1]}"
 
     def _tell(self, damage: Damage) -> None:
-        if damage not in self._told:
-            self._told.add(damage)
+        if damage not in self._damage_seen:
+            self._damage_seen.add(damage)
             self._tell_new(damage)
 
     def _own(self, shape: type[T], name: str) -> T | None:
@@ -312,7 +312,7 @@ class SessionReader:
             run = layout.run_directory(self.directory, key)
         except ValueError as error:
             raise StoreError(f"{error}.", "List the runs with `iolab show`.") from error
-        with told(run, "read"):
+        with disk_errors(run, "read"):
             there = run.is_dir()
         if not there:
             raise StoreError(
@@ -340,7 +340,7 @@ class SessionReader:
         """The heads of all manifests, and what is damaged."""
         heads: dict[RunKey, ManifestHead] = {}
         damaged = []
-        with told(self.directory, "read"):
+        with disk_errors(self.directory, "read"):
             runs = layout.committed_runs(self.directory)
         for key, run in runs.items():
             stamp = stamp_of(run)
@@ -358,7 +358,7 @@ class SessionReader:
 def read_session(directory: Path) -> SessionDocument:
     """What session.json says; StoreError if the directory is no session or of another format."""
     path = directory / layout.SESSION
-    with told(path, "read"):
+    with disk_errors(path, "read"):
         if not path.exists():
             raise StoreError(
                 f"'{directory}' is not a session.",

@@ -21,7 +21,7 @@ from iolab.store.documents import (
     StoredOutput,
     Table,
 )
-from iolab.store.durable import sync, told, write_file
+from iolab.store.durable import disk_errors, sync, write_file
 from iolab.store.parquet import read_columns, write_columns
 from iolab.store.verify import check_file, read_manifest, stored_file
 
@@ -120,7 +120,7 @@ def _read_outputs(directory: Path, manifest: Manifest) -> tuple[EngineOutput, ..
 
 def _packed(path: Path, stored: StoredOutput) -> Packed:
     """The content of a packed file, which must have the size that the manifest says."""
-    with told(path, "read"):
+    with disk_errors(path, "read"):
         packed = Packed(read_regular(path), stored.size_bytes, stored.truncated)
     try:
         packed.check()

@@ -30,7 +30,7 @@ from iolab.store.documents import (
     SessionDocument,
     StoredFile,
 )
-from iolab.store.durable import told
+from iolab.store.durable import disk_errors
 from iolab.store.layout import RunKey
 
 T = TypeVar("T")
@@ -84,10 +84,10 @@ def read_manifest(shape: type[M], run: Path) -> M:
     """A run's manifest, or its head; StoreError where it is not what was committed."""
     path = run / layout.MANIFEST
     try:
-        with told(path, "read"):
+        with disk_errors(path, "read"):
             content = read_regular(path)
     except StoreError:
-        with told(path, "read"):  # A file system that was aborted cannot tell even that.
+        with disk_errors(path, "read"):  # A file system that was aborted cannot tell even that.
             missing = run.is_dir() and not path.exists()
         if missing:
             raise damaged(path, "it is missing", AGAIN) from None
@@ -244,7 +244,7 @@ def stored_file(directory: Path, name: str) -> StoredFile:
 def _listed(directory: Path, session: SessionDocument, name: str) -> bytes:
     """The content of a file whose digest stands in session.json."""
     path = directory / name
-    with told(path, "read"):
+    with disk_errors(path, "read"):
         content = read_regular(path)
     known = {file.name: file.sha256 for file in session.files}
     if known.get(name) != hashlib.sha256(content).hexdigest():

@@ -31,7 +31,7 @@ from iolab.store.documents import (
     RunOrigin,
     SessionDocument,
 )
-from iolab.store.durable import publish, replace_file, sync, told
+from iolab.store.durable import disk_errors, publish, replace_file, sync
 from iolab.store.lock import SessionLock
 from iolab.store.reader import read_session
 from iolab.store.runs import write_run
@@ -75,7 +75,7 @@ class SessionWriter:
             lock.release()
             raise
         try:
-            with told(directory, "write"):
+            with disk_errors(directory, "write"):
                 session = _begun(directory, study, plan, session_id, tuple(command), clock())
                 _save(directory, session)
                 sync(directory.absolute().parent)
@@ -97,7 +97,7 @@ class SessionWriter:
         lock = SessionLock(directory)
         try:
             session = read_session(directory)  # as it stands now that nobody else writes
-            with told(directory, "write"):
+            with disk_errors(directory, "write"):
                 for leftover in layout.unfinished(directory):
                     _remove(leftover)
             _complete_index(directory)
@@ -114,7 +114,7 @@ class SessionWriter:
         """Keep the facts of all hosts, by name, as this start of the session found them."""
         path = self._directory / layout.HOSTS
         start = HostsStart(self._clock(), agent_version, dict(facts))
-        with told(path, "write"):
+        with disk_errors(path, "write"):
             kept = read_if_there(HostsDocument, path)
             starts = (*(kept.starts if kept else ()), start)
             replace_file(path, encode_sealed(HostsDocument(layout.FORMAT, starts)))
@@ -124,7 +124,7 @@ class SessionWriter:
     def made(self, facts: Iterable[tuple[str, HostFacts]]) -> None:
         """Keep the facts of targets on which this start of the session made file systems."""
         path = self._directory / layout.HOSTS
-        with told(path, "write"):
+        with disk_errors(path, "write"):
             *earlier, start = decode_sealed(HostsDocument, path).starts
             start = dataclasses.replace(start, made={**start.made, **dict(facts)})
             replace_file(path, encode_sealed(HostsDocument(layout.FORMAT, (*earlier, start))))
@@ -132,14 +132,14 @@ class SessionWriter:
     def keep_ledger(self, ledger: Ledger) -> None:
         """Put the state ledger in place of the one before; it is on the device on return."""
         path = self._directory / layout.LEDGER
-        with told(path, "write"):
+        with disk_errors(path, "write"):
             replace_file(path, encode_sealed(LedgerDocument(layout.FORMAT, ledger)))
 
     def set_aside(self, runs: Iterable[layout.RunKey]) -> None:
         """Make earlier attempts of committed runs that are damaged; they are missing then."""
         for key in runs:
             run = layout.run_directory(self._directory, key)
-            with told(run, "write"):
+            with disk_errors(run, "write"):
                 index.call_off(self._directory, key)
                 run.rename(layout.next_attempt(run))
                 sync(run.parent)
@@ -154,7 +154,7 @@ class SessionWriter:
         _refuse_done(final)
         draft = layout.aside(final, getpid())
         origin = RunOrigin(self._session.id, __version__, self._session.agent_version)
-        with told(final, "write"):
+        with disk_errors(final, "write"):
             if not final.parent.is_dir():
                 final.parent.mkdir()
                 sync(final.parent.parent)
@@ -204,7 +204,7 @@ class SessionWriter:
             reason=reason,
             history=(*self._session.history, entry),
         )
-        with told(self._directory, "write"):
+        with disk_errors(self._directory, "write"):
             _save(self._directory, self._session)
 
 
@@ -215,13 +215,13 @@ def _claim(directory: Path) -> bool:
             f"The path '{unicode(str(directory))}' is not valid UTF-8.",
             "Choose another directory.",
         )
-    with told(directory, "write"):
+    with disk_errors(directory, "write"):
         if directory.exists() and not directory.is_dir():
             raise StoreError(f"'{directory}' is a file.", "Choose another directory.")
         made = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
     _refuse_existing(directory)
-    with told(directory, "read"):
+    with disk_errors(directory, "read"):
         if not _is_free(directory):
             raise StoreError(
                 f"'{directory}' is not empty and not a session.",

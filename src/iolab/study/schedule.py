@@ -127,7 +127,7 @@ def _point(
         "hosts": hosts,
         "workload": workload.id,
         "axis": axis,
-        "job": _told(job),
+        "job": _values(job),
         **job.served_by(study.server),
         # What most studies do without is left out, so that their digests stay.
         **({"host_numjobs": own} if own else {}),
@@ -155,14 +155,14 @@ def _host_numjobs(study: Study, hosts: Iterable[str]) -> tuple[tuple[str, int], 
     )
 
 
-def _told(job: AnyJob) -> dict[str, object]:
+def _values(job: AnyJob) -> dict[str, object]:
     """The job without what is as usual, so that a field added later keeps every digest."""
-    told = {
+    values = {
         field.name: getattr(job, field.name)
         for field in fields(job)
         if getattr(job, field.name) != field.default
     }
-    return {key: _plain(value) for key, value in told.items()}
+    return {key: _plain(value) for key, value in values.items()}
 
 
 def _plain(value: object) -> object:

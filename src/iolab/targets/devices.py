@@ -36,7 +36,7 @@ NO_LIMIT: Final = 2**63 - 1
 async def look_at(host: Host, target: Target, settings: TargetSettings) -> DeviceFacts:
     """The device with all that speaks against it; HostError when the host cannot tell."""
     try:
-        told = await host.ask(
+        answer = await host.ask(
             "device",
             deadline_s=LOOK_LIMIT_S,
             path=target.path,
@@ -57,7 +57,7 @@ async def look_at(host: Host, target: Target, settings: TargetSettings) -> Devic
             memory_backed=False,
             objections=(missing,),
         )
-    return read_answer(host.name, DeviceFacts, told)
+    return read_answer(host.name, DeviceFacts, answer)
 
 
 def with_device(facts: HostFacts, device: DeviceFacts) -> HostFacts:
@@ -87,14 +87,14 @@ async def take_device(
     host: Host, target: Target, seen: TargetFacts | None, settings: TargetSettings
 ) -> WorkDirectory:
     """The device as a site, held by the host's agent alone. HostError where anything objects."""
-    told = await host.ask(
+    answer = await host.ask(
         "device_open",
         deadline_s=LOOK_LIMIT_S,
         path=target.path,
         serial=target.serial,
         overwrite=_may_overwrite(host, settings),
     )
-    device = read_answer(host.name, DeviceFacts, told)
+    device = read_answer(host.name, DeviceFacts, answer)
     folder, name = posixpath.split(device.real_path)
     image = host.spec.kind is HostKind.VM
     filled = device.size_bytes if image else 0
@@ -165,8 +165,8 @@ async def make_file_system(
     HostError when the host refuses, which says why, or is lost.
     """
     made = await _open(host, scratch, target, settings)
-    told = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=made.dir, tools={})
-    seen = read_facts(host.name, told)
+    answer = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=made.dir, tools={})
+    seen = read_facts(host.name, answer)
     facts = replace(facts, target=seen.target, disks=seen.disks)
     site = WorkDirectory(host, made.dir, seen.target, target.key, scratch=scratch)
     return MadeFileSystem(site, facts, tuple(_notes(host.name, made)))
@@ -192,10 +192,10 @@ async def make_again(site: WorkDirectory, target: Target, settings: TargetSettin
 async def allocated_bytes(host: Host, image: str) -> int:
     """What an image that an earlier session kept has of its disk; 0 where there is none."""
     try:
-        told = await host.ask("extents", deadline_s=FACTS_LIMIT_S, paths=[image])
+        answer = await host.ask("extents", deadline_s=FACTS_LIMIT_S, paths=[image])
     except AgentRefusal:
         return 0
-    proof = read_answer(host.name, ExtentProof, told)
+    proof = read_answer(host.name, ExtentProof, answer)
     return proof.written_bytes + proof.unwritten_bytes
 
 
@@ -203,7 +203,7 @@ async def _open(
     host: Host, scratch: str, target: Target, settings: TargetSettings
 ) -> FilesystemAnswer:
     on_device = target.serial is not None
-    told = await host.ask(
+    answer = await host.ask(
         "filesystem_open",
         deadline_s=MAKE_LIMIT_S,
         dir=scratch,
@@ -212,4 +212,4 @@ async def _open(
         serial=target.serial,
         overwrite=settings.overwrite,
     )
-    return read_answer(host.name, FilesystemAnswer, told)
+    return read_answer(host.name, FilesystemAnswer, answer)

@@ -29,8 +29,8 @@ async def prove(site: WorkDirectory, paths: Sequence[str]) -> ExtentProof:
     """Bytes by kind over all the files. Raises HostError."""
     parts = []
     for batch in _batches(paths):
-        told = await site.host.ask("extents", deadline_s=EXTENTS_LIMIT_S, paths=batch)
-        parts.append(read_answer(site.name, ExtentProof, told))
+        answer = await site.host.ask("extents", deadline_s=EXTENTS_LIMIT_S, paths=batch)
+        parts.append(read_answer(site.name, ExtentProof, answer))
     methods = {part.method for part in parts}
     return ExtentProof(
         method=methods.pop() if len(methods) == 1 else "none",
@@ -69,10 +69,10 @@ async def evict(site: WorkDirectory, paths: Sequence[str]) -> CacheProof:
     """
     parts = []
     for number, batch in enumerate(_batches(paths) if paths else [[]]):
-        told = await site.host.ask(
+        answer = await site.host.ask(
             "evict", deadline_s=EVICT_LIMIT_S, paths=batch, system=number == 0
         )
-        parts.append(read_answer(site.name, EvictAnswer, told))
+        parts.append(read_answer(site.name, EvictAnswer, answer))
     return CacheProof(
         asked=True,
         resident_bytes_before=_sum([part.resident_bytes_before for part in parts]),

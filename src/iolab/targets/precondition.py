@@ -21,7 +21,7 @@ from iolab.hosts.barrier import alongside, together
 from iolab.hosts.device_counters import DeviceSnapshot, snapshot
 from iolab.hosts.engine import Command, EngineReading, OutputReader, with_ledger
 from iolab.hosts.message import printable
-from iolab.hosts.remote_process import Ending, drive, told
+from iolab.hosts.remote_process import Ending, drive, output_of
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, judge_rounds, turn_of
 from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
 from iolab.targets.context import Context
@@ -97,7 +97,7 @@ def _progress(text: bytes) -> int | None:
 
 async def _nvme(site: WorkDirectory, *argv: str) -> bytes:
     try:
-        return await told(site.host, argv, limit_s=FORMAT_LIMIT_S)
+        return await output_of(site.host, argv, limit_s=FORMAT_LIMIT_S)
     except EngineError as fault:
         do = "Correct what it says, or choose another precondition.purge."
         raise HostError(fault.happened, do) from None

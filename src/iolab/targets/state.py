@@ -218,8 +218,8 @@ class BlockLedgers:
         """
         place = _place(site, data_set)
         self._kept.pop(place, None)
-        told = await site.host.ask("ledger_open", deadline_s=OPEN_LIMIT_S, name=" ".join(place))
-        path = read_answer(site.name, LedgerAnswer, told).path
+        answer = await site.host.ask("ledger_open", deadline_s=OPEN_LIMIT_S, name=" ".join(place))
+        path = read_answer(site.name, LedgerAnswer, answer).path
         ledger = BlockLedger(path, block_bytes)
         self._kept[place] = _Kept(ledger, site.host)
         return ledger

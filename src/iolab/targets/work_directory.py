@@ -158,7 +158,7 @@ async def _otherness(site: WorkDirectory, folder: str, mark: FileAnswer) -> str 
 
 async def _mark(site: WorkDirectory, folder: str) -> FileAnswer:
     """Size and digest of the mark in a folder, as that host reads it."""
-    told = await site.host.ask(
+    answer = await site.host.ask(
         "get", deadline_s=MARK_LIMIT_S, path=f"{folder}/{MARK}", max_bytes=MARK_BYTES_MAX
     )
-    return read_answer(site.name, FileAnswer, told)
+    return read_answer(site.name, FileAnswer, answer)

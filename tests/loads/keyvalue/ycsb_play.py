@@ -97,7 +97,7 @@ class FakeServer:
     async def after(self, _session: SessionContext, _run: PlannedRun) -> None:
         self.events.append("after")
 
-    def told(self) -> ServerRun:
+    def server_run(self) -> ServerRun:
         return ServerRun("A stand-in", "1", self.addresses[0])
 
     def fault(self) -> str | None:

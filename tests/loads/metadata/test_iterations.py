@@ -13,7 +13,7 @@ from iolab.analysis.metrics import with_values
 from iolab.core.metric import Level, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.metrics import METADATA_KEYS, is_metadata, point_statistics
-from iolab.loads.metadata.tables import told_rates
+from iolab.loads.metadata.tables import rate_texts
 from iolab.loads.metadata.workload import MetadataJob, Operation
 from iolab.report.numbers import NOTHING
 from tests.analysis.records import healthy
@@ -76,7 +76,7 @@ def test_an_operation_whose_iterations_disagree_has_a_verdict_of_its_own() -> No
     assert (create.level, stat.level) == (Level.INVALID, Level.INDICATIVE)
     assert create.disagreement is not None
     assert create.disagreement.code == "repeats-disagree"
-    assert told_rates(create)[2:] == (NOTHING, NOTHING)
+    assert rate_texts(create)[2:] == (NOTHING, NOTHING)
     alike = point_statistics([given_[0], replace(given_[0], repeat=2)])[0].operations
     assert [(one.level, one.disagreement) for one in alike] == [(Level.VALID, None)] * 2
 

@@ -285,10 +285,10 @@ def test_lying_bars_end_at_their_values() -> None:
 
 def test_a_mark_tells_a_pointer_its_series_its_interval_and_its_verdicts() -> None:
     (plot,) = figures()["throughput"].plots
-    told = {one.told.name: one for one in plot.marks if isinstance(one, Points) and one.told}
+    told = {one.tip.name: one for one in plot.marks if isinstance(one, Points) and one.tip}
     assert list(told) == ["Mainstream", "Performance"]
-    assert told["Performance"].told is not None
-    assert told["Performance"].told.ends == [None, near(LOW, HIGH)]
+    assert told["Performance"].tip is not None
+    assert told["Performance"].tip.ends == [None, near(LOW, HIGH)]
 
 
 @pytest.mark.parametrize(

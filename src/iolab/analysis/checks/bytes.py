@@ -66,13 +66,13 @@ class Moved:
 
     def claimed(self, way: Direction) -> int:
         """Bytes that the engines claim of a direction."""
-        told = {Direction.READ: self.claimed_read, Direction.WRITE: self.claimed_write}
-        return told.get(way, self.claimed_trim)
+        by_direction = {Direction.READ: self.claimed_read, Direction.WRITE: self.claimed_write}
+        return by_direction.get(way, self.claimed_trim)
 
     def moved(self, way: Direction) -> int:
         """Bytes that the device moved; of trims 0 where they are not counted."""
-        told = {Direction.READ: self.read_bytes, Direction.WRITE: self.write_bytes}
-        return told.get(way, self.discard_bytes or 0)
+        by_direction = {Direction.READ: self.read_bytes, Direction.WRITE: self.write_bytes}
+        return by_direction.get(way, self.discard_bytes or 0)
 
     def probes(self, way: Direction) -> int:
         """Bytes among them that engines moved to see how the target is best asked."""
@@ -139,9 +139,9 @@ def _group(view: RunView, device: str, members: list[int]) -> Moved:
         claimed_trim=sum(view.claimed_bytes(index, Direction.TRIM) for index in members),
         discard_bytes=max(
             (
-                told
+                discarded
                 for index in members
-                if (told := _discarded(view.hosts[index], parts)) is not None
+                if (discarded := _discarded(view.hosts[index], parts)) is not None
             ),
             default=None,
         ),
@@ -167,9 +167,9 @@ def _moved(deltas: tuple[DeviceDelta, ...], names: list[str], way: Direction) ->
 
 def _discarded(host: HostRun, names: list[str]) -> int | None:
     """Bytes that those devices were told to forget; None where one of them does not count it."""
-    told = [delta.discard_bytes for delta in host.devices if delta.device in names]
-    known = [count for count in told if count is not None]
-    return sum(known) if len(known) == len(told) else None
+    discarded = [delta.discard_bytes for delta in host.devices if delta.device in names]
+    known = [count for count in discarded if count is not None]
+    return sum(known) if len(known) == len(discarded) else None
 
 
 @check("bytes-moved", "Bytes claimed and bytes moved")

@@ -182,16 +182,16 @@ def transient(view: RunView) -> CheckAnswer:
     steady = view.steady
     if steady is None:
         return _unseen(view)
-    told, evidence = steady.steadiness, _evidence(steady)
-    if told.status is SeriesStatus.TRANSIENT:
+    steadiness, evidence = steady.steadiness, _evidence(steady)
+    if steadiness.status is SeriesStatus.TRANSIENT:
         return _not_steady(view, steady, evidence)
     if abs(steady.excess) > EXCESS_TOLERABLE:
         return indicative(
             f"Warm-up was too short: the result lies {percent(steady.excess)} off what the run "
-            f"came to after {told.cut_s} s.",
+            f"came to after {steadiness.cut_s} s.",
             **evidence,
         )
-    return valid(f"Steady after {told.cut_s} s of {told.seconds} s.", **evidence)
+    return valid(f"Steady after {steadiness.cut_s} s of {steadiness.seconds} s.", **evidence)
 
 
 def _not_steady(view: RunView, steady: Steady, evidence: Numbers) -> CheckAnswer:
@@ -274,13 +274,15 @@ def cycle(view: RunView) -> CheckAnswer:
     steady = view.steady
     if steady is None:
         return _unseen(view)
-    told = steady.steadiness
-    evidence: Numbers = {"period_s": told.period_s, "cycles": told.cycles}
-    if told.status is SeriesStatus.CYCLE:
-        return indicative(f"Too few cycles. {' '.join(told.reasons)}", **evidence)
-    if told.period_s is None:
+    steadiness = steady.steadiness
+    evidence: Numbers = {"period_s": steadiness.period_s, "cycles": steadiness.cycles}
+    if steadiness.status is SeriesStatus.CYCLE:
+        return indicative(f"Too few cycles. {' '.join(steadiness.reasons)}", **evidence)
+    if steadiness.period_s is None:
         return valid("The rate does not swing.", **evidence)
-    return valid(f"{told.cycles} whole cycles of {told.period_s} s were seen.", **evidence)
+    return valid(
+        f"{steadiness.cycles} whole cycles of {steadiness.period_s} s were seen.", **evidence
+    )
 
 
 @check("imprecise", "Mean not known well enough")
@@ -289,29 +291,32 @@ def imprecise(view: RunView) -> CheckAnswer:
     steady = view.steady
     if steady is None:
         return _unseen(view)
-    told, rule = steady.steadiness, view.record.rule
-    known = math.isfinite(told.half_width)
+    steadiness, rule = steady.steadiness, view.record.rule
+    known = math.isfinite(steadiness.half_width)
     evidence: Numbers = {
-        "half_width": told.half_width if known else None,
-        "df": told.df,
+        "half_width": steadiness.half_width if known else None,
+        "df": steadiness.df,
         "stalls": steady.episodes,
     }
     if not known:
         return _without_interval(view, steady, evidence)
     if rule is None:
-        return valid(f"The run's own mean is known to ±{percent(told.half_width)}.", **evidence)
+        return valid(
+            f"The run's own mean is known to ±{percent(steadiness.half_width)}.", **evidence
+        )
     evidence["precision"] = rule.precision
-    said = f"The mean is known to ±{percent(told.half_width)}, asked was ±{percent(rule.precision)}"
-    if told.half_width > rule.precision:
+    width, asked = percent(steadiness.half_width), percent(rule.precision)
+    said = f"The mean is known to ±{width}, asked was ±{asked}"
+    if steadiness.half_width > rule.precision:
         stalls = f": it stalled {steady.episodes} times" if steady.episodes else ""
         return indicative(f"{said}{stalls}.", **evidence)
     return valid(f"{said}.", **evidence)
 
 
 def _without_interval(view: RunView, steady: Steady, evidence: Numbers) -> CheckAnswer:
-    told, rule = steady.steadiness, view.record.rule
-    correlated = told.status is SeriesStatus.CORRELATED
-    said = " ".join(told.reasons) if correlated else "The run's own mean has no interval."
+    steadiness, rule = steady.steadiness, view.record.rule
+    correlated = steadiness.status is SeriesStatus.CORRELATED
+    said = " ".join(steadiness.reasons) if correlated else "The run's own mean has no interval."
     if rule is None:
         return valid(said, **evidence)
     return indicative(said, **evidence, precision=rule.precision)
@@ -324,12 +329,12 @@ def _unseen(view: RunView) -> CheckAnswer:
 
 
 def _evidence(steady: Steady) -> Numbers:
-    told = steady.steadiness
+    steadiness = steady.steadiness
     return {
-        "status": told.status.value,
-        "cut_s": told.cut_s,
-        "seconds": told.seconds,
+        "status": steadiness.status.value,
+        "cut_s": steadiness.cut_s,
+        "seconds": steadiness.seconds,
         "halves": steady.halves,
-        "tau_s": told.tau_s,
+        "tau_s": steadiness.tau_s,
         "excess": steady.excess,
     }

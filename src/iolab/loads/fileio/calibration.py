@@ -151,11 +151,11 @@ class _Place:
 async def _get_ready(place: _Place) -> None:
     host = place.host
     await host.connect()
-    told = await host.ask(
+    answer = await host.ask(
         "facts", deadline_s=FACTS_LIMIT_S, path=place.path, tools=tools_of(ENGINES)
     )
     try:
-        refuse_unready(read_facts(host.name, told), place.path, place.job)
+        refuse_unready(read_facts(host.name, answer), place.path, place.job)
     except (EngineError, HostError) as fault:
         if not place.where:
             raise

@@ -244,21 +244,23 @@ def versions_text(found: Calibration) -> str:
     """Each engine's version and way to the kernel, once for hosts that have them alike."""
     parts = []
     for name in ENGINES:
-        told: dict[str, list[str]] = {}
+        hosts_by_version: dict[str, list[str]] = {}
         for host in found.hosts:
             version, method = host.versions[name], host.methods[name]
             one = version if f"({method})" in version else f"{version} ({method})"
-            told.setdefault(one, []).append(host.host)
-        if len(told) == 1:
-            parts.append(next(iter(told)))
+            hosts_by_version.setdefault(one, []).append(host.host)
+        if len(hosts_by_version) == 1:
+            parts.append(next(iter(hosts_by_version)))
         else:
-            parts += [f"{one} on {listing(hosts, HOSTS_SHOWN)}" for one, hosts in told.items()]
+            parts += [
+                f"{one} on {listing(hosts, HOSTS_SHOWN)}" for one, hosts in hosts_by_version.items()
+            ]
     return ", ".join(parts)
 
 
-def _shared(told: Iterable[str]) -> str | None:
+def _shared(texts: Iterable[str]) -> str | None:
     """What all hosts say; None where they differ."""
-    different = set(told)
+    different = set(texts)
     return different.pop() if len(different) == 1 else None
 
 

@@ -66,8 +66,8 @@ def _workload_row(workload: Workload) -> tuple[Cell, ...]:
         "rate": job.rate_bytes_per_s and _rate_text(job.rate_bytes_per_s),
         "fleet_rate_iops": job.fleet_rate_iops,
     }
-    told = ((name, swept.get(name, rate)) for name, rate in rates.items())
-    options += [f"{name}={rate}" for name, rate in told if rate is not None]
+    texts = ((name, swept.get(name, rate)) for name, rate in rates.items())
+    options += [f"{name}={rate}" for name, rate in texts if rate is not None]
     return row(
         workload.title,
         access,

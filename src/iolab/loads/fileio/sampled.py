@@ -86,12 +86,12 @@ def sizes_of(job: Job, way: Direction) -> tuple[tuple[int, float], ...]:
     if split is None:
         return ((job.block_bytes, 1.0),)
     reads, _, others = split.partition(",")
-    told = [(size, share) for size, share in shares_of(_part(reads, others, way)) if share]
-    sizes = {size: 0.0 for size, _ in told}
-    for size, share in told:
+    used = [(size, share) for size, share in shares_of(_part(reads, others, way)) if share]
+    sizes = {size: 0.0 for size, _ in used}
+    for size, share in used:
         sizes[size] += share / WHOLE
     # What is left of a hundred percent goes to the last size.
-    sizes[told[-1][0]] += 1 - sum(sizes.values())
+    sizes[used[-1][0]] += 1 - sum(sizes.values())
     return tuple(sizes.items())
 
 
@@ -254,12 +254,12 @@ def _too_many(
 ) -> Iterator[CheckAnswer]:
     """More I/Os than the claimed blocks need, where the device takes such blocks whole."""
     job, claimed = file_job(view.job), int(evidence["claimed_ios"] or 0)
-    moved, told = group.moved(way) - group.probes(way), group.claimed(way)
+    moved, reported = group.moved(way) - group.probes(way), group.claimed(way)
     limit = _whole_bytes(view, group)
     largest = max(size for size, _ in sizes_of(job, way))
     # Others' bytes, and those of a file system, bring I/Os with them; that is said of bytes.
-    foreign = max(EXCESS_SHARE * told, BACKGROUND_BYTES_PER_S * group.seconds)
-    if flushes(job) or limit is None or moved - told > foreign:
+    foreign = max(EXCESS_SHARE * reported, BACKGROUND_BYTES_PER_S * group.seconds)
+    if flushes(job) or limit is None or moved - reported > foreign:
         return
     hosts = [view.hosts[index].totals for index in members]
     probes = sum(t.generator.probe_reads for t in hosts if t and t.generator)
@@ -321,7 +321,7 @@ def _done(
         _sum([delta for delta in view.hosts[index].devices if delta.device in names], way)
         for index in members
     ]
-    return max(found, key=lambda told: told[0] + (told[1] or 0))
+    return max(found, key=lambda pair: pair[0] + (pair[1] or 0))
 
 
 def _sum(deltas: list[DeviceDelta], way: Direction) -> tuple[int, int | None]:
@@ -383,35 +383,35 @@ def _host_answers(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
     # What a flush writes, a file system writes in the engine's name.
     ways = [way for way in job.access.directions if way is Direction.READ or not flushes(job)]
     seen = {way: trace for way in ways if (trace := host.trace.way(way))}
-    told: Mapping[Direction, WayTrace] = {
+    traces: Mapping[Direction, WayTrace] = {
         way: trace for way, trace in seen.items() if trace.bios >= ENOUGH_BIOS
     }
-    if not told:
+    if not traces:
         most = max((trace.bios for trace in seen.values()), default=0)
         yield not_applicable(
             f"Only {format_count(most)} I/Os{where} were sampled, which tell no pattern.",
             host=host.host,
         )
     elif not job.access.random:
-        yield _in_sequence(job, told, host.host, where)
+        yield _in_sequence(job, traces, host.host, where)
     else:
-        for way, trace in told.items():
+        for way, trace in traces.items():
             yield from _at_random(job, way, trace, host.host, where)
 
 
 def _in_sequence(
-    job: Job, told: Mapping[Direction, WayTrace], host: str, where: str
+    job: Job, traces: Mapping[Direction, WayTrace], host: str, where: str
 ) -> CheckAnswer:
     """A sequential job: each stream's I/Os follow each other, but for its first of a window."""
-    bios = sum(trace.bios for trace in told.values())
-    share = sum(trace.sequential for trace in told.values()) / bios
+    bios = sum(trace.bios for trace in traces.values())
+    share = sum(trace.sequential for trace in traces.values()) / bios
     streams = job.numjobs * job.files_per_job
-    starts = sum(trace.windows for trace in told.values()) * streams
+    starts = sum(trace.windows for trace in traces.values()) * streams
     # Each pass over a file begins at its start again.
     again = job.block_bytes / max(job.file_bytes, 1)
     expected = 1 - starts / bios - again
     evidence: Numbers = {"host": host, "bios": bios, "sequential_share": share, "streams": streams}
-    if any(ends_missing(trace) for trace in told.values()):
+    if any(ends_missing(trace) for trace in traces.values()):
         return not_applicable(
             f"The ends of too many sampled I/Os{where} were not recorded to tell streams apart.",
             **evidence,
@@ -481,8 +481,8 @@ def _not_in_sequence(
     likelier = max((ios / size for ios, size in zones if size), default=1.0)
     chance = min(trace.ends / trace.bios / max(blocks, 1) * likelier * MAPPED_CHANCE, 1.0)
     mean = sum(size * part for size, part in sizes)
-    told = sum(bios for size, bios in trace.sizes if size)
-    piece = sum(size * bios for size, bios in trace.sizes) / max(told, 1)
+    sized = sum(bios for size, bios in trace.sizes if size)
+    piece = sum(size * bios for size, bios in trace.sizes) / max(sized, 1)
     # Small blocks are not split, whatever was seen: their size is another check's.
     split = max(size for size, _ in sizes) > SURELY_WHOLE_BYTES
     parts = max(1 - piece / mean, 0.0) if split else 0.0
@@ -635,22 +635,22 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
         totals = totals_by_way(host)[way]
         if not total:
             continue
-        told = float(table.lat_sum_ns[view.rows_of(index, way)].sum())
+        claimed_ns = float(table.lat_sum_ns[view.rows_of(index, way)].sum())
         least, most = float(counts @ LOWER_NS), float(counts @ UPPER_NS)
         evidence: Numbers = {
             "host": host.host,
             "direction": way.key,
-            "lat_ns_mean": told / total,
+            "lat_ns_mean": claimed_ns / total,
             "least_ns_mean": least / total,
             "most_ns_mean": most / total,
         }
         of = f"of its {way_name(way)}{view.on(host)}"
         # The last bin takes all that is longer.
-        if told < (1 - SUM_SHARE) * least or (
-            told > (1 + SUM_SHARE) * most and not counts[BIN_COUNT - 1]
+        if claimed_ns < (1 - SUM_SHARE) * least or (
+            claimed_ns > (1 + SUM_SHARE) * most and not counts[BIN_COUNT - 1]
         ):
             yield invalid(
-                f"The engine's mean latency {of} is {format_ns(told / total)}, its histogram "
+                f"The engine's mean latency {of} is {format_ns(claimed_ns / total)}, its histogram "
                 f"allows {format_ns(least / total)} to {format_ns(most / total)}.",
                 **evidence,
             )

@@ -134,11 +134,11 @@ def _io_job(job: Job) -> str:
 def _rate(job: Job) -> str:
     """How fast, and how I/Os arrive where that is said."""
     if job.rate_bytes_per_s is not None:
-        told = f"{format_rate_bytes(job.rate_bytes_per_s)} a job"
+        text = f"{format_rate_bytes(job.rate_bytes_per_s)} a job"
     elif job.rate_iops is not None:
-        told = f"{job.rate_iops} IOPS a job"
+        text = f"{job.rate_iops} IOPS a job"
     else:
         return ""
     if job.fleet_rate_iops is not None:
-        told = f"{job.fleet_rate_iops} IOPS of the fleet, {told}"
-    return f", {told} at most" if job.arrivals is None else f", {told}, {job.arrivals} arrivals"
+        text = f"{job.fleet_rate_iops} IOPS of the fleet, {text}"
+    return f", {text} at most" if job.arrivals is None else f", {text}, {job.arrivals} arrivals"

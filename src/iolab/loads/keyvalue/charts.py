@@ -326,7 +326,11 @@ def _latencies(best: PointFigures, group: PointGroup) -> Iterator[tuple[str, str
         return
     for name in ("mean", tail):
         found = (list(known_latencies(best.metrics, one, (name,))) for one in mixed)
-        parts = [(one.word, told[0][1]) for one, told in zip(mixed, found, strict=True) if told]
+        parts = [
+            (one.word, latencies[0][1])
+            for one, latencies in zip(mixed, found, strict=True)
+            if latencies
+        ]
         if parts:
             yield WORDS[name], by_operation(parts)
 
@@ -334,7 +338,7 @@ def _latencies(best: PointFigures, group: PointGroup) -> Iterator[tuple[str, str
 def key_charts(
     group: PointGroup,
     study: Study,
-    told: Hosts,
+    host_runs: Hosts,
     looks: Mapping[str, ConfigurationStyle],
     found: Sequence[Gains],
 ) -> ChartGroup | None:
@@ -347,7 +351,7 @@ def key_charts(
     further = list(_further(group, lines)) if group.axis else []
     for some in beside(lines, group.workload.rate) if group.axis else ():
         further += [*_figures(group, some, looks, own), *_further(group, some)]
-    tables = (*_gains(group, looks, own), *_tables(group, study, told, looks))
+    tables = (*_gains(group, looks, own), *_tables(group, study, host_runs, looks))
     return ChartGroup(group.title, figures, more=tables, further=tuple(further))
 
 
@@ -461,14 +465,14 @@ def _due_figure(
     service = ChartQuantity(main.latency_key(tail), f"{word} of service", "service")
     since = ChartQuantity(due.latency_key(tail), "since due", "since due")
     figure = latency_figure(group.title, group.axis, lines, service, since)
-    told = finding_of(group.axis, lines, since)
-    return replace(figure, finding=f"Of service: {figure.finding} Since due: {told}")
+    finding = finding_of(group.axis, lines, since)
+    return replace(figure, finding=f"Of service: {figure.finding} Since due: {finding}")
 
 
 def _latency(operation: KeyOperation, name: str, *, alone: bool = False) -> ChartQuantity:
     word = WORDS[name]
-    told = f"{operation.word} {word}" if name == "mean" or alone else word
-    return ChartQuantity(operation.latency_key(name), told, word)
+    title = f"{operation.word} {word}" if name == "mean" or alone else word
+    return ChartQuantity(operation.latency_key(name), title, word)
 
 
 def _tables(
@@ -494,9 +498,9 @@ def _tables(
     device = device_table(named, hosts)
     if device is not None:
         yield device, _DEVICE_NOTE
-    told = store_table(named, hosts.runs)
-    if told is not None:
-        yield told, _STORE_NOTE
+    table = store_table(named, hosts.runs)
+    if table is not None:
+        yield table, _STORE_NOTE
 
 
 def _shown(point: PointSummary) -> Result:

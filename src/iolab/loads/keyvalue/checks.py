@@ -73,7 +73,7 @@ def key_value_errors(view: KeyValueView) -> CheckAnswer:
 
 def _engine_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     host, where = view.hosts[index], view.on(view.hosts[index])
-    told = engine_reply(host)
+    reply = engine_reply(host)
     window = view.load.cut.hosts[index]
     asked_s = view.record.warmup_s + view.record.runtime_s
     ran_s = 0.0 if window is None else window.seconds
@@ -81,19 +81,19 @@ def _engine_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
         "host": host.host,
         "exit_code": host.exit_code,
         "exit_signal": host.exit_signal,
-        "faults": 0 if told is None else len(told.faults),
+        "faults": 0 if reply is None else len(reply.faults),
         "ran_s": ran_s,
         "asked_s": asked_s,
         "stopped_early": host.stopped_early,
     }
     for fault in process_faults(host):
         yield invalid(f"The engine{where} {fault}.", **evidence)
-    if told is None:
+    if reply is None:
         yield unchecked(f"the engine{where} told nothing of its run", **evidence)
-    elif told.faults:
-        more = f" ({len(told.faults) - 1} more faults)" if len(told.faults) > 1 else ""
+    elif reply.faults:
+        more = f" ({len(reply.faults) - 1} more faults)" if len(reply.faults) > 1 else ""
         yield invalid(
-            f"Not the run that was asked for{where}: {told.faults[0].rstrip('.')}{more}.",
+            f"Not the run that was asked for{where}: {reply.faults[0].rstrip('.')}{more}.",
             **evidence,
         )
     if window is not None and not view.key_value_load.whole[index]:
@@ -110,7 +110,7 @@ def _engine_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
 @operations_failed
 def key_operations_failed(view: KeyValueView) -> CheckAnswer:
     """operations-failed of load on a key-value store: whatever was not the store's plain yes."""
-    counts = [(host, one) for host, told in _told(view) for one in told.counts]
+    counts = [(host, one) for host, reply in _replies(view) for one in reply.counts]
     if not counts:
         return unchecked("the engine did not count its operations")
     failed = sum(one.failed for _, one in counts)
@@ -136,7 +136,7 @@ def keys_absent(view: KeyValueView) -> CheckAnswer:
     job = view.key_value_job
     if isinstance(job, KeyValueJob) and job.workload == ABSENT_ASKED:
         return not_applicable("The workload reads absent keys on purpose.", asked=True)
-    reads = [one for _, told in _told(view) for one in told.counts if _reads(one)]
+    reads = [one for _, reply in _replies(view) for one in reply.counts if _reads(one)]
     if not reads:
         return not_applicable("No key was read.", reads=0)
     known = [one.absent for one in reads if one.absent is not None]
@@ -160,7 +160,7 @@ def _reads(one: OperationCount) -> bool:
 @check("debug-build", "Engine not built for release", needs_load=False)
 def debug_build(view: KeyValueView) -> CheckAnswer:
     """Whether the engine is one that its makers would publish numbers of."""
-    builds = {told.build: host.host for host, told in _told(view) if told.build}
+    builds = {reply.build: host.host for host, reply in _replies(view) if reply.build}
     if not builds:
         return valid("No engine remarks on its build.", build="")
     said = ", ".join(sorted(builds))
@@ -184,17 +184,17 @@ def seed_shared(view: KeyValueView) -> CheckAnswer:
         return not_applicable(
             "YCSB draws its keys from a random source of its own.", hosts=len(view.hosts)
         )
-    seeds = [(host.host, told, Seeds(told.seed, job.streams)) for host, told in _told(view)]
-    for host, told, cell in seeds:
-        if told.load_seed is None:
+    seeds = [(host.host, reply, Seeds(reply.seed, job.streams)) for host, reply in _replies(view)]
+    for host, reply, cell in seeds:
+        if reply.load_seed is None:
             continue
-        if Seeds(told.load_seed, LOAD_STREAMS).meets(cell):
+        if Seeds(reply.load_seed, LOAD_STREAMS).meets(cell):
             return invalid(
-                f"The streams of {host} from seed {told.seed} on hold the load's, "
-                f"{told.load_seed}: a thread replays the order in which the keys were written.",
+                f"The streams of {host} from seed {reply.seed} on hold the load's, "
+                f"{reply.load_seed}: a thread replays the order in which the keys were written.",
                 host=host,
-                seed=told.seed,
-                load_seed=told.load_seed,
+                seed=reply.seed,
+                load_seed=reply.load_seed,
             )
     for (one, _, mine), (other, _, theirs) in combinations(seeds, 2):
         if mine.meets(theirs):
@@ -206,7 +206,7 @@ def seed_shared(view: KeyValueView) -> CheckAnswer:
                 seed=mine.first,
                 other_seed=theirs.first,
             )
-    unknown = [host for host, told, _ in seeds if told.load_seed is None]
+    unknown = [host for host, reply, _ in seeds if reply.load_seed is None]
     if unknown or not seeds:
         return unchecked("with which seed the database was loaded is not known")
     return valid("No two threads and no load share a random stream.", hosts=len(seeds))
@@ -222,17 +222,17 @@ def key_value_sums(view: KeyValueView) -> CheckAnswer:
 
 def _sums(view: KeyValueView, index: int) -> CheckAnswer:
     host = view.hosts[index]
-    told = engine_reply(host)
-    if told is None or not told.counts:
+    reply = engine_reply(host)
+    if reply is None or not reply.counts:
         return unchecked(f"the engine{view.on(host)} did not count its operations")
-    claimed = sum(WHOLE.get(one.operation, 0) * one.done for one in told.counts)
+    claimed = sum(WHOLE.get(one.operation, 0) * one.done for one in reply.counts)
     job = view.key_value_job
     if isinstance(job, KeyValueJob):
         # The writer beside readers is not in db_bench's own total.
         beside = KeyOperation.WRITE if job.has_writer else None
-        claimed = sum(one.done for one in told.counts if one.operation is not beside)
+        claimed = sum(one.done for one in reply.counts if one.operation is not beside)
     counted, busiest, covered_s = _counted(view, index)
-    uncovered_s = max((told.reported_s or covered_s) - covered_s, 0.0)
+    uncovered_s = max((reply.reported_s or covered_s) - covered_s, 0.0)
     lacking = max(claimed - counted - busiest * uncovered_s, 0.0)
     unexplained = max(lacking, counted - claimed) / max(claimed, 1)
     ours = float(view.key_value_load.rates[index])
@@ -243,7 +243,7 @@ def _sums(view: KeyValueView, index: int) -> CheckAnswer:
         "uncovered_s": uncovered_s,
         "unexplained": unexplained,
         "window_ops_per_s": ours,
-        "engine_ops_per_s": told.reported_ops_per_s,
+        "engine_ops_per_s": reply.reported_ops_per_s,
     }
     if unexplained > UNEXPLAINED_GOOD:
         verdict = invalid if unexplained > UNEXPLAINED_BAD else indicative
@@ -253,11 +253,11 @@ def _sums(view: KeyValueView, index: int) -> CheckAnswer:
             "interval covers.",
             **evidence,
         )
-    if told.reported_ops_per_s is None:
+    if reply.reported_ops_per_s is None:
         return valid(f"Intervals{view.on(host)} add up to the engine's own count.", **evidence)
     return valid(
         f"Intervals{view.on(host)} add up to the engine's own count; it says "
-        f"{format_count(told.reported_ops_per_s)} ops/s of its whole run, the window has "
+        f"{format_count(reply.reported_ops_per_s)} ops/s of its whole run, the window has "
         f"{format_count(ours)}.",
         **evidence,
     )
@@ -277,8 +277,8 @@ def _counted(view: KeyValueView, index: int) -> tuple[int, float, float]:
     return total, busiest, 0.0 if whole is None else whole.seconds
 
 
-def _told(view: KeyValueView) -> list[tuple[HostRun, KeyValueRun]]:
-    return [(host, told) for host in view.hosts if (told := engine_reply(host)) is not None]
+def _replies(view: KeyValueView) -> list[tuple[HostRun, KeyValueRun]]:
+    return [(host, reply) for host in view.hosts if (reply := engine_reply(host)) is not None]
 
 
 WIDE_BIN: Final = 0.70
@@ -340,20 +340,20 @@ def _widths(load: KeyValueLoad) -> Iterator[CheckAnswer]:
     for operation in load.operations:
         if load.histogram(operation, hosts) is not None:
             continue
-        told = load.binned(operation, hosts)
-        if told is None:
+        binned = load.binned(operation, hosts)
+        if binned is None:
             continue
-        printed = [at for _, at in KEY_PERCENTILES if is_supported(told.count, at)]
+        printed = [at for _, at in KEY_PERCENTILES if is_supported(binned.count, at)]
         for at in printed:
-            low, high = told.bounds_ns(at / 100)
-            width = told.relative_width(at / 100)
+            low, high = binned.bounds_ns(at / 100)
+            width = binned.relative_width(at / 100)
             evidence: Numbers = {
                 "operation": operation.word,
                 "percentile": at,
                 "low_ns": low,
                 "high_ns": high,
                 "width": width if np.isfinite(width) else None,
-                "resolution_ns": told.resolution_ns,
+                "resolution_ns": binned.resolution_ns,
             }
             said = (
                 f"p{at:g} of {operation.word} lies between {format_ns(low)} and {format_ns(high)}"
@@ -537,16 +537,16 @@ def key_operations_counted(view: KeyValueView) -> CheckAnswer:
 
 def _by_rocksdb(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     host = view.hosts[index]
-    told = _values(one.statistics if (one := engine_reply(host)) else ())
+    statistics = _values(one.statistics if (one := engine_reply(host)) else ())
     counted = 0
     for name, operations in _BY_ROCKSDB:
         claimed = _claimed(view, (index,), operations)
-        if claimed and name in told:
+        if claimed and name in statistics:
             counted += 1
             said, evidence = counts_text(
-                f"RocksDB{view.on(host)}", operations[0].word, claimed, told[name]
+                f"RocksDB{view.on(host)}", operations[0].word, claimed, statistics[name]
             )
-            yield held_against(claimed, told[name], said, {"host": host.host, **evidence})
+            yield held_against(claimed, statistics[name], said, {"host": host.host, **evidence})
     if not counted:
         yield not_applicable(f"RocksDB{view.on(host)} told no counters of keys.", host=host.host)
 
@@ -577,5 +577,5 @@ def _claimed(
     view: KeyValueView, hosts: tuple[int, ...], operations: tuple[KeyOperation, ...]
 ) -> int:
     """What the engines of those hosts say they did in the whole run."""
-    told = [run for index in hosts if (run := engine_reply(view.hosts[index])) is not None]
-    return sum(one.done for run in told for one in run.counts if one.operation in operations)
+    replies = [run for index in hosts if (run := engine_reply(view.hosts[index])) is not None]
+    return sum(one.done for run in replies for one in run.counts if one.operation in operations)

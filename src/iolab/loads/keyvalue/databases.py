@@ -23,7 +23,7 @@ from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusal, printable
-from iolab.hosts.remote_process import Ending, driven, ending_says, program_of, told
+from iolab.hosts.remote_process import Ending, driven, ending_says, output_of, program_of
 from iolab.loads.keyvalue.db_bench.engine import levels_command, load_command, shape_command
 from iolab.loads.keyvalue.db_bench.evidence import load_faults
 from iolab.loads.keyvalue.db_bench.output import DbBenchOutput, parse
@@ -106,14 +106,14 @@ async def clone(host: Host, source: str, to: str) -> str:
     """
     await remove(host, to)
     try:
-        await told(host, _copy(source, to, "always"), limit_s=COPY_LIMIT_S)
+        await output_of(host, _copy(source, to, "always"), limit_s=COPY_LIMIT_S)
     except EngineError:
         # It ends at the first file that cannot be shared, and leaves what it had made.
         await remove(host, to)
     else:
         return REFLINK
     try:
-        await told(host, _copy(source, to, "never"), limit_s=COPY_LIMIT_S)
+        await output_of(host, _copy(source, to, "never"), limit_s=COPY_LIMIT_S)
     except EngineError as fault:
         await remove(host, to)
         do = "Make room there: runs need the database and a copy of it."
@@ -125,7 +125,7 @@ async def clone(host: Host, source: str, to: str) -> str:
 async def files_in(host: Host, folder: str) -> dict[str, int]:
     """The path and size of every file in a folder and below it. HostError or EngineError."""
     words = ("find", folder, "-type", "f", "-printf", r"%s %p\0")
-    listed = await told(host, words, output_limit_bytes=LISTED_LIMIT_BYTES)
+    listed = await output_of(host, words, output_limit_bytes=LISTED_LIMIT_BYTES)
     rows = (row.partition(b" ") for row in listed.split(b"\0") if row)
     return {path.decode("utf-8", "replace"): int(size) for size, _, path in rows}
 
@@ -141,7 +141,7 @@ async def remove(host: Host, folder: str) -> None:
         raise ValueError(f"{folder!r} is not the path of a folder to remove")
     words = ("rm", "-rf", "--one-file-system", "--", folder)
     try:
-        await told(host, words, limit_s=REMOVE_LIMIT_S)
+        await output_of(host, words, limit_s=REMOVE_LIMIT_S)
     except EngineError as fault:
         raise HostError(fault.happened, "Remove that folder by hand, and run again.") from None
 
@@ -238,7 +238,7 @@ async def make(
     """
     folder = folder_of(site, job)
     await remove(site.host, folder)
-    await told(site.host, ("mkdir", "--", folder))
+    await output_of(site.host, ("mkdir", "--", folder))
     try:
         made = await (_copied(site, job) if job.database else _loaded(site, job, seed, halt))
     except (EngineError, HostError):
@@ -286,7 +286,7 @@ async def bytes_in(site: WorkDirectory, folder: str) -> int:
 async def _tables_in(site: WorkDirectory, job: KeyValueJob, database: str) -> TableShape | None:
     """What sst_dump counts in a database's files; None when there is none. Opens no database."""
     command = shape_command(job, site.dir, database)
-    raw = await told(
+    raw = await output_of(
         site.host,
         command.argv,
         cwd=command.cwd,
@@ -303,7 +303,7 @@ async def _copied(site: WorkDirectory, job: KeyValueJob) -> Golden:
     await clone(site.host, job.database, database)
     await clone(site.host, database, trial)
     command = levels_command(job, site.dir, trial)
-    raw = await told(
+    raw = await output_of(
         site.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s, env=command.env
     )
     await remove(site.host, trial)

@@ -23,7 +23,7 @@ from iolab.hosts.barrier import alongside, together
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.message import printable
-from iolab.hosts.remote_process import told
+from iolab.hosts.remote_process import output_of
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.choose import server_of
 from iolab.loads.keyvalue.cassandra.server import Server
@@ -125,7 +125,7 @@ def read_back(mine: HostShare, client: YcsbClientState) -> tuple[str, ...]:
         mine.span = (first.end_real_ns - first.span_ns, last.end_real_ns)
     halted = mine.ending is None or mine.ending.halted
     faults = () if halted else ycsb_faults(output, client.job, logs, client.seconds)
-    told = KeyValueRun(
+    reply = KeyValueRun(
         counts=output.counts,
         seed=NO_SEED,
         copied_by=client.start.copied_by if client.start else "",
@@ -135,7 +135,7 @@ def read_back(mine: HostShare, client: YcsbClientState) -> tuple[str, ...]:
         reported_s=output.reported_s,
         faults=faults,
     )
-    mine.details = told
+    mine.details = reply
     return faults
 
 
@@ -234,9 +234,9 @@ class YcsbDriver(Driver):
         if not session.stop.requested:
             require_in_common(evidence, session.study.method)
 
-    def told(self, record: RunRecord) -> RunRecord:
+    def completed(self, record: RunRecord) -> RunRecord:
         """With what the server told around the run, unless the store is embedded."""
-        return replace(record, details=self._server.told()) if self._server else record
+        return replace(record, details=self._server.server_run()) if self._server else record
 
     async def end(self) -> tuple[str, ...]:
         """Stop the server that iolab started; what could not be ended."""
@@ -247,7 +247,7 @@ class YcsbDriver(Driver):
         tools = await self._tools.on(
             mine.site, server_settings(session.study), lambda text: session.tell(Notice(text))
         )
-        mine.engine_version = tools.told
+        mine.engine_version = tools.versions
 
     async def _prepare_server(
         self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
@@ -375,7 +375,7 @@ def ycsb_job(run: PlannedRun) -> YcsbJob:
 async def _new_folder(site: WorkDirectory) -> None:
     """An empty folder to work in: a log of the run before must not be read as this one's."""
     await remove(site.host, work_folder(site))
-    await told(site.host, ("mkdir", "--", work_folder(site)))
+    await output_of(site.host, ("mkdir", "--", work_folder(site)))
 
 
 PAST_THE_WINDOW_S: Final = 1
@@ -528,7 +528,7 @@ class DbBenchDriver(Driver):
         async def copy(mine: HostShare) -> None:
             host, gold = mine.site.host, self._goldens[mine.name]
             await remove(host, cell_folder(mine.site))
-            await told(host, ("mkdir", "--", cell_folder(mine.site)))
+            await output_of(host, ("mkdir", "--", cell_folder(mine.site)))
             how = await clone(host, gold.database, _copy_on(mine.site))
             held = await bytes_in(mine.site, _copy_on(mine.site))
             if held != gold.file_bytes:

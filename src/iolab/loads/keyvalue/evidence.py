@@ -47,15 +47,15 @@ STATISTICS_SHOWN: Final = 64
 """Numbers of an engine's or a server's own in a run's part; the manifest has them all."""
 
 
-def device_table(named: Sequence[tuple[str, Result]], told: Hosts) -> Table | None:
+def device_table(named: Sequence[tuple[str, Result]], host_runs: Hosts) -> Table | None:
     """What the target's block devices did beside the operations of whole runs; None if unknown.
 
     Runs come with their names. Clients of one kernel see the same devices: each counts once.
     """
     rows = []
     for name, result in named:
-        hosts = told.runs.get((result.digest, result.repeat), ())
-        moved = devices_once(((host.host, host.devices[:1]) for host in hosts), told.facts)
+        hosts = host_runs.runs.get((result.digest, result.repeat), ())
+        moved = devices_once(((host.host, host.devices[:1]) for host in hosts), host_runs.facts)
         seconds = [
             (host.end_real_ns - host.start_real_ns) / 1e9
             for host in hosts
@@ -96,7 +96,7 @@ _WAYS: Final = ("read", "write")
 
 def _done(hosts: Sequence[HostRun]) -> int:
     """Operations of the whole run; a read-modify-write is a read and an update already."""
-    counts = [one for host in hosts if (told := engine_reply(host)) for one in told.counts]
+    counts = [one for host in hosts if (reply := engine_reply(host)) for one in reply.counts]
     modify = KeyOperation.READ_MODIFY_WRITE
     return sum(-one.done if one.operation is modify else one.done for one in counts)
 
@@ -106,10 +106,10 @@ def engine_notes(study: Study, runs: Runs) -> tuple[str, ...]:
     if not key_workloads(study):
         return ()
     found = [
-        ", ".join(part for part in (host.engine_version, told.build) if part)
+        ", ".join(part for part in (host.engine_version, reply.build) if part)
         for hosts in runs.values()
         for host in hosts
-        if (told := engine_reply(host)) is not None
+        if (reply := engine_reply(host)) is not None
     ]
     return tuple(dict.fromkeys(text for text in found if text))
 
@@ -119,9 +119,9 @@ def databases_table(jobs: Mapping[DetailKey, AnyJob], runs: Runs) -> Table | Non
     found: dict[tuple[Cell, ...], int] = {}
     for key, hosts in runs.items():
         for host in hosts:
-            told = engine_reply(host)
-            if told is not None and told.start is not None:
-                cells = _shape_cells(jobs.get(key), told.start, told.copied_by)
+            reply = engine_reply(host)
+            if reply is not None and reply.start is not None:
+                cells = _shape_cells(jobs.get(key), reply.start, reply.copied_by)
                 found[cells] = found.get(cells, 0) + 1
     if not found:
         return None
@@ -215,10 +215,12 @@ def statistics_tables(hosts: Sequence[HostRun], server: ServerRun | None) -> tup
     several = sum(1 for host in hosts if engine_reply(host)) > 1
     tables = []
     for host in hosts:
-        told = one.statistics if (one := engine_reply(host)) else ()
-        if told:
+        statistics = one.statistics if (one := engine_reply(host)) else ()
+        if statistics:
             title = f"The engine's own statistics{f', {host.host}' if several else ''}"
-            rows = tuple(row(one.name, statistic_text(one)) for one in told[:STATISTICS_SHOWN])
+            rows = tuple(
+                row(one.name, statistic_text(one)) for one in statistics[:STATISTICS_SHOWN]
+            )
             tables.append(Table(title, columns(("Statistic",), ("Value",)), rows))
     if server is not None and (server.statistics_before or server.statistics_after):
         tables.append(_server_statistics(server))
@@ -285,10 +287,13 @@ def store_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None
         hosts = runs.get((result.digest, result.repeat), ())
         for host in hosts:
             run = engine_reply(host)
-            told = {one.name: one for one in run.statistics} if run else {}
-            if any(key in told for key, _ in _STORE_COLUMNS):
+            statistics = {one.name: one for one in run.statistics} if run else {}
+            if any(key in statistics for key, _ in _STORE_COLUMNS):
                 who = f"{name}, {host.host}" if len(hosts) > 1 else name
-                cells = (statistic_text(told[k]) if k in told else "" for k, _ in _STORE_COLUMNS)
+                cells = (
+                    statistic_text(statistics[k]) if k in statistics else ""
+                    for k, _ in _STORE_COLUMNS
+                )
                 level = verdict_cell(result.verdict.level)
                 rows.append((*row(who, *(cell or NOTHING for cell in cells)), level))
     if not rows:

@@ -109,8 +109,8 @@ class KeyValueLoad:
 
     `operations` are those that have intervals or latencies. `seconds` (H,) is the time that each
     host's intervals cover, none of it twice; `done` and `lat_sum_ns` are (H, O), `bins` is
-    (H, O, BIN_COUNT). `told` has for each host its engine's own bins, which are of the whole run.
-    `cut` says which intervals were summed.
+    (H, O, BIN_COUNT). `engine_bins` has for each host its engine's own bins, which are of the
+    whole run. `cut` says which intervals were summed.
     """
 
     cut: Cut
@@ -119,7 +119,7 @@ class KeyValueLoad:
     done: Ints
     lat_sum_ns: Floats
     bins: Ints
-    told: tuple[tuple[BinnedLatency, ...], ...]
+    engine_bins: tuple[tuple[BinnedLatency, ...], ...]
 
     @property
     def shared(self) -> bool:
@@ -169,7 +169,7 @@ class KeyValueLoad:
 
         None where a host told none, or hosts have bins that do not fit together.
         """
-        found = [self._told(operation, host) for host in hosts]
+        found = [self._engine_bins(operation, host) for host in hosts]
         known = [one for one in found if one is not None]
         return merged(known) if known and len(known) == len(found) else None
 
@@ -181,8 +181,8 @@ class KeyValueLoad:
         found = self.binned(operation, hosts)
         return found.count if found else 0
 
-    def _told(self, operation: KeyOperation, host: int) -> BinnedLatency | None:
-        return next((one for one in self.told[host] if one.operation is operation), None)
+    def _engine_bins(self, operation: KeyOperation, host: int) -> BinnedLatency | None:
+        return next((one for one in self.engine_bins[host] if one.operation is operation), None)
 
     def _place(self, operation: KeyOperation) -> int | None:
         return self.operations.index(operation) if operation in self.operations else None
@@ -232,9 +232,9 @@ def _first_from(moments: Ints, least_ns: int, otherwise_ns: int) -> int:
 def measure_key_value(record: RunRecord, window: Window | None = None) -> KeyValueLoad:
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = cut(record, window or declared(record))
-    told = tuple(one.latencies if (one := engine_reply(host)) else () for host in record.hosts)
+    binned = tuple(one.latencies if (one := engine_reply(host)) else () for host in record.hosts)
     present = {int(way) for way in np.unique(record.intervals.direction)}
-    present |= {int(one.operation) for each in told for one in each}
+    present |= {int(one.operation) for each in binned for one in each}
     operations = tuple(one for one in KeyOperation if int(one) in present)
     sums = sum_operations(record, operations, measured.intervals, measured.bins)
     counted = np.isin(record.intervals.direction, operations)
@@ -245,7 +245,7 @@ def measure_key_value(record: RunRecord, window: Window | None = None) -> KeyVal
         done=sums.done,
         lat_sum_ns=sums.lat_sum_ns,
         bins=sums.bins,
-        told=told,
+        engine_bins=binned,
     )
 
 
@@ -388,8 +388,8 @@ def _rate(load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]) -> 
 
 def _share(load: KeyValueLoad, operation: KeyOperation, host: int) -> float:
     """Of all operations that a host's engine timed."""
-    total = sum(one.count for one in load.told[host])
-    mine = sum(one.count for one in load.told[host] if one.operation is operation)
+    total = sum(one.count for one in load.engine_bins[host])
+    mine = sum(one.count for one in load.engine_bins[host] if one.operation is operation)
     return mine / total if total else 0.0
 
 
@@ -404,13 +404,13 @@ def _latencies(
     if windowed is not None:
         values = latencies_of(windowed, mean, 1, KEY_PERCENTILES)
         found = {name: Metric(value, "ns") for name, value in values.items()}
-    elif (told := load.binned(operation, hosts)) is not None:
+    elif (binned := load.binned(operation, hosts)) is not None:
         for name, percent in KEY_PERCENTILES:
-            if is_supported(told.count, percent):
-                low, high = told.bounds_ns(percent / 100)
-                at = told.interpolated_ns(percent / 100)
+            if is_supported(binned.count, percent):
+                low, high = binned.bounds_ns(percent / 100)
+                at = binned.interpolated_ns(percent / 100)
                 found[name] = Metric(at, "ns", float(low), float(high))
-        found["max"] = Metric(float(told.max_ns), "ns")
+        found["max"] = Metric(float(binned.max_ns), "ns")
     return {operation.latency_key(name): metric for name, metric in found.items()}
 
 

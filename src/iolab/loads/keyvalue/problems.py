@@ -333,7 +333,7 @@ def _room_fault(
 def memory_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
     """What is told of bounds of memory that are less than a process is likely to need."""
     server = server_settings(study)
-    told: set[str] = set()
+    noted: set[str] = set()
     bounded = [point for point in points if isinstance(point.job, KeyJob)]
     for point in bounded:
         job = point.job
@@ -342,8 +342,8 @@ def memory_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
         if isinstance(job, YcsbJob) and server.kind is not ServerKind.EMBEDDED:
             continue
         need = memory_needed(job)
-        if job.memory_bytes < need and point.workload not in told:
-            told.add(point.workload)
+        if job.memory_bytes < need and point.workload not in noted:
+            noted.add(point.workload)
             yield (
                 f"{point.label} has {format_bytes(job.memory_bytes)}, but is likely to need "
                 f"{format_bytes(need)} before any of its files is kept; it may be killed"

@@ -140,11 +140,11 @@ class KeyValueReport(LoadReport):
         hosts = list(range(len(record.hosts)))
         curves = []
         for operation in load.operations:
-            windowed, told = load.histogram(operation, hosts), load.binned(operation, hosts)
+            windowed, binned = load.histogram(operation, hosts), load.binned(operation, hosts)
             if windowed is not None:
                 curves.append(curve_of(operation.word, windowed))
-            elif told is not None:
-                curves.append(binned_curve(told))
+            elif binned is not None:
+                curves.append(binned_curve(binned))
         return Latencies(LatencyCurve(name, 0, (), ()), tuple(curves), load.cut.common)
 
     def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
@@ -170,9 +170,9 @@ class KeyValueReport(LoadReport):
         groups = groups_in(study, points)
         return tuple(headline for group in groups for headline in group_headlines(group, study))
 
-    def best_figures(self, told: Measurements) -> tuple[BestFigure, ...]:
+    def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
         """The most operations a second of each group."""
-        return key_figures(groups_in(told.study, told.points), told.study)
+        return key_figures(groups_in(measurements.study, measurements.points), measurements.study)
 
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:  # noqa: ARG002
         """Each group, with what devices and databases told beside it."""
@@ -191,7 +191,7 @@ class KeyValueReport(LoadReport):
         table = largest_table(groups, key_gains(brief.study, groups), looks)
         return ((table, f"{GAIN_NOTE} {LARGEST_NOTE}"),) if table else ()
 
-    def told_runs(self, results: Sequence[Result]) -> tuple[DetailKey, ...]:
+    def detailed_runs(self, results: Sequence[Result]) -> tuple[DetailKey, ...]:
         """All, of which the tables of databases and devices tell."""
         return tuple((one.digest, one.repeat) for one in results[:RUNS_MAX])
 
@@ -208,7 +208,7 @@ class KeyValueReport(LoadReport):
         """The jobs of each engine, and what databases and servers were."""
         jobs = {(run.point.digest, run.repeat): run.point.job for run in brief.plan.runs}
         servers = tuple(
-            told for one in brief.manifests.values() if (told := server_in(one)) is not None
+            server for one in brief.manifests.values() if (server := server_in(one)) is not None
         )
         found = (
             *key_jobs_tables(study),

@@ -143,12 +143,12 @@ def _below(store: StoreReads, evidence: Numbers) -> Iterator[CheckAnswer]:
 
 def _reads_of(view: KeyValueView, index: int) -> int:
     """Keys that a client read in the whole run, and found."""
-    told = engine_reply(view.hosts[index])
-    if told is None:
+    reply = engine_reply(view.hosts[index])
+    if reply is None:
         return 0
     return sum(
         max(one.done - (one.absent or 0), 0)
-        for one in told.counts
+        for one in reply.counts
         if one.operation in (KeyOperation.READ, KeyOperation.SCAN)
     )
 
@@ -209,10 +209,10 @@ def start_state(view: KeyValueView) -> CheckAnswer:
     server = server_in(view.record)
     if server is not None:
         return _restored("the server", server.restored_by)
-    told = [(host.host, run) for host in view.hosts if (run := engine_reply(host)) is not None]
-    if not told:
+    replies = [(host.host, run) for host in view.hosts if (run := engine_reply(host)) is not None]
+    if not replies:
         return unchecked("no engine told of its run")
-    return worst(_restored(name, run.copied_by) for name, run in told)
+    return worst(_restored(name, run.copied_by) for name, run in replies)
 
 
 def _restored(whose: str, by: str) -> CheckAnswer:
@@ -244,9 +244,9 @@ def _shapes(view: KeyValueView) -> Iterator[CheckAnswer]:
         yield _rows(server_in(view.record), job.records)
         return
     starts = [
-        (host.host, told.start)
+        (host.host, reply.start)
         for host in view.hosts
-        if (told := engine_reply(host)) and told.start
+        if (reply := engine_reply(host)) and reply.start
     ]
     known = [(host, start) for host, start in starts if start.tables is not None]
     if len(known) < len(view.hosts):
@@ -302,7 +302,7 @@ def compaction_debt(view: KeyValueView) -> CheckAnswer:
             return unchecked("the server did not tell its pending compactions")
         return _debt("the server", pending=int(before[PENDING]))
     starts = [
-        (host.host, told.start) for host in view.hosts if (told := engine_reply(host)) is not None
+        (host.host, reply.start) for host in view.hosts if (reply := engine_reply(host)) is not None
     ]
     return (
         worst(_debt_of(host, start) for host, start in starts)

@@ -50,11 +50,11 @@ class _Shown:
 def keys_screen(
     study: Study,
     points: Sequence[PointSummary],
-    told: Callable[[PointSummary], Iterator[PointRow]],
+    rows_of: Callable[[PointSummary], Iterator[PointRow]],
 ) -> Iterator[RenderableType]:
     """A row a point, and one for each of its runs, under a line for what makes them alike.
 
-    `told` gives a point's rows.
+    `rows_of` gives a point's rows.
     """
     found = groups_in(study, points)
     if not found:
@@ -73,7 +73,7 @@ def keys_screen(
                 _row(group, point, row, shown, repeated=repeated)
                 for point in group.points
                 if point.key.configuration == configuration
-                for row in told(point)
+                for row in rows_of(point)
             ]
             groups.append((title(name), rows))
     yield Grouped([*headings, Heading("verdict", main=True)], groups)
@@ -98,8 +98,8 @@ def _gains(study: Study, groups: Sequence[PointGroup]) -> Iterator[RenderableTyp
     baseline = titles[found[0].baseline]
     one_of_two = f"{titles[found[0].candidate]} against {baseline}"
     yield title(one_of_two if len(found) == 1 else f"Against {baseline}")
-    groups_told = [(plain(name), rows) for name, rows in made.items()]
-    yield Grouped([*headings, Heading("verdict", main=True)], groups_told)
+    gain_groups = [(plain(name), rows) for name, rows in made.items()]
+    yield Grouped([*headings, Heading("verdict", main=True)], gain_groups)
     yield plain(
         "each interval holds for all cells of its group; less latency is a gain", QUIET_STYLE
     )

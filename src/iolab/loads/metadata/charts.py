@@ -19,7 +19,7 @@ from iolab.loads.metadata.metrics import (
 from iolab.loads.metadata.tables import (
     NAMES,
     RATE_NOTE,
-    iterations_told,
+    iterations_text,
     mean_text,
     over,
     point_name,
@@ -55,21 +55,21 @@ _HEADLINE: Final = Operation.FILE_CREATE
 """The operation by which the best point is chosen."""
 
 
-def operation_figures(told: Measurements) -> tuple[BestFigure, ...]:
+def operation_figures(measurements: Measurements) -> tuple[BestFigure, ...]:
     """Of each workload the mean rate of each operation on files, where most files were made."""
     found: list[tuple[Operation, BestFigure]] = []
-    for workload in told.study.workloads:
-        results = [result for result in told.results if result.workload == workload.id]
+    for workload in measurements.study.workloads:
+        results = [result for result in measurements.results if result.workload == workload.id]
         if isinstance(workload.job, MetadataJob) and results:
             for point in best_points(point_statistics(results)):
-                own = next((one for one in told.points if one.digest == point.digest), None)
+                own = next((one for one in measurements.points if one.digest == point.digest), None)
                 found += _figures_of(workload, point, own.metrics if own else {})
     order = {operation: number for number, operation in enumerate(FILE_OPERATIONS)}
     return tuple(one for _, one in sorted(found, key=lambda pair: order[pair[0]]))
 
 
 def _figures_of(
-    workload: Workload, point: PointStatistics, told: Mapping[str, Metric]
+    workload: Workload, point: PointStatistics, rates: Mapping[str, Metric]
 ) -> Iterator[tuple[Operation, BestFigure]]:
     """Each operation on files; `told` are the metrics of all its repeats together."""
     places = [
@@ -86,7 +86,7 @@ def _figures_of(
                 workload=f"{workload.id} {one.operation.key}",
                 title=f"{workload.title}: {NAMES[one.operation].lower()}",
                 configuration=point.configuration,
-                value=told.get(one.metric) or Metric(one.mean, "ops/s", n=one.n),
+                value=rates.get(one.metric) or Metric(one.mean, "ops/s", n=one.n),
                 latencies=tuple((n, show(m)) for n, m in known if m and m.value is not None),
                 at=", ".join(filter(None, places)),
                 level=one.level,
@@ -145,8 +145,8 @@ def operation_charts(
         curves = operations_distribution(workload.title, title, detail, tails)
         further += [curves] if curves else []
     table = summary_table(points, brief.study, anchors)
-    told = "; ".join(dict.fromkeys(iterations_told(point) for point in points))
-    note = f"{told}. {RATE_NOTE}"
+    iterations = "; ".join(dict.fromkeys(iterations_text(point) for point in points))
+    note = f"{iterations}. {RATE_NOTE}"
     return [ChartGroup(workload.title, figures, table, note, further=tuple(further))]
 
 
@@ -237,8 +237,8 @@ def _markers(
     if found:
         places = [(value, y) for value, _ in found]
         levels = [level for _, level in found]
-        told = MarkTip(NAMES[one.operation])
-        marks.append(Points(token=token, places=places, levels=levels, told=told))
+        tip = MarkTip(NAMES[one.operation])
+        marks.append(Points(token=token, places=places, levels=levels, tip=tip))
     return marks
 
 
@@ -284,9 +284,9 @@ def _finding(points: Sequence[PointStatistics], study: Study) -> str:
             if one.level is not Level.INVALID
         ]
         worst = max((one.level for one in point.operations), key=lambda level: level.rank)
-        told = f"arithmetic mean of operations a second: {', '.join(means)}; "
-        told = f"{told if means else 'no mean: '}at worst {worst.value}."
-        sentences.append(f"{name}: {told}" if name else told)
+        text = f"arithmetic mean of operations a second: {', '.join(means)}; "
+        text = f"{text if means else 'no mean: '}at worst {worst.value}."
+        sentences.append(f"{name}: {text}" if name else text)
     return " ".join(sentence[0].upper() + sentence[1:] for sentence in sentences)
 
 

@@ -83,8 +83,8 @@ def metadata_failed(view: MetadataView) -> CheckAnswer:
 def phase_incomplete(view: MetadataView) -> CheckAnswer:
     """Whether every phase was run to its end on every host."""
     if not is_counted(view):
-        told = {rate.operation for rate in reported_in(view.record)}
-        missing = [operation.word for operation in FILE_OPERATIONS if operation not in told]
+        reported = {rate.operation for rate in reported_in(view.record)}
+        missing = [operation.word for operation in FILE_OPERATIONS if operation not in reported]
         if missing:
             return invalid(
                 f"The engine printed no rate of {', '.join(missing)}.", phases_missing=len(missing)
@@ -488,15 +488,15 @@ def _by_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
         if not claimed:
             continue
         said, evidence = counts_text(f"The file system{_of(view, members)}", what, claimed, counted)
-        told = held_against(claimed, counted, said, {"fs_type": target.fs_type, **evidence})
-        if told.level is not None and told.level.rank and _missable(view, files):
-            told = not_applicable(
+        answer = held_against(claimed, counted, said, {"fs_type": target.fs_type, **evidence})
+        if answer.level is not None and answer.level.rank and _missable(view, files):
+            answer = not_applicable(
                 "The files were there for too short a time to be sampled.", kept_s=files.kept_s
             )
-        elif target.mount_point == "/" and told.level is not None and told.level.rank:
+        elif target.mount_point == "/" and answer.level is not None and answer.level.rank:
             # A system's own file system is everybody's: what others removed then is lacking.
-            told = indicative(told.says, **told.evidence)
-        yield told
+            answer = indicative(answer.says, **answer.evidence)
+        yield answer
     if not files.created:
         yield not_applicable("No file was made.")
 

@@ -270,7 +270,7 @@ class MdtestDriver(Driver):
         raw = await _watched(session, evidence, counters, first.command, halt)
         self.rates = _rates(evidence, job, raw)
 
-    def told(self, record: RunRecord) -> RunRecord:
+    def completed(self, record: RunRecord) -> RunRecord:
         """With the rates that it printed."""
         return replace(record, details=ReportedRates(self.rates))
 
@@ -301,10 +301,10 @@ async def _require_programs(mine: HostShare, job: MetadataJob) -> None:
         "mdtest": [programs.mdtest, "-h"],
         "mpiexec": [programs.mpiexec, "--version"],
     }
-    told = await mine.site.host.ask(
+    answer = await mine.site.host.ask(
         "facts", deadline_s=FACTS_LIMIT_S, path=mine.site.dir, tools=asked
     )
-    facts = read_facts(mine.name, told)
+    facts = read_facts(mine.name, answer)
     for name, words in asked.items():
         tool = facts.tool(name)
         if tool is None or tool.path is None:
@@ -429,8 +429,8 @@ def _rates(evidence: Sequence[HostShare], job: MetadataJob, raw: bytes) -> tuple
     ranks = job.ranks * len(evidence)
     faults = faults_of(output, job, ranks)
     for mine in evidence:
-        told = faults if mine is first else ()
-        mine.reading = EngineReading(output.version, None, None, (), None, told)
+        own_faults = faults if mine is first else ()
+        mine.reading = EngineReading(output.version, None, None, (), None, own_faults)
     fault = ending_fault(MDTEST_ENGINE, first)
     if fault:
         first.error = first.error or fault.happened

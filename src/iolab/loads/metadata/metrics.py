@@ -88,10 +88,10 @@ class PhaseLoad:
 
     def histogram(self, hosts: list[int]) -> Histogram:
         """The latencies of those hosts merged bin by bin, with the extremes they told."""
-        told = [run for host in hosts if (run := self.runs[host]) is not None and run.done]
-        lows = [run.lat_min_ns for run in told if run.lat_min_ns is not None]
-        highs = [run.lat_max_ns for run in told if run.lat_max_ns is not None]
-        known = bool(told) and len(lows) == len(highs) == len(told)
+        done = [run for host in hosts if (run := self.runs[host]) is not None and run.done]
+        lows = [run.lat_min_ns for run in done if run.lat_min_ns is not None]
+        highs = [run.lat_max_ns for run in done if run.lat_max_ns is not None]
+        known = bool(done) and len(lows) == len(highs) == len(done)
         return Histogram(
             self.bins[hosts].sum(axis=0),
             min(lows) if known else None,
@@ -130,13 +130,13 @@ def measure_metadata(record: RunRecord) -> MetadataLoad:
         operation: tuple(_run_of(host, operation) for host in record.hosts)
         for operation in Operation
     }
-    told = {operation: runs for operation, runs in named.items() if any(runs)}
+    phases = {operation: runs for operation, runs in named.items() if any(runs)}
     every = np.ones(len(record.intervals), dtype=bool)
-    sums = sum_operations(record, list(told), every, np.ones(len(record.bins), dtype=bool))
+    sums = sum_operations(record, list(phases), every, np.ones(len(record.bins), dtype=bool))
     return MetadataLoad(
         tuple(
             _phase(record, operation, runs, sums, place)
-            for place, (operation, runs) in enumerate(told.items())
+            for place, (operation, runs) in enumerate(phases.items())
         )
     )
 
@@ -249,8 +249,8 @@ def metadata_metrics(record: RunRecord, load: MetadataLoad) -> dict[str, Metric]
     """
     hosts = list(range(len(record.hosts)))
     values: dict[str, float | None] = {}
-    for told in reported_in(record):
-        values[told.operation.whole_rate_key] = _plausible(told)
+    for reported in reported_in(record):
+        values[reported.operation.whole_rate_key] = _plausible(reported)
     for phase in load.phases:
         if phase.shared:
             values[phase.operation.rate_key] = float((phase.inside / phase.seconds).sum())
@@ -275,9 +275,9 @@ def metadata_host_metrics(load: MetadataLoad, host: int) -> dict[str, Metric]:
     return with_values(METADATA_KEYS, values)
 
 
-def _plausible(told: ReportedRate) -> float | None:
+def _plausible(reported: ReportedRate) -> float | None:
     """A printed rate; one below zero or not finite is none."""
-    return told.ops_per_s if 0 <= told.ops_per_s < float("inf") else None
+    return reported.ops_per_s if 0 <= reported.ops_per_s < float("inf") else None
 
 
 def _over(done: int, whole: Window | None) -> float | None:

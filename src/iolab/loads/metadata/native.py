@@ -153,72 +153,72 @@ class PhaseReader:
         self._found = found
         self.intervals: list[Interval] = []
 
-    def take(self, told: MetadataIntervalAnswer) -> Interval:
+    def take(self, answer: MetadataIntervalAnswer) -> Interval:
         """The next interval. ValueError when it contradicts itself."""
-        counts = of_sparse(*_columns(told.bins))
-        if int(counts.sum()) != told.ops:
-            raise ValueError(f"its bins hold {int(counts.sum())} of {told.ops} operations")
-        if told.to_real_ns < told.from_real_ns:
+        counts = of_sparse(*_columns(answer.bins))
+        if int(counts.sum()) != answer.ops:
+            raise ValueError(f"its bins hold {int(counts.sum())} of {answer.ops} operations")
+        if answer.to_real_ns < answer.from_real_ns:
             raise ValueError("it ends before it begins")
         bins = np.flatnonzero(counts)
         part = DirectionInterval(
             direction=self._operation,
-            ios=told.ops,
-            bytes=told.ops * self._job.file_bytes if self._operation in MOVING else 0,
+            ios=answer.ops,
+            bytes=answer.ops * self._job.file_bytes if self._operation in MOVING else 0,
             lat_sum_ns=float(counts @ MIDDLE_NS),
             bins=narrow(bins),
             counts=narrow(counts[bins]),
         )
-        span_ns = told.to_real_ns - told.from_real_ns
-        interval = Interval(self._seq, told.to_real_ns, span_ns, (part,))
+        span_ns = answer.to_real_ns - answer.from_real_ns
+        interval = Interval(self._seq, answer.to_real_ns, span_ns, (part,))
         self._seq += 1
         self.intervals.append(interval)
         return interval
 
-    def finish(self, told: MeasuredAnswer) -> OperationRun:
+    def finish(self, answer: MeasuredAnswer) -> OperationRun:
         """The phase's account; ValueError when it is not what was asked, or not the sum of all.
 
         The intervals' latency sums, until then the bins' midpoints, are scaled to the exact total.
         """
         asked = _asked(self._job, self._share, self._operation, self._found)
-        failed = sum(told.errors.values())
-        if told.phase != self._operation.word:
-            raise ValueError(f"it is of phase {told.phase[:40]!r}")
-        if told.ops + failed + told.skipped != asked:
-            parts = f"{told.ops} done, {failed} failed, {told.skipped} skipped"
+        failed = sum(answer.errors.values())
+        if answer.phase != self._operation.word:
+            raise ValueError(f"it is of phase {answer.phase[:40]!r}")
+        if answer.ops + failed + answer.skipped != asked:
+            parts = f"{answer.ops} done, {failed} failed, {answer.skipped} skipped"
             raise ValueError(f"{parts} are not the {asked} that were asked for")
-        skipped = told.skipped
-        if told.tried:
-            if len(told.tried) != self._share.ranks or sum(told.tried) != told.ops + failed:
+        skipped = answer.skipped
+        if answer.tried:
+            if len(answer.tried) != self._share.ranks or sum(answer.tried) != answer.ops + failed:
                 raise ValueError("its ranks came to other numbers of operations")
-            if not told.cancelled and not told.timed_out:
+            if not answer.cancelled and not answer.timed_out:
                 # Time was over, as it was to be: what nobody came to was not asked for.
                 asked, skipped = asked - skipped, 0
-        self._compare(told)
-        self._scale(told.latency_sum_ns)
+        self._compare(answer)
+        self._scale(answer.latency_sum_ns)
         return OperationRun(
             operation=self._operation,
             asked=asked,
-            done=told.ops,
-            errors=tuple(sorted(told.errors.items())),
+            done=answer.ops,
+            errors=tuple(sorted(answer.errors.items())),
             skipped=skipped,
-            first_start_real_ns=told.first_start_real_ns,
-            last_start_real_ns=told.last_start_real_ns,
-            first_end_real_ns=told.first_end_real_ns,
-            last_end_real_ns=told.last_end_real_ns,
-            lat_min_ns=told.latency_min_ns,
-            lat_max_ns=told.latency_max_ns,
-            preemptions=told.preemptions,
+            first_start_real_ns=answer.first_start_real_ns,
+            last_start_real_ns=answer.last_start_real_ns,
+            first_end_real_ns=answer.first_end_real_ns,
+            last_end_real_ns=answer.last_end_real_ns,
+            lat_min_ns=answer.latency_min_ns,
+            lat_max_ns=answer.latency_max_ns,
+            preemptions=answer.preemptions,
         )
 
-    def _compare(self, told: MeasuredAnswer) -> None:
-        total = of_sparse(*_columns(told.bins))
+    def _compare(self, answer: MeasuredAnswer) -> None:
+        total = of_sparse(*_columns(answer.bins))
         for interval in self.intervals:
             for part in interval.directions:
                 total -= of_sparse(part.bins, part.counts)
         done = sum(interval.ios for interval in self.intervals)
-        if done != told.ops:
-            raise ValueError(f"its intervals hold {done} of {told.ops} operations")
+        if done != answer.ops:
+            raise ValueError(f"its intervals hold {done} of {answer.ops} operations")
         if total.any():
             raise ValueError("its intervals hold other latencies")
 
@@ -304,9 +304,9 @@ async def measured_phase(
     """
 
     def take(message: Message) -> None:
-        told = read_answer(host.name, MetadataIntervalAnswer, message)
+        answer = read_answer(host.name, MetadataIntervalAnswer, message)
         try:
-            on_interval(reader.take(told))
+            on_interval(reader.take(answer))
         except ValueError as fault:
             _nonsense(host, "an interval", fault)
 
@@ -537,7 +537,7 @@ class _Iteration:
         if operation is not Operation.TREE_REMOVE:
             self._unclean.add(mine.name)
         try:
-            told = await measured_phase(
+            answers = await measured_phase(
                 mine.site.host,
                 asked,
                 start,
@@ -548,19 +548,19 @@ class _Iteration:
                 operations=operations_of(self._job, operation),
             )
             try:
-                phase = reader.finish(told)
+                phase = reader.finish(answers)
             except ValueError as fault:
                 words = f"sent a measured phase that makes no sense: {fault}"
                 raise mine.site.host.give_up(words) from None
         finally:
             mine.intervals.extend(reader.intervals)
-        if operation is Operation.FILE_CREATE and told.tried:
-            self._made[share.index] = told.tried
-        self._files_left |= operation is Operation.FILE_REMOVE and told.skipped > 0
+        if operation is Operation.FILE_CREATE and answers.tried:
+            self._made[share.index] = answers.tried
+        self._files_left |= operation is Operation.FILE_REMOVE and answers.skipped > 0
         done = self._done[mine.name]
         done.append(phase)
-        if told.processor:
-            mine.phase_processors.append(told.processor)
+        if answers.processor:
+            mine.phase_processors.append(answers.processor)
         if operation is Operation.TREE_REMOVE and not any(p.errors or p.skipped for p in done):
             self._unclean.discard(mine.name)
 

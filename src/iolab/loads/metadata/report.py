@@ -105,9 +105,9 @@ class MetadataReport(LoadReport):
         """Each operation in a colour of its own."""
         return operations_distribution(subject, "Latency by percentile", detail)
 
-    def best_figures(self, told: Measurements) -> tuple[BestFigure, ...]:
+    def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
         """The mean rate of each operation on files."""
-        return operation_figures(told)
+        return operation_figures(measurements)
 
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:
         """Of every workload, also of one point."""

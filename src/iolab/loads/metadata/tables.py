@@ -78,11 +78,11 @@ def _has(metrics: Mapping[str, Metric], key: str) -> bool:
 
 def brief_rates(result: Result) -> str:
     """A run in a line: the rate of each operation on files."""
-    told = (
+    rates = (
         f"{operation.key.removeprefix('file_')} {show(run_rate(result, operation), bare_rate=True)}"
         for operation in FILE_OPERATIONS
     )
-    return f"{', '.join(told)} ops/s"
+    return f"{', '.join(rates)} ops/s"
 
 
 def over(one: OperationStatistics) -> str:
@@ -99,7 +99,7 @@ def point_name(point: PointStatistics, study: Study) -> str:
     return ", ".join(parts)
 
 
-def iterations_told(point: PointStatistics) -> str:
+def iterations_text(point: PointStatistics) -> str:
     """`3 iterations`, and how many did not count."""
     left_out = f", {point.left_out} not done and left out" if point.left_out else ""
     return f"{count(len(point.results), 'iteration')}{left_out}"
@@ -121,7 +121,7 @@ def summary_table(
             *((Cell(point_name(point, study) or NOTHING),) if named else ()),
             verdict_cell(one.level, anchors.get((one.shown.digest, one.shown.repeat))),
             Cell(over(one)),
-            *(Cell(value) for value in told_rates(one)),
+            *(Cell(value) for value in rate_texts(one)),
             Cell(str(one.n)),
             *(Cell(show(one.latencies.get(name))) for name in ("mean", *(n for n, _ in _TAIL))),
         )
@@ -131,7 +131,7 @@ def summary_table(
     return Table("Operations over the iterations", heads, rows)
 
 
-def told_rates(one: OperationStatistics) -> tuple[str, ...]:
+def rate_texts(one: OperationStatistics) -> tuple[str, ...]:
     """Max, Min, Mean, Std Dev in words; what is invalid has neither mean nor deviation."""
     spread = NOTHING if one.level is Level.INVALID else rate_text(one.std_dev)
     return rate_text(one.maximum), rate_text(one.minimum), mean_text(one), spread

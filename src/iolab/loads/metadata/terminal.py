@@ -11,7 +11,7 @@ from iolab.analysis.resume_marks import CODE
 from iolab.core.metric import Level, Result
 from iolab.core.study import Study
 from iolab.loads.metadata.metrics import OperationStatistics, PointStatistics, point_statistics
-from iolab.loads.metadata.tables import NAMES, iterations_told, point_name, told_rates
+from iolab.loads.metadata.tables import NAMES, iterations_text, point_name, rate_texts
 from iolab.report.numbers import show
 from iolab.report.terminal import QUIET_STYLE, Grouped, Heading, plain, title, verdict
 
@@ -68,11 +68,11 @@ def _disagreements(point: PointStatistics) -> Iterator[RenderableType]:
 def _name(study: Study, point: PointStatistics) -> str:
     titles = {workload.id: workload.title for workload in study.workloads}
     parts = [titles.get(point.workload, point.workload), point_name(point, study)]
-    return f"{': '.join(part for part in parts if part)}, {iterations_told(point)}"
+    return f"{': '.join(part for part in parts if part)}, {iterations_text(point)}"
 
 
 def _row(one: OperationStatistics) -> list[Text | str]:
-    maximum, minimum, mean, std_dev = told_rates(one)
+    maximum, minimum, mean, std_dev = rate_texts(one)
     return [
         plain(f"  {NAMES[one.operation]}"),
         maximum,

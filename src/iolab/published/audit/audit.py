@@ -128,20 +128,20 @@ def _order(result: Result, point: Point) -> Iterator[Outcome]:
     del point
     for way in _WAYS:
         keys = [f"{way}lat_ns_{name}" for name, _ in sorted(PERCENTILES, key=lambda one: one[1])]
-        told = [
+        values = [
             (key, value)
             for key in [*keys, f"{way}lat_ns_max"]
             if (value := _value(result.metrics, key)) is not None
         ]
-        falls = [(a, b) for a, b in pairwise(told) if a[1] > b[1]]
-        if not told:
+        falls = [(a, b) for a, b in pairwise(values) if a[1] > b[1]]
+        if not values:
             continue
         if falls:
             (low, a), (high, b) = falls[0]
             says = f"{low} is {a:.6g}, above {high} with {b:.6g}."
             yield Outcome("order", _name(result), Agreement.CONTRADICTS, says)
         else:
-            says = f"{len(told)} latencies ascend from {told[0][0]} to {told[-1][0]}."
+            says = f"{len(values)} latencies ascend from {values[0][0]} to {values[-1][0]}."
             yield Outcome("order", _name(result), Agreement.AGREES, says)
 
 

@@ -183,8 +183,8 @@ def _check(value: object, path: Path) -> None:
 
 def _check_places(tree: Mapping[str, Any]) -> None:
     """ValueError where a place is no text, or is that of a table or element that is not there."""
-    told = tree.get(WHERE, {})
-    for name, place in told.items() if isinstance(told, dict) else ((WHERE, told),):
+    places = tree.get(WHERE, {})
+    for name, place in places.items() if isinstance(places, dict) else ((WHERE, places),):
         found = tree.get(name)
         elements = found if isinstance(found, list) else ()
         ids = [str(one.get("id")) for one in elements if isinstance(one, dict)]

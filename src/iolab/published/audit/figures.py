@@ -166,10 +166,10 @@ def shares(published: PublishedSet) -> Iterator[Outcome]:
             own, method = one.table.get(f"{over}s"), published.table("method").get(f"{over}s")
             count = number(own) or number(method)
             all_of = [one] if end is None else published.elements()
-            told = [(at, q) for at in all_of if (q := span(at.table.get(what))) is not None]
-            if count is None or not told:
+            spans = [(at, q) for at in all_of if (q := span(at.table.get(what))) is not None]
+            if count is None or not spans:
                 continue
-            at, stated = max(told, key=lambda pair: pair[1].high)
+            at, stated = max(spans, key=lambda pair: pair[1].high)
             whole = said(at.table[what])
             how = f"{count:g} x {said(value)}"
             text = f"{spoken(what)} {whole}"

@@ -180,14 +180,14 @@ def mixes(published: PublishedSet) -> Iterator[Outcome]:
         peaks = [q for q in quantities(one.table) if q.unit == "1/s" and q.part in percent]
         by_share: dict[tuple[object, float], FigureQuantity] = {}
         for q in peaks:
-            told = percent[q.part]
+            percentage = percent[q.part]
             ways = {
                 "randread": 0.0,
                 "randwrite": 100.0,
-                "randrw": 100 - (number(told.get("rwmixread")) or 50),
+                "randrw": 100 - (number(percentage.get("rwmixread")) or 50),
             }
-            if str(told.get("rw")) in ways:
-                by_share[str(told.get("bs")), ways[str(told.get("rw"))]] = q
+            if str(percentage.get("rw")) in ways:
+                by_share[str(percentage.get("bs")), ways[str(percentage.get("rw"))]] = q
         yield from _mixed({(one.name, *key): (one, q) for key, q in by_share.items()})
     rows = [one for one in published.elements() if one.kind == "result"]
     found: dict[tuple[str, object, float], tuple[Element, FigureQuantity]] = {}
@@ -300,10 +300,10 @@ def network(published: PublishedSet) -> Iterator[Outcome]:
             continue
         made = rate * exact(writes / 100 * (copies - 1) * block / nodes / ports / 1e6)
         fine = agreement(sent, made) is Agreement.AGREES
-        told = shown(made, "MB/s")
+        text = shown(made, "MB/s")
         says = (
             f"A port sent {sent.middle:g} MB/s; the copies of a node's writes are "
-            f"{made.middle:.4g} MB/s ({told}) on each of {ports:g} ports between nodes"
+            f"{made.middle:.4g} MB/s ({text}) on each of {ports:g} ports between nodes"
         )
         says += "." if fine else ": ports are not shared evenly, or more than copies is sent."
         yield doubted("network", "a port's bytes", says, fine=fine, where=one.where)
@@ -484,13 +484,15 @@ def _frame_size(one: Element, sent: FigureQuantity, frames: FigureQuantity) -> O
 
 def ranks(published: PublishedSet) -> Iterator[Outcome]:
     """The processes and files of a command line against the same in its description."""
-    told = published.table("metadata")
-    flags = {a: b for a, b in pairwise(str(told.get("command_shape", "")).split()) if b.isdecimal()}
-    options = told.get("options", {})
+    table = published.table("metadata")
+    flags = {
+        a: b for a, b in pairwise(str(table.get("command_shape", "")).split()) if b.isdecimal()
+    }
+    options = table.get("options", {})
     inner = options if isinstance(options, dict) else {}
     pairs = (
-        ("-np", told.get("ranks"), "processes"),
-        ("-n", told.get("files_per_rank"), "files a process"),
+        ("-np", table.get("ranks"), "processes"),
+        ("-n", table.get("files_per_rank"), "files a process"),
         ("-N", inner.get("rank_shift"), "shifted by"),
         ("-i", inner.get("iterations"), "iterations"),
     )

@@ -78,13 +78,13 @@ def compared(one: CheckedFigure) -> Outcome:
     """The outcome of one figure against what others make of it."""
     verdict = agreement(one.stated, one.computed)
     made = shown(one.computed, one.unit)
-    told = f"{one.how} = {made}" if one.how else made
+    how = f"{one.how} = {made}" if one.how else made
     if verdict is Agreement.AGREES:
-        says = f"{one.said} is what the other figures give ({told})."
+        says = f"{one.said} is what the other figures give ({how})."
     else:
         off = one.stated.middle / one.computed.middle if one.computed.middle else 0.0
         near = f"{off:.3g}" if 0.95 < off < 1.05 else f"{off:.2g}"  # never 1 times something else
-        says = f"{one.said} is {near} times what the other figures give ({told})."
+        says = f"{one.said} is {near} times what the other figures give ({how})."
     return Outcome(one.rule, one.subject, verdict, says, one.said, made, one.where)
 
 

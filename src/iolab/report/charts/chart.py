@@ -61,7 +61,7 @@ class Mark:
     token: Token
     opacity: float = 1.0
     of: Token | None = None
-    told: MarkTip | None = None
+    tip: MarkTip | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -141,10 +141,10 @@ def _text(text: str, x: float, y: float, token: Token) -> Mark:
 
 def _finding(drawn: Sequence[tuple[Bought, ProcurementCost]]) -> str:
     """Each configuration's sum, and what the largest part of it is."""
-    told = []
+    parts = []
     for one, cost in drawn:
         amount, part = max(zip(parts_of(cost), PARTS, strict=True))
         share = f"{100 * amount / cost.total:.0f} % of it {part}"
         name = short(one.configuration.title, 40)
-        told.append(f"{name} {format_count(cost.total)} {short(cost.currency, 16)}, {share}")
-    return f"{listing(told, _NAMED)}."
+        parts.append(f"{name} {format_count(cost.total)} {short(cost.currency, 16)}, {share}")
+    return f"{listing(parts, _NAMED)}."

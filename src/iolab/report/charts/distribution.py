@@ -131,7 +131,7 @@ def _marks(one: DrawnCurve, scale: Scale, reach: float) -> list[Mark]:
         places=places,
         dash=one.dash,
         opacity=one.opacity,
-        told=MarkTip(one.title or one.label),
+        tip=MarkTip(one.title or one.label),
     )
     return [curve, Points(token=one.token, places=dots, size=26)] if dots else [curve]
 

@@ -69,7 +69,7 @@ def heat_figure(subject: str, title: str, heat: HeatMap, token: Token) -> Figure
     ends = []
     for name, values, dash in named:
         rim = Line(token=PAPER, places=(), width=3.6, opacity=0.75)
-        line = Line(token=INK, places=(), width=1.5, dash=dash, told=MarkTip(name))
+        line = Line(token=INK, places=(), width=1.5, dash=dash, tip=MarkTip(name))
         marks += [*time_line(at_s, values, scale, rim), *time_line(at_s, values, scale, line)]
         last = last_known(values)
         ends += [] if last is None else [End(name, scale.of(last), INK)]
@@ -159,14 +159,14 @@ def _finding(heat: HeatMap) -> str:
         return "No I/O completed in the measured window."
     low, high = (format_ns(value) for value in heat.middle_ns)
     middle = f"between {low} and {high}" if low != high else low
-    told = f"Half of the I/Os took {middle}."
+    text = f"Half of the I/Os took {middle}."
     tails = _tails(heat)
     if not tails:
-        return f"{told} No moment has enough of them for a p99."
+        return f"{text} No moment has enough of them for a p99."
     worst, at_s = max(tails)
     usual = sorted(value for value, _ in tails)[len(tails) // 2]
     return (
-        f"{told} The slowest moment, from second {at_s:.3g}, had a p99 of {format_ns(worst)}; "
+        f"{text} The slowest moment, from second {at_s:.3g}, had a p99 of {format_ns(worst)}; "
         f"the middle one {format_ns(usual)}."
     )
 

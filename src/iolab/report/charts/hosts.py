@@ -57,13 +57,13 @@ def strip_figure(
         End("mean", scale.of(mean), MUTED),
     ]
     places = [(float(rank), scale.of(value)) for rank, value in enumerate(values, 1)]
-    told = MarkTip(texts=[name for name, _ in rates])
+    tip = MarkTip(texts=[name for name, _ in rates])
     level = scale.of(mean)
     marks: list[Mark] = [
         Rules(token=MUTED, pieces=[(None, level, None, level)], width=1, dash=(4, 3)),
-        Points(token=token, places=places, size=40, told=told)
+        Points(token=token, places=places, size=40, tip=tip)
         if len(values) <= DOTS_MAX
-        else Line(token=token, places=places, width=2, told=told),
+        else Line(token=token, places=places, width=2, tip=tip),
     ]
     count = len(values)
     named = sorted({1, count, *(round(count * part) for part in (0.25, 0.5, 0.75))} - {0})

@@ -81,7 +81,7 @@ class ChartLine:
     title: str = ""
 
     @property
-    def told(self) -> str:
+    def full_name(self) -> str:
         """What a pointer is told that it is."""
         return self.title or self.name
 
@@ -212,7 +212,7 @@ def _rates(
     marks: list[Mark] = []
     ends: list[End] = []
     for line in drawn:
-        marks += line_marks(line, axis, quantity.key, scale, line.told if several else "")
+        marks += line_marks(line, axis, quantity.key, scale, line.full_name if several else "")
         ends += line_end(line, axis, quantity.key, scale, line.name) if several else []
     return Plot(HEIGHT, marks, x, scale, ends)
 
@@ -228,8 +228,8 @@ def _latencies(
     ends: list[End] = []
     for line in drawn:
         thin = replace(line, dash=(4, 3), curve=None)
-        marks += line_marks(line, axis, mean.key, scale, mean.label if alone else line.told)
-        name = tail.label if alone else f"{line.told}, {tail.label}"
+        marks += line_marks(line, axis, mean.key, scale, mean.label if alone else line.full_name)
+        name = tail.label if alone else f"{line.full_name}, {tail.label}"
         marks += line_marks(thin, axis, tail.key, scale, name) if with_tail else []
         ends += line_end(line, axis, mean.key, scale, mean.label if alone else line.name)
         if alone or 2 * len(drawn) * LINE_GAP <= PANEL_HEIGHT:  # else the note says what is dashed
@@ -295,14 +295,14 @@ def line_marks(line: ChartLine, axis: str, key: str, scale: Scale, name: str = "
                 places=[(at, scale.of(value)) for at, value, _ in runs],
                 levels=[level for _, _, level in runs],
                 small=True,
-                told=MarkTip(name, single=True),
+                tip=MarkTip(name, single=True),
             )
         )
     ends = [interval_on(found, scale) for _, _, found, _ in points]
     bars = [(at, *found) for (at, _), found in zip(places, ends, strict=True) if found]
     if bars:
         marks.append(Rules(token=token, pieces=[(at, low, at, high) for at, low, high in bars]))
-    return [*marks, Points(token=token, places=places, levels=levels, told=MarkTip(name, ends))]
+    return [*marks, Points(token=token, places=places, levels=levels, tip=MarkTip(name, ends))]
 
 
 def joining_line(
@@ -348,7 +348,7 @@ def predicted_marks(
         token=token,
         places=[(float(point.load), scale.of(point.rate)) for point in guessed],
         dot=DotStyle.OPEN,
-        told=MarkTip(name, ends, [PREDICTED] * len(guessed)),
+        tip=MarkTip(name, ends, [PREDICTED] * len(guessed)),
     )
     return [Band(token=token, places=band, opacity=_BAND), upright, circles]
 
@@ -506,10 +506,10 @@ def _point_rows(
 ) -> Iterator[tuple[Cell, ...]]:
     """The point's row, and one for each of its runs where there are several."""
     runs = _runs_of(point)
-    told = [(str(runs[0].repeat) if len(runs) == 1 else "all", point.metrics, point.level)]
+    rows = [(str(runs[0].repeat) if len(runs) == 1 else "all", point.metrics, point.level)]
     if len(runs) > 1:
-        told += [(str(run.repeat), run.metrics, run.verdict.level) for run in runs]
-    for repeat, metrics, level in told:
+        rows += [(str(run.repeat), run.metrics, run.verdict.level) for run in runs]
+    for repeat, metrics, level in rows:
         found = [metrics.get(quantity.key, _NO_METRIC) for quantity in quantities]
         texts = [text for one in found for text in (show(one), show_interval(one, bare_rate=True))]
         yield (Cell(name), Cell(at), Cell(repeat), *map(Cell, texts), verdict_cell(level))

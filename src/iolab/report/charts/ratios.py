@@ -116,5 +116,5 @@ def _row(dot: RatioRow, number: int) -> list[Mark]:
     if ratio.low is not None and ratio.high is not None and ratio.low > 0:
         marks.append(Rules(token=token, pieces=[(ratio.low, y, ratio.high, y)], width=1.8))
     place = (ratio.value or 1.0, y)
-    told = MarkTip(dot.name)
-    return [*marks, Points(token=token, places=[place], levels=[dot.level], told=told)]
+    tip = MarkTip(dot.name)
+    return [*marks, Points(token=token, places=[place], levels=[dot.level], tip=tip)]

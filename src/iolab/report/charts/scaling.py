@@ -172,7 +172,7 @@ def _beside(one: ScalingLine, scale: Scale) -> list[Mark]:
         places=[(at, scale.of(v)) for at, v in zip((low, high), _ideal(one.scaling), strict=True)],
         width=1.1,
         dash=(1.5, 3),
-        told=MarkTip("ideal"),
+        tip=MarkTip("ideal"),
     )
     if one.scaling.law is None:
         return [ideal]
@@ -197,9 +197,11 @@ def _sentence(one: ScalingLine, *, several: bool) -> str:
     law = scaling.law
     if law is None:
         return said
-    told = [f"{100 * law.sigma:.0f} % contention"] if law.sigma >= _SHOWN else []
-    told += [f"the most at {law.best_load:.0f} hosts"] if law.best_load <= _FAR * last.hosts else []
-    return f"{said} By the law: {' and '.join(told)}." if told else said
+    parts = [f"{100 * law.sigma:.0f} % contention"] if law.sigma >= _SHOWN else []
+    parts += (
+        [f"the most at {law.best_load:.0f} hosts"] if law.best_load <= _FAR * last.hosts else []
+    )
+    return f"{said} By the law: {' and '.join(parts)}." if parts else said
 
 
 _SHOWN: Final = 0.005

@@ -64,7 +64,7 @@ def rounds_figure(subject: str, series: RoundsSeries, token: Token) -> Figure:
     places = [(float(at), scale.of(rate)) for at, rate in enumerate(series.iops, 1)]
     marks: list[Mark] = [
         Line(token=token, places=places),
-        Points(token=token, places=places, dot=DotStyle.PLAIN, told=MarkTip()),
+        Points(token=token, places=places, dot=DotStyle.PLAIN, tip=MarkTip()),
     ]
     ends = [End("IOPS", places[-1][1], token)] if places else []
     if seen is not None:
@@ -100,9 +100,9 @@ def _window(seen: RoundsVerdict, scale: Scale) -> list[Mark]:
             token=MUTED,
             places=[(first, level), (last, level)],
             width=1.2,
-            told=MarkTip("average"),
+            tip=MarkTip("average"),
         ),
-        Line(token=INK, places=fitted, width=1.2, dash=(1.5, 3), told=MarkTip("fitted line")),
+        Line(token=INK, places=fitted, width=1.2, dash=(1.5, 3), tip=MarkTip("fitted line")),
     ]
 
 
@@ -149,7 +149,7 @@ def sentinel_figure(subject: str, watched: SentinelRuns, token: Token) -> Figure
     levels = [run.verdict.level for run in watched.runs]
     marks += [
         Line(token=token, places=places, width=1.2),
-        Points(token=token, places=places, levels=levels, told=MarkTip()),
+        Points(token=token, places=places, levels=levels, tip=MarkTip()),
     ]
     return Figure(
         subject=subject,

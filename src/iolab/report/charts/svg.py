@@ -71,7 +71,7 @@ def draw(figure: Figure) -> Drawing:
     pen = _Pen(lambda token: token.css, _toggled(figure))
     body = pen.plots(figure)
     head = f'class="chart" role="img" aria-label="{escape(clean(figure.alt))}"'
-    return Drawing(_svg(figure, head, body), _told(figure))
+    return Drawing(_svg(figure, head, body), _tips(figure))
 
 
 def document(figure: Figure, *, background: str = "") -> str:
@@ -110,7 +110,7 @@ class _Pen:
     def __init__(self, paint: Paint, toggled: frozenset[Token]) -> None:
         self.paint = paint
         self.toggled = toggled
-        self.told = 0
+        self.tips = 0
         self.key: Mapping[str, str] = {}
 
     def plots(self, figure: Figure) -> str:
@@ -204,9 +204,9 @@ class _Pen:
     def _mark(self, mark: Mark, plot: Plot) -> str:
         """The mark's group."""
         index: int | str | None = None if isinstance(mark, TextMark) and mark.fixed else ""
-        if mark.told is not None:
-            index, self.told = self.told, self.told + 1
-        if plot.x is None and mark.told is None:
+        if mark.tip is not None:
+            index, self.tips = self.tips, self.tips + 1
+        if plot.x is None and mark.tip is None:
             index = None
         opacity = mark.opacity * (_SMALL if isinstance(mark, Points) and mark.small else 1)
         group: dict[str, object] = {
@@ -441,56 +441,62 @@ def _tag(name: str, inside: str = "", /, **items: object) -> str:
     return f"<{name}{_attributes(**items)}{body}"
 
 
-def _told(figure: Figure) -> str:
+def _tips(figure: Figure) -> str:
     """The JSON: plots with their axes, and the points of each series."""
     axes: list[list[float]] = []
     marks: list[dict[str, Any]] = []
     for index, plot in enumerate(figure.plots):
-        asked = (mark for mark in plot.marks if mark.told is not None)
+        asked = (mark for mark in plot.marks if mark.tip is not None)
         marks += [_points(mark, plot, index, axes) for mark in asked]
     if not marks:
         return ""
-    told = {
+    document = {
         "title": clean(figure.title),
         "x": next((clean(plot.x.title) for plot in reversed(figure.plots) if plot.x), ""),
         "plots": [_about(plot) for plot in figure.plots],
         "axes": axes,
         "marks": marks,
     }
-    text = json.dumps(few_digits(told), separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    text = json.dumps(
+        few_digits(document), separators=(",", ":"), allow_nan=False, ensure_ascii=False
+    )
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _about(plot: Plot) -> dict[str, Any]:
     """A plot's size, what it shows, and what its axis is."""
-    told: dict[str, Any] = {"w": plot.width, "h": plot.height}
-    told |= {"t": clean(plot.title), "u": clean(unit_of(plot)), "k": plot.x.kind if plot.x else ""}
+    document: dict[str, Any] = {"w": plot.width, "h": plot.height}
+    document |= {
+        "t": clean(plot.title),
+        "u": clean(unit_of(plot)),
+        "k": plot.x.kind if plot.x else "",
+    }
     if plot.x and plot.x.kind == "time":
-        told["d"] = [plot.x.scale.low, plot.x.scale.high]
-    return told
+        document["d"] = [plot.x.scale.low, plot.x.scale.high]
+    return document
 
 
 def _points(mark: Mark, plot: Plot, index: int, axes: list[list[float]]) -> dict[str, Any]:
     """A mark's places in values, without what says nothing; marks at the same places share them."""
-    told = mark.told
-    assert told is not None  # noqa: S101 - the caller knows
+    tip = mark.tip
+    assert tip is not None  # noqa: S101 - the caller knows
     x, y = _values(mark)
     if x not in axes:
         axes.append(x)
     found: dict[str, Any] = {"p": index, "x": axes.index(x)}
     levels = getattr(mark, "levels", ())
-    verdicts = told.verdicts or [one.value if one else "" for one in levels]
-    if told.name:
-        found["n"] = clean(told.name)
+    verdicts = tip.verdicts or [one.value if one else "" for one in levels]
+    if tip.name:
+        found["n"] = clean(tip.name)
     if plot.y:
         found["y"] = y
-    if any(told.ends):
-        found["e"] = [list(ends) if ends else 0 for ends in told.ends]
+    if any(tip.ends):
+        found["e"] = [list(ends) if ends else 0 for ends in tip.ends]
     if any(verdicts):
         found["v"] = list(verdicts if len(set(verdicts)) > 1 else verdicts[:1])
-    if any(told.texts):
-        found["s"] = [clean(text) for text in told.texts]
-    if told.single:
+    if any(tip.texts):
+        found["s"] = [clean(text) for text in tip.texts]
+    if tip.single:
         found["r"] = 1
     return found
 

@@ -81,7 +81,7 @@ def _panel(panel: Panel, timeline: Timeline, token: Token, top: float) -> Plot:
     for index, one in enumerate(panel.traces[:MAX_LINES]):
         colour, dash = _look(one, index, token)
         width = 1.2 if dash else 1.5
-        line = Line(token=colour, places=(), width=width, dash=dash, told=MarkTip(one.name))
+        line = Line(token=colour, places=(), width=width, dash=dash, tip=MarkTip(one.name))
         marks += time_line(timeline.at_s, one.values, scale, line)
         last = last_known(one.values)
         ends += [] if last is None else [End(one.name, scale.of(last), colour)]

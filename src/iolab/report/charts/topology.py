@@ -72,8 +72,8 @@ def topology(brief: Brief) -> Topology | None:
 
 def _clients(study: Study, one: Configuration, facts: Sequence[HostFacts]) -> _Side:
     number = len(one.hosts)
-    told = hosts_word(study, one.hosts)
-    name = count(number, "client") if told == str(number) else told
+    text = hosts_word(study, one.hosts)
+    name = count(number, "client") if text == str(number) else text
     cpu, memory = facts[0].cpu, facts[0].memory
     each = "each " if number > 1 else ""
     size = f"{each}{count(cpu.threads, 'CPU')}, {format_bytes(memory.total_bytes)}"
@@ -97,11 +97,11 @@ def _storage(one: Configuration, facts: Sequence[HostFacts]) -> _Side:
     """Nodes and drives as the study tells them, else the file system and its devices."""
     target = facts[0].target
     where = "" if target is None else f"{target.fs_type} at {_end(target.path)}"
-    told = [f"{name} {text}" for name, text in one.hardware]
+    parts = [f"{name} {text}" for name, text in one.hardware]
     if one.nodes:
         raw = one.capacity.raw_tb
         drives = next(
-            (text for text in told if "drive" in text.lower() or "ssd" in text.lower()), ""
+            (text for text in parts if "drive" in text.lower() or "ssd" in text.lower()), ""
         )
         size = f"{raw:g} TB raw" if raw else ""
         return _Side(count(one.nodes, "node"), (drives or size or where, where if drives else ""))

@@ -125,9 +125,9 @@ def tradeoff_figure(
             found = placed[index, one.key]
             if not found:
                 continue
-            several = one.label if len(drawn) == 1 else line.told if not dash else ""
-            told = several or f"{line.told}, {one.label}"
-            marks += _marks(found, line, one.key, dash, told, (x_scale, y_scale))
+            several = one.label if len(drawn) == 1 else line.full_name if not dash else ""
+            tip_name = several or f"{line.full_name}, {one.label}"
+            marks += _marks(found, line, one.key, dash, tip_name, (x_scale, y_scale))
             few = len(drawn) <= FEW_LINES
             marks += _loads(found, line, (x_scale, y_scale), taken, few=few)
             remarks = _remarks(found, line, one.key, held)
@@ -307,7 +307,7 @@ def _marks(
     if bars:
         marks.append(Rules(token=token, pieces=[(x, low, x, high) for x, low, high, _ in bars]))
     marks.append(
-        Points(token=token, places=places, levels=levels, told=MarkTip(name, ends, texts=loads))
+        Points(token=token, places=places, levels=levels, tip=MarkTip(name, ends, texts=loads))
     )
     heads = _heads(reliable(places, levels), x_scale, y_scale)
     return [*marks, *([Arrows(token=token, places=heads)] if heads else [])]
@@ -344,12 +344,12 @@ def _finding(
         if not found:
             sentences.append(f"{name}{'no' if name else 'No'} point has both values.")
             continue
-        told = [
+        parts = [
             f"{show_value(rate, unit)} at {latency.label} {show_value(value, 'ns')} ({axis} {text})"
             for text, rate, value, _ in (found[0], found[-1])[: len(found)]
         ]
         trust = trust_of([place[3].level for place in found])
         start = "From " if not name else "from "
-        joined = f"{start}{' to '.join(told)}" if len(told) > 1 else told[0]
+        joined = f"{start}{' to '.join(parts)}" if len(parts) > 1 else parts[0]
         sentences.append(f"{name}{joined}; {trust}.")
     return " ".join(sentences)

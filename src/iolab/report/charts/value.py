@@ -64,7 +64,7 @@ BARS_LEAST: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One configuration's figure; `told` stands behind the number, as where it was reached.
+    """One configuration's figure; `note` stands behind the number, as where it was reached.
 
     `level` is None for what nobody judged, `title` the whole name where `name` is a short one.
     """
@@ -73,7 +73,7 @@ class Bar:
     token: Token
     value: Metric
     level: Level | None = None
-    told: str = ""
+    note: str = ""
     title: str = ""
 
 
@@ -182,9 +182,9 @@ def _bars(rows: Sequence[_Row], scale: Scale) -> Iterator[Mark]:
         places = [
             (0.0, row.y - BAR / 2, end, row.y + BAR / 2) for row, end in zip(own, ends, strict=True)
         ]
-        texts = [", ".join(filter(None, (row.title, row.bar.told))) for row in own]
-        told = MarkTip(name, texts=texts)
-        yield Boxes(token=token, boxes=places, levels=[row.bar.level for row in own], told=told)
+        texts = [", ".join(filter(None, (row.title, row.bar.note))) for row in own]
+        tip = MarkTip(name, texts=texts)
+        yield Boxes(token=token, boxes=places, levels=[row.bar.level for row in own], tip=tip)
         spread = [
             (scale.of(row.bar.value.low or 0.0), row.y, scale.of(row.bar.value.high or 0.0), row.y)
             for row in own
@@ -220,7 +220,7 @@ def _texts(
     """Titles over the groups, names before the bars, values behind them."""
     for row in rows:
         beyond = _BEYOND_MARK if _is_doubted(row.bar) else _BEYOND
-        place = (scale.of(max(_ends(row.bar))), row.y, _told(row.bar, scale))
+        place = (scale.of(max(_ends(row.bar))), row.y, _value_text(row.bar, scale))
         of = row.bar.token
         yield TextMark(token=INK, of=of, places=[place], dx=beyond, dy=MIDDLE + 0.5)
     if named:
@@ -232,11 +232,11 @@ def _texts(
         yield TextMark(token=INK, places=over, fixed=True)
 
 
-def _told(bar: Bar, scale: Scale) -> str:
+def _value_text(bar: Bar, scale: Scale) -> str:
     value = scale.of(bar.value.value or 0.0)
     number = f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
-    told = clean(f"{number} {bar.told}".strip())
-    return told if len(told) <= TOLD_CHARACTERS else number
+    text = clean(f"{number} {bar.note}".strip())
+    return text if len(text) <= TOLD_CHARACTERS else number
 
 
 def _has_interval(bar: Bar) -> bool:

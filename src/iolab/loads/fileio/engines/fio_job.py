@@ -206,13 +206,13 @@ def _mix_and_rate(job: Job) -> tuple[str, ...]:
         return mix
     reads = rate if percent is None else round(rate * percent / 100)
     shares = (reads,) if percent is None else (reads, rate - reads)
-    told = ",".join(str(max(round(share / unit), 1)) for share in shares)
-    return (*mix, f"{key}={told}", *_arrivals(job))
+    weights = ",".join(str(max(round(share / unit), 1)) for share in shares)
+    return (*mix, f"{key}={weights}", *_arrivals(job))
 
 
 def _is_poisson(job: Job) -> bool:
-    told = dict(job.options).get("rate_process")
-    return job.arrivals is Arrivals.POISSON or told == "poisson"
+    process = dict(job.options).get("rate_process")
+    return job.arrivals is Arrivals.POISSON or process == "poisson"
 
 
 def _arrivals(job: Job) -> tuple[str, ...]:

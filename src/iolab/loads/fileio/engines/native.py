@@ -150,7 +150,7 @@ def writes(job: Job) -> bool:
     return job.access.writes and job.read_percent != ALL_READS
 
 
-def told(spec: Spec) -> str:
+def spec_text(spec: Spec) -> str:
     """The specification as it is sent; EngineError where it is longer than the engine reads."""
     text = json.dumps(spec, separators=(",", ":"), sort_keys=True)
     if len(text) > SPEC_BYTES_MAX:
@@ -268,8 +268,8 @@ def _blocks(job: Job, options: Mapping[str, str]) -> list[Spec]:
 def _rate(job: Job) -> Spec | None:
     if job.rate_iops is not None:
         return {"iops": float(job.rate_iops)}
-    told = job.rate_bytes_per_s
-    return None if told is None else {"bytes_per_s": float(told)}
+    rate = job.rate_bytes_per_s
+    return None if rate is None else {"bytes_per_s": float(rate)}
 
 
 def _arrivals(job: Job, options: Mapping[str, str]) -> str | None:
@@ -381,7 +381,7 @@ class NativeEngine:
     def with_ledger(self, command: Command, ledger: BlockLedger) -> Command:
         """The same command, its jobs held against that ledger; EngineError if that is too much."""
         spec = json.loads(command.job_file)
-        text = told({**spec, "ledger": ledger.path, "ledger_block": ledger.block_bytes})
+        text = spec_text({**spec, "ledger": ledger.path, "ledger_block": ledger.block_bytes})
         return replace(command, stdin=text.encode("ascii"), job_file=text)
 
     def layout(self, data_set: DataSet, directory: str, job: Job | None, *, seed: int) -> Command:
@@ -460,7 +460,7 @@ def _lacks(wanted: int) -> Callable[[EngineTotals], str | None]:
 
 
 def _command(directory: str, spec: Spec, wall_limit_s: float, *, told_start: bool) -> Command:
-    text = told(spec)
+    text = spec_text(spec)
     return Command(
         argv=ARGV,
         cwd=directory,

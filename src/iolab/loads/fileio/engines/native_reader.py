@@ -52,25 +52,25 @@ def object_of(value: object) -> dict[str, Any]:
     return value
 
 
-def count_of(told: Mapping[str, Any], key: str) -> int:
+def count_of(table: Mapping[str, Any], key: str) -> int:
     """A whole number that is not negative. LineFault for anything else, or nothing."""
-    value = told.get(key)
+    value = table.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < NUMBER_LIMIT:
         raise LineFault(f"it told no {key}")
     return value
 
 
-def part_of(told: Mapping[str, Any], name: str) -> dict[str, Any]:
+def part_of(table: Mapping[str, Any], name: str) -> dict[str, Any]:
     """What a line says of a direction that the job has. LineFault where it says nothing."""
-    part = told.get(name)
+    part = table.get(name)
     if not isinstance(part, dict):
         raise LineFault(f"it told nothing of '{name}'")
     return part
 
 
-def bins_of(told: Mapping[str, Any]) -> tuple[Whole, Ints]:
+def bins_of(document: Mapping[str, Any]) -> tuple[Whole, Ints]:
     """The bins in use and their counts, each a column. LineFault for what cannot be that."""
-    rows = told.get("bins", [])
+    rows = document.get("bins", [])
     try:
         table = np.array(rows)
     except (TypeError, ValueError, OverflowError):
@@ -154,12 +154,12 @@ def _generator(
     )
 
 
-def _direction(told: Mapping[str, Any], wall_ns: int, short: int) -> DirectionTotals:
-    ios, moved = count_of(told, "ios"), count_of(told, "bytes")
-    lowest, highest = _whole(told, "min_ns"), _whole(told, "max_ns")
-    histogram = Histogram(_counts(told, ios), lowest, highest)
+def _direction(table: Mapping[str, Any], wall_ns: int, short: int) -> DirectionTotals:
+    ios, moved = count_of(table, "ios"), count_of(table, "bytes")
+    lowest, highest = _whole(table, "min_ns"), _whole(table, "max_ns")
+    histogram = Histogram(_counts(table, ios), lowest, highest)
     values = ((rank, histogram.percentile_ns(rank)) for rank in PERCENTILES)
-    mean = _number(told, "lat_sum_ns") / ios if ios else 0.0
+    mean = _number(table, "lat_sum_ns") / ios if ios else 0.0
     return DirectionTotals(
         ios=ios,
         bytes=moved,
@@ -177,33 +177,33 @@ def _direction(told: Mapping[str, Any], wall_ns: int, short: int) -> DirectionTo
     )
 
 
-def _counts(told: Mapping[str, Any], ios: int) -> Ints:
+def _counts(table: Mapping[str, Any], ios: int) -> Ints:
     """Dense counts; LineFault where they are not those of the I/Os."""
-    bins, counts = bins_of(told)
+    bins, counts = bins_of(table)
     if int(counts.sum()) != ios:
         raise LineFault(f"it counts {ios} I/Os of the whole run and bins {counts.sum()}")
     return of_sparse(bins, counts)
 
 
-def _errors(told: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+def _errors(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     """I/Os that failed, by direction and errno, most first; short ones are counted elsewhere."""
     found = [
-        (printable(f"{way} {name}", TEXT_LIMIT), _whole(_inner(told, way), name))
-        for way in told
-        for name in _inner(told, way)
+        (printable(f"{way} {name}", TEXT_LIMIT), _whole(_inner(table, way), name))
+        for way in table
+        for name in _inner(table, way)
         if name != SHORT
     ]
     found = sorted((one for one in found if one[1]), key=lambda one: (-one[1], one[0]))
     return tuple(found[:KINDS_LIMIT])
 
 
-def _retries(told: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    found = [(printable(reason, TEXT_LIMIT), _whole(told, reason)) for reason in told]
+def _retries(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    found = [(printable(reason, TEXT_LIMIT), _whole(table, reason)) for reason in table]
     return tuple(found[:KINDS_LIMIT])
 
 
-def _short(told: Mapping[str, Any], way: str) -> int:
-    return _whole(_inner(told, way), SHORT)
+def _short(table: Mapping[str, Any], way: str) -> int:
+    return _whole(_inner(table, way), SHORT)
 
 
 def _errno(errors: tuple[tuple[str, int], ...]) -> int:
@@ -215,25 +215,25 @@ def _errno(errors: tuple[tuple[str, int], ...]) -> int:
     return numbers.get(name, errno.EIO)
 
 
-def _lateness(told: Mapping[str, Any]) -> Lateness | None:
-    if not _whole(told, "count"):
+def _lateness(table: Mapping[str, Any]) -> Lateness | None:
+    if not _whole(table, "count"):
         return None
-    machine = _inner(told, "machine")
+    machine = _inner(table, "machine")
     return Lateness(
-        count=_whole(told, "count"),
-        p50_ns=_whole(told, "p50_ns"),
-        p99_ns=_whole(told, "p99_ns"),
-        max_ns=_whole(told, "max_ns"),
+        count=_whole(table, "count"),
+        p50_ns=_whole(table, "p50_ns"),
+        p99_ns=_whole(table, "p99_ns"),
+        max_ns=_whole(table, "max_ns"),
         machine_p99_ns=_whole(machine, "p99_ns") if _whole(machine, "count") else None,
     )
 
 
-def _verify(told: Mapping[str, Any]) -> VerifyTotals | None:
-    if "checked" not in told:
+def _verify(table: Mapping[str, Any]) -> VerifyTotals | None:
+    if "checked" not in table:
         return None
     kinds = ("checked", "torn", "stale", "misplaced", "corrupt")
-    checked, torn, stale, misplaced, corrupt = (_whole(told, kind) for kind in kinds)
-    first = _sentences(told.get("first"))[:FIRST_WRONG]
+    checked, torn, stale, misplaced, corrupt = (_whole(table, kind) for kind in kinds)
+    first = _sentences(table.get("first"))[:FIRST_WRONG]
     return VerifyTotals(checked, torn, stale, misplaced, corrupt, first)
 
 
@@ -243,19 +243,19 @@ def _sentences(value: object) -> tuple[str, ...]:
     return tuple(printable(str(one), TEXT_LIMIT) for one in value)
 
 
-def _inner(told: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    inner = told.get(key)
+def _inner(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    inner = table.get(key)
     return inner if isinstance(inner, dict) else {}
 
 
-def _whole(told: Mapping[str, Any], key: str) -> int:
+def _whole(table: Mapping[str, Any], key: str) -> int:
     """A whole number, 0 where there is none. LineFault for anything else that stands there."""
-    return 0 if told.get(key) is None else count_of(told, key)
+    return 0 if table.get(key) is None else count_of(table, key)
 
 
-def _number(told: Mapping[str, Any], key: str) -> float:
+def _number(table: Mapping[str, Any], key: str) -> float:
     """The same of a number of any kind."""
-    value = told.get(key)
+    value = table.get(key)
     if value is None:
         return 0.0
     # Nothing is compared with what is no number, and nothing is less than it.
@@ -327,8 +327,10 @@ class NativeReader:
         version, method = self._head.get("version"), self._head.get("method")
         if not isinstance(version, str):
             return ""
-        told = f"native-{version} ({method})" if isinstance(method, str) else f"native-{version}"
-        return printable(told, TEXT_LIMIT)
+        version_text = (
+            f"native-{version} ({method})" if isinstance(method, str) else f"native-{version}"
+        )
+        return printable(version_text, TEXT_LIMIT)
 
     def _times(self) -> tuple[int | None, int | None]:
         """When it began and ended: as its last line says, else as the others do."""
@@ -395,11 +397,11 @@ class NativeReader:
         for direction, name in NAMES.items():
             if direction not in self._directions and name not in said:
                 continue
-            told = part_of(said, name)
-            if direction not in self._directions and not count_of(told, "ios"):
+            part = part_of(said, name)
+            if direction not in self._directions and not count_of(part, "ios"):
                 continue
-            parts.append(_part(direction, told))
-            service = told.get("service")
+            parts.append(_part(direction, part))
+            service = part.get("service")
             if isinstance(service, dict):
                 parts.append(_served(direction, parts[-1], service))
         end_ns, span_ns = count_of(said, "end_real_ns"), count_of(said, "span_ns")
@@ -414,20 +416,20 @@ class NativeReader:
             self._faults.append(sentence)
 
 
-def _part(direction: Direction, told: dict[str, Any]) -> DirectionInterval:
-    bins, counts = bins_of(told)
-    ios = count_of(told, "ios")
+def _part(direction: Direction, table: dict[str, Any]) -> DirectionInterval:
+    bins, counts = bins_of(table)
+    ios = count_of(table, "ios")
     if int(counts.sum()) != ios:
         raise LineFault(f"it counts {ios} I/Os of '{NAMES[direction]}' and bins {counts.sum()}")
-    lat_sum_ns = float(count_of(told, "lat_sum_ns"))
-    return DirectionInterval(direction, ios, count_of(told, "bytes"), lat_sum_ns, bins, counts)
+    lat_sum_ns = float(count_of(table, "lat_sum_ns"))
+    return DirectionInterval(direction, ios, count_of(table, "bytes"), lat_sum_ns, bins, counts)
 
 
 def _served(
-    direction: Direction, part: DirectionInterval, told: dict[str, Any]
+    direction: Direction, part: DirectionInterval, table: dict[str, Any]
 ) -> DirectionInterval:
     """The same I/Os from their submission."""
-    bins, counts = bins_of(told)
+    bins, counts = bins_of(table)
     way = ServiceTime(direction + ServiceTime.READ)
-    sum_ns = float(count_of(told, "lat_sum_ns"))
+    sum_ns = float(count_of(table, "lat_sum_ns"))
     return DirectionInterval(way, part.ios, part.bytes, sum_ns, bins, counts)

@@ -60,7 +60,7 @@ class ExternalServer:
         self._ours = False
         self._keep = False
         self._warned = False
-        self._told = ServerRun(PRODUCT, "", ",".join(self.addresses))
+        self._run = ServerRun(PRODUCT, "", ",".join(self.addresses))
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -82,11 +82,11 @@ class ExternalServer:
     ) -> None:
         """It answers, and the table is there with the run's records; loaded when they are not."""
         self._keep = session.study.target.keep_files
-        self._told = replace(self._told, error=None)
+        self._run = replace(self._run, error=None)
         try:
             tools = await self._equip(session, sites[0])
             found = await tools.schema(self.addresses, "describe")
-            self._told = replace(self._told, version=printable(found.version, 40))
+            self._run = replace(self._run, version=printable(found.version, 40))
             require_room(found, self._settings)
             wanted = records_of(run)
             if self._loaded == wanted and found.columns is not None:
@@ -94,7 +94,7 @@ class ExternalServer:
             else:
                 await self._bring(session, run, tools, found, wanted, load)
         except (HostError, EngineError) as fault:
-            self._told = replace(self._told, error=fault.happened)
+            self._run = replace(self._run, error=fault.happened)
             raise
 
     @asynccontextmanager
@@ -111,9 +111,9 @@ class ExternalServer:
     async def after(self, session: SessionContext, run: PlannedRun) -> None:
         """Nothing more is known of it."""
 
-    def told(self) -> ServerRun:
+    def server_run(self) -> ServerRun:
         """What is to be recorded of it for the last run."""
-        return self._told
+        return self._run
 
     def fault(self) -> str | None:
         """Its death shows in the operations that fail."""
@@ -175,7 +175,7 @@ class ExternalServer:
             counted = await self._fill(session, run, tools, wanted, load)
         if counted is None:
             return
-        self._told = replace(self._told, rows=counted.rows, rows_by=counted.by)
+        self._run = replace(self._run, rows=counted.rows, rows_by=counted.by)
         require_rows(counted, wanted.records, f"{self._name} of the cluster", DO)
         if self._ours:
             await tools.schema(self.addresses, "mark", comment=mark_of(wanted))

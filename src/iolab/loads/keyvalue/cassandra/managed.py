@@ -64,7 +64,7 @@ class ManagedServer:
         self._equipment: NodeHost | None = None
         self._node: CassandraNode | None = None
         self._counting = GatedCounters()
-        self._told = self._untold()
+        self._run = self._empty_run()
         self.cache: CacheProof | None = None
 
     @property
@@ -87,7 +87,7 @@ class ManagedServer:
         self, session: SessionContext, run: PlannedRun, sites: Sequence[WorkDirectory], load: Load
     ) -> None:
         """The node of before killed, its files restored, itself started; loaded first on need."""
-        self._told = self._untold()
+        self._run = self._empty_run()
         self.cache = None
         try:
             await self._kill()
@@ -136,9 +136,9 @@ class ManagedServer:
         statistics = newest.statistics if newest else ()
         self._tell(statistics_after=statistics, error=self.fault())
 
-    def told(self) -> ServerRun:
+    def server_run(self) -> ServerRun:
         """What is to be recorded of it for the last run."""
-        return self._told
+        return self._run
 
     def fault(self) -> str | None:
         """A sentence once it has died since it was ready."""
@@ -157,7 +157,7 @@ class ManagedServer:
         self._place = self._equipment = None
         return tuple(faults)
 
-    def _untold(self) -> ServerRun:
+    def _empty_run(self) -> ServerRun:
         settings = self._settings
         return ServerRun(
             PRODUCT,
@@ -192,7 +192,7 @@ class ManagedServer:
             "version": self._version.text,
             "keyspace": self._settings.keyspace,
             "replication": self._settings.replication,
-            **wanted.told,
+            **wanted.marker,
         }
 
     async def _load(
@@ -292,7 +292,7 @@ class ManagedServer:
         return self._equipment
 
     def _tell(self, **more: Any) -> None:  # noqa: ANN401 - the record's own fields
-        self._told = replace(self._told, **more)
+        self._run = replace(self._run, **more)
 
 
 def _home(site: WorkDirectory) -> str:

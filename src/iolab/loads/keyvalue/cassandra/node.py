@@ -9,7 +9,7 @@ from typing import Final
 
 from iolab.errors import EngineError, HostError
 from iolab.hosts.message import printable
-from iolab.hosts.remote_process import told
+from iolab.hosts.remote_process import output_of
 from iolab.loads.keyvalue.cassandra.node_files import (
     NodePlan,
     node_command,
@@ -84,7 +84,7 @@ class CassandraNode:
         """Start it and wait until it answers. EngineError with the end of its log, HostError."""
         host, plan = self._tools.host, self.plan
         await remove(host, unpacked_folder(plan))
-        await told(host, ("mkdir", "-p", "--", *node_folders(plan)))
+        await output_of(host, ("mkdir", "-p", "--", *node_folders(plan)))
         for name, content in node_files(plan).items():
             await host.ask(
                 "put", content, deadline_s=PUT_LIMIT_S, path=f"{plan.conf}/{name}", mode=FILE_MODE

@@ -159,11 +159,11 @@ def require_java(java: Java, version: Version, host: str) -> None:
 
 def recorded_java(java: Java, version: Version) -> str:
     """The Java for records; it says so where Cassandra's own documentation does not name it."""
-    told = printable(java.version, 60)
+    java_version = printable(java.version, 60)
     if version.supports(java):
-        return told
+        return java_version
     major, minor = version.series
-    return f"{told} (not officially supported by Cassandra {major}.{minor})"
+    return f"{java_version} (not officially supported by Cassandra {major}.{minor})"
 
 
 MAPS_WANTED: Final = 1_048_575
@@ -216,18 +216,18 @@ async def equip(
 
 def notes(found: PreflightReply, host: str) -> tuple[str, ...]:
     """What of a host's kernel is not as Cassandra wants it."""
-    told = []
+    lines = []
     if found.max_map_count is not None and found.max_map_count < MAPS_WANTED:
-        told.append(
+        lines.append(
             f"vm.max_map_count is {found.max_map_count} on host '{host}', Cassandra wants "
             f"{MAPS_WANTED}: it may fail with many files."
         )
     if found.swappiness is not None and found.swappiness > SWAPPINESS_WANTED:
-        told.append(
+        lines.append(
             f"vm.swappiness is {found.swappiness} on host '{host}', Cassandra wants "
             f"{SWAPPINESS_WANTED} or no swap: swapping would stop it for seconds."
         )
-    return tuple(told)
+    return tuple(lines)
 
 
 def _ports(found: PreflightReply, settings: ServerSettings, host: str) -> tuple[int, int]:

@@ -65,7 +65,7 @@ class Server(Protocol):
     async def after(self, session: SessionContext, run: PlannedRun) -> None:
         """The load is over, well or not: take the last statistics. Never raises."""
 
-    def told(self) -> ServerRun:
+    def server_run(self) -> ServerRun:
         """What is to be recorded of it for the last run."""
 
     def fault(self) -> str | None:
@@ -92,7 +92,7 @@ class Records:
         return f"{self.records}x{self.fields}x{self.field_bytes}"
 
     @property
-    def told(self) -> Mapping[str, Any]:
+    def marker(self) -> Mapping[str, Any]:
         """The same for a marker."""
         return asdict(self)
 
@@ -143,7 +143,7 @@ class RowCount:
     error: int = 0
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The number for people."""
         return f"{self.rows:,}" if self.by == COUNT else f"about {self.rows:,}"
 
@@ -155,12 +155,12 @@ class RowCount:
 async def count_rows(ask: Ask, records: int) -> RowCount:
     """The rows of a table that should hold so many records."""
     if records <= COUNT_ALL_MAX:
-        told = await ask(COUNTED_RANGES, COUNTED_RANGES)
-        return RowCount(told.rows, COUNT)
-    told = await ask(RANGES, sample_of(records))
-    scale = told.ranges / told.sample
-    error = SIGMAS * scale * math.sqrt(max(told.rows, 1))
-    return RowCount(round(told.rows * scale), ESTIMATE, math.ceil(error))
+        answer = await ask(COUNTED_RANGES, COUNTED_RANGES)
+        return RowCount(answer.rows, COUNT)
+    answer = await ask(RANGES, sample_of(records))
+    scale = answer.ranges / answer.sample
+    error = SIGMAS * scale * math.sqrt(max(answer.rows, 1))
+    return RowCount(round(answer.rows * scale), ESTIMATE, math.ceil(error))
 
 
 def sample_of(records: int) -> int:
@@ -172,7 +172,7 @@ def sample_of(records: int) -> int:
 def require_rows(found: RowCount, records: int, table: str, do: str) -> None:
     """EngineError unless the rows are as many as the records; `do` is what to do then."""
     if not found.agrees_with(records):
-        happened = f"The table {table} holds {found.told} rows, and should hold {records:,}."
+        happened = f"The table {table} holds {found.text} rows, and should hold {records:,}."
         raise EngineError(happened, do)
 
 
@@ -212,10 +212,12 @@ def require_room(found: SchemaReply, settings: ServerSettings) -> None:
         return
     factors = sorted({int(text) for text in found.replication.values() if text.isdecimal()})
     if factors != [settings.replication]:
-        told = ", ".join(f"{name} {value}" for name, value in sorted(found.replication.items()))
+        replication = ", ".join(
+            f"{name} {value}" for name, value in sorted(found.replication.items())
+        )
         raise EngineError(
-            f"The keyspace '{settings.keyspace}' exists with another replication ({told}) than "
-            f"{settings.replication}.",
+            f"The keyspace '{settings.keyspace}' exists with another replication ({replication}) "
+            f"than {settings.replication}.",
             "Set server.replication to what it has, or name another server.keyspace.",
         )
 

@@ -14,7 +14,7 @@ from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import printable
-from iolab.hosts.remote_process import told
+from iolab.hosts.remote_process import output_of
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.java import INSTALL_JAVA
 from iolab.loads.keyvalue.workload import ServerSettings, Statistic
@@ -251,7 +251,7 @@ class CassandraTools:
         self, tool: str, words: Mapping[str, object], model: type[Told], limit_s: float
     ) -> Told:
         argv = self._argv(tool, words)
-        line = await told(self.host, argv, limit_s=limit_s, install=INSTALL_JAVA)
+        line = await output_of(self.host, argv, limit_s=limit_s, install=INSTALL_JAVA)
         return read_reply(line.strip(), model, self.host.name)
 
     def _argv(self, tool: str, words: Mapping[str, object]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import IntervalLog
-from iolab.hosts.remote_process import fetched, told
+from iolab.hosts.remote_process import fetched, output_of
 from iolab.loads.keyvalue.db_bench.evidence import CellRequest, Left, read_cell
 from iolab.loads.keyvalue.db_bench.output import OUTPUT_LIMIT_BYTES
 from iolab.loads.keyvalue.db_bench.run import TABLES_LIMIT_BYTES, LiveProgress
@@ -280,7 +280,7 @@ class RocksdbPrograms:
         key = tuple(command.argv[0] for command in commands)
         if key not in known:
             words = [
-                await told(
+                await output_of(
                     site.host,
                     command.argv,
                     cwd=command.cwd,
@@ -381,8 +381,8 @@ class _Heard:
         exited_ns = ending.exited.real_ns if ending else None
         left = Left(stdout, stderr, report, self._live.start_real_ns, exited_ns)
         halted = ending is None or ending.halted
-        mine.reading, told = read_cell(self._cell.asked, left, halted=halted)
-        mine.details = told
+        mine.reading, replies = read_cell(self._cell.asked, left, halted=halted)
+        mine.details = replies
         mine.intervals = IntervalLog.of(mine.reading.intervals)
 
 

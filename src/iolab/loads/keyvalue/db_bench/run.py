@@ -271,7 +271,7 @@ class LiveProgress:
         """Take the next bytes, heard now: the seconds that are over, each with its ops/s."""
         *lines, rest = (self._rest + piece).split(b"\n")
         self._rest = rest[-LINE_LIMIT_BYTES:]
-        told: list[tuple[int, float]] = []
+        reports: list[tuple[int, float]] = []
         for one in progress_of(line.decode("utf-8", "replace") for line in lines):
             began_ns = now_real_ns - round(one.elapsed_s * NS_PER_S)
             self.start_real_ns = min(began_ns, self.start_real_ns or began_ns)
@@ -279,10 +279,10 @@ class LiveProgress:
                 continue
             if int(one.elapsed_s) > self._second:
                 if self._rates:
-                    told.append((int(one.elapsed_s) - 1, sum(self._rates.values())))
+                    reports.append((int(one.elapsed_s) - 1, sum(self._rates.values())))
                 self._second = int(one.elapsed_s)
             self._take(one)
-        return told
+        return reports
 
     def _take(self, one: ThreadProgress) -> None:
         """How fast that thread was since it last spoke."""

@@ -25,7 +25,14 @@ from iolab.hosts.barrier import alongside
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusal, printable
-from iolab.hosts.remote_process import STDERR_TAIL_BYTES, Ending, driven, ending_says, fetched, told
+from iolab.hosts.remote_process import (
+    STDERR_TAIL_BYTES,
+    Ending,
+    driven,
+    ending_says,
+    fetched,
+    output_of,
+)
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.databases import clone, commit_golden, drop_caches_of, golden, remove
 from iolab.loads.keyvalue.java import (
@@ -348,7 +355,7 @@ class YcsbInstall:
     version: str
 
     @property
-    def told(self) -> str:
+    def versions(self) -> str:
         """Both versions, as a record has them."""
         return f"YCSB {self.version}, Java {self.java.version}"
 
@@ -391,7 +398,7 @@ async def _version_of(host: Host, folder: str) -> str:
     """The version of the user's own YCSB, by the name of its core. EngineError without one."""
     do = "Give the folder of an unpacked YCSB as server.ycsb; without it iolab brings its own."
     try:
-        listed = await told(host, ("ls", "--", f"{folder.rstrip('/')}/lib"))
+        listed = await output_of(host, ("ls", "--", f"{folder.rstrip('/')}/lib"))
     except EngineError as fault:
         raise EngineError(fault.happened, do) from None
     found = _CORE.search(listed.decode("utf-8", "replace"))
@@ -592,7 +599,7 @@ async def _load(
 async def _settled(site: WorkDirectory, job: YcsbJob, tools: YcsbInstall) -> StoreShape:
     """The shape of a loaded database at rest. EngineError unless every record is there whole."""
     command = rocks_command(job, _store(site, job), tools.kit, work_folder(site), settle=True)
-    words = await told(site.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s)
+    words = await output_of(site.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s)
     found = read_shape(words)
     if found is None or (faults := shape_faults(found, job.records)):
         said = "; ".join(faults) if found else "it does not tell what it holds"
