@@ -101,7 +101,7 @@ async def leave(sites: Sequence[WorkDirectory]) -> None:
 async def play(
     run: PlannedRun, hosts: Mapping[str, Host], path: str, stop: Stop | None = None
 ) -> tuple[tuple[ReportedRate, ...], list[HostShare]]:
-    """One run on those hosts, which are connected, and the evidence of it."""
+    """One run on those hosts, which are connected, and the shares of its hosts."""
     study = study_of()
     session = SessionContext(
         study,
@@ -114,12 +114,12 @@ async def play(
         "trial",
     )
     sites = [await take(host, path) for host in hosts.values()]
-    evidence = [HostShare(site) for site in sites]
+    shares = [HostShare(site) for site in sites]
     driver = MdtestDriver()
     try:
-        await driver.prepare(session, run, evidence)
-        await driver.measure(session, run, evidence, CounterCollector())
+        await driver.prepare(session, run, shares)
+        await driver.measure(session, run, shares, CounterCollector())
     finally:
         living = [site for site in sites if not site.host.lost]
         await leave(living)
-    return driver.rates, evidence
+    return driver.rates, shares

@@ -80,8 +80,8 @@ def test_a_stop_ends_every_rank(tmp_path: Path, mpiexec: str) -> None:
                 await asyncio.sleep(0.05)
             stop.request()
             async with asyncio.timeout(60):
-                _, evidence = await task
-            return evidence
+                _, shares = await task
+            return shares
         finally:
             await host.close()
 

@@ -173,14 +173,14 @@ def _joined(one: ProcessorGroup, other: ProcessorGroup) -> ProcessorGroup:
 
 
 async def on_each(
-    evidence: Sequence[HostShare], work: Callable[[HostShare], Awaitable[None]]
+    shares: Sequence[HostShare], work: Callable[[HostShare], Awaitable[None]]
 ) -> None:
     """The work on every host at once; each that fails gets its error, then all are raised as one.
 
     Raises HostError or EngineError.
     """
-    outcomes = await together(evidence, work)
-    for mine in evidence:
+    outcomes = await together(shares, work)
+    for mine in shares:
         fault = outcomes.failed.get(mine.name)
         if fault and mine.error is None:
             mine.error = fault.happened
@@ -189,16 +189,16 @@ async def on_each(
 
 
 class Driver(ABC):
-    """How a kind of load is made on all hosts of a run; it fills in their evidence.
+    """How a kind of load is made on all hosts of a run; it fills in their shares.
 
     It lives as long as its session. `prepare` and `measure` raise HostError or EngineError when any
-    host fails, with what was gathered until then left in the evidence, and both heed a request to
+    host fails, with what was gathered until then left in the shares, and both heed a request to
     stop.
     """
 
     @abstractmethod
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
         """All phases before the first that counts; returns early at a request to stop."""
 
@@ -207,7 +207,7 @@ class Driver(ABC):
         self,
         session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[HostShare],
+        shares: Sequence[HostShare],
         counters: CounterCollector,
     ) -> None:
         """The load itself, with telemetry."""

@@ -71,44 +71,44 @@ async def execute(
     """
     session.tell(RunStarted(run))
     started_ns = session.clock.real_ns()
-    evidence = [HostShare(site) for site in sites]
+    shares = [HostShare(site) for site in sites]
     counters = CounterCollector()
-    observers = Observers(session, run, counters, first=len(evidence), below=parts.booted.below)
+    observers = Observers(session, run, counters, first=len(shares), below=parts.booted.below)
     watching = parts.booted.watching(run, counters, observers.places)
     driver: Driver | None = None
     fault: IolabError | None = None
     try:
         driver = parts.drivers.of(run)
-        await driver.prepare(session, run, evidence)
+        await driver.prepare(session, run, shares)
         if session.stop.requested:
             return None
         async with observers.watching(), watching, _memory_given_back():
-            await driver.measure(session, run, evidence, counters)
+            await driver.measure(session, run, shares, counters)
     except (HostError, EngineError) as raised:
         fault = raised
     ended_ns = session.clock.real_ns()
-    await read_clocks_again(session, evidence)
+    await read_clocks_again(session, shares)
     method, rule = session.study.method, rule_of(session, run)
-    loads = _collected(evidence)
+    loads = _collected(shares)
     _give_back_memory()
     intervals, bins = loads.intervals(), loads.bins()
     _give_back_memory()
     record = RunRecord(
         run=run,
-        status=_status(evidence, fault),
+        status=_status(shares, fault),
         failure=sentence(fault) if fault else None,
         started_real_ns=started_ns,
         ended_real_ns=ended_ns,
         warmup_s=0.0 if rule else method.warmup_s,
         runtime_s=float(rule.longest_s) if rule else method.runtime_s,
         telemetry_interval_ms=session.study.telemetry.interval_ms,
-        hosts=tuple(mine.host_run() for mine in evidence),
+        hosts=tuple(mine.host_run() for mine in shares),
         intervals=intervals,
         bins=bins,
         counters=counters.table(),
         bystanders=observers.bystanders(),
         redundancy=_redundancy(session, run),
-        outputs=outputs_of(run, evidence),
+        outputs=outputs_of(run, shares),
         without=session.without(run),
         rule=rule,
     )
@@ -120,7 +120,7 @@ def rule_of(session: SessionContext, run: PlannedRun) -> RuleSettings | None:
     return session.study.method.rule if run.point.job.follows_rule else None
 
 
-async def read_clocks_again(session: SessionContext, evidence: Sequence[HostShare]) -> None:
+async def read_clocks_again(session: SessionContext, shares: Sequence[HostShare]) -> None:
     """Each host's clock after the run: the difference is its drift. Nobody fails for it."""
 
     async def read(mine: HostShare) -> None:
@@ -129,7 +129,7 @@ async def read_clocks_again(session: SessionContext, evidence: Sequence[HostShar
                 mine.site.host, session.clock, mine.offset.rtt_ns
             )
 
-    await together(evidence, read)
+    await together(shares, read)
 
 
 async def settle(session: SessionContext, run: PlannedRun, rested_s: float) -> None:
@@ -147,11 +147,11 @@ def sentence(fault: IolabError) -> str:
     return " ".join([*parts[:FAULTS_TOLD], *([f"And {more} more."] if more > 0 else [])])
 
 
-def outputs_of(run: PlannedRun, evidence: Sequence[HostShare]) -> tuple[EngineOutput, ...]:
+def outputs_of(run: PlannedRun, shares: Sequence[HostShare]) -> tuple[EngineOutput, ...]:
     """What each host's engine printed and the files that it left, but for empty ones."""
     name = f"{run.point.job.engine}.stdout"
     found: list[EngineOutput] = []
-    for mine in evidence:
+    for mine in shares:
         if mine.output is not None:
             found.append(EngineOutput(mine.name, name, mine.output))
         found += [EngineOutput(mine.name, *named) for named in mine.files.items()]
@@ -163,17 +163,17 @@ def _redundancy(session: SessionContext, run: PlannedRun) -> Redundancy | None:
     return next(item.redundancy for item in session.study.configurations if item.id == wanted)
 
 
-def _status(evidence: Sequence[HostShare], fault: IolabError | None) -> RunStatus:
+def _status(shares: Sequence[HostShare], fault: IolabError | None) -> RunStatus:
     if fault:
         return RunStatus.FAILED
-    if any(mine.stopped_early and not mine.enough for mine in evidence):
+    if any(mine.stopped_early and not mine.enough for mine in shares):
         return RunStatus.INTERRUPTED
     return RunStatus.DONE
 
 
-def _collected(evidence: Sequence[HostShare]) -> IntervalCollector:
+def _collected(shares: Sequence[HostShare]) -> IntervalCollector:
     collector = IntervalCollector()
-    for index, mine in enumerate(evidence):
+    for index, mine in enumerate(shares):
         collector.add(index, mine.intervals)
     return collector
 

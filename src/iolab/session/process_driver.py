@@ -98,16 +98,16 @@ class EarlyStop:
         self,
         session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[HostShare],
+        shares: Sequence[HostShare],
         halt: asyncio.Event,
     ) -> None:
         self._session = session
         self._run = run
-        self._evidence = evidence
+        self._shares = shares
         self._halt = halt
         self._rule: LiveRule | None = None
         if session.rule_for is not None:
-            self._rule = session.rule_for(run, [mine.name for mine in evidence])
+            self._rule = session.rule_for(run, [mine.name for mine in shares])
         self._said = ""
 
     def take(self, mine: HostShare, intervals: Iterable[Interval]) -> None:
@@ -122,7 +122,7 @@ class EarlyStop:
             self._said = rule.says
             self._session.tell(RuleLooked(self._run, self._said))
         if rule.finished and not self._session.stop.requested:
-            for each in self._evidence:
+            for each in self._shares:
                 each.enough = True
             self._halt.set()
 
@@ -184,19 +184,19 @@ class ProcessDriver(Driver):
         self.engine = engine
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
         """The devices are watched idle."""
-        await watch_idle(session, run, evidence)
+        await watch_idle(session, run, shares)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[HostShare],
+        shares: Sequence[HostShare],
         counters: CounterCollector,
     ) -> None:
-        """Run the engine on all hosts at once and fill in their evidence.
+        """Run the engine on all hosts at once and fill in their shares.
 
         Raises HostError or EngineError when any host failed; the others are then stopped, and what
         they had measured is kept. The user's wish to stop ends all engines early without an error,
@@ -205,12 +205,12 @@ class ProcessDriver(Driver):
         _, longest_s = session.study.method.load_s
         session.begin(Phase.MEASURE, run, run.point.label, longest_s)
         halt = asyncio.Event()
-        looking = EarlyStop(session, run, evidence, halt)
-        commands = {mine.name: self.command(session, run, mine) for mine in evidence}
+        looking = EarlyStop(session, run, shares, halt)
+        commands = {mine.name: self.command(session, run, mine) for mine in shares}
         listeners = {}
-        for index, mine in enumerate(evidence):
+        for index, mine in enumerate(shares):
             packer = Packer(
-                OUTPUT_KEPT_BYTES // len(evidence),
+                OUTPUT_KEPT_BYTES // len(shares),
                 BLOCK_BYTES * (1 + index % FIRST_BLOCKS) // FIRST_BLOCKS,
             )
             listeners[mine.name] = partial(_Listener, session, run, mine, packer, looking)
@@ -229,7 +229,7 @@ class ProcessDriver(Driver):
 
         waits = any(command.told_start for command in commands.values())
         set_up_s = SET_UP_S if waits else 0.0
-        await load_at_once(session, evidence, counters, one, halt, set_up_s=set_up_s)
+        await load_at_once(session, shares, counters, one, halt, set_up_s=set_up_s)
 
     def command(self, session: SessionContext, run: PlannedRun, mine: HostShare) -> Command:
         """The process of one host."""

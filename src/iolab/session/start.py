@@ -47,15 +47,13 @@ class CommonStart:
         return self.real_ns + offset_of(mine).offset_ns
 
 
-def start_of(
-    session: SessionContext, evidence: Sequence[HostShare], set_up_s: float
-) -> CommonStart:
+def start_of(session: SessionContext, shares: Sequence[HostShare], set_up_s: float) -> CommonStart:
     """Far enough ahead for the slowest host to be ready, no further.
 
     `set_up_s` is what the load needs to get ready once its host was asked for it.
     """
-    slowest_ns = max(offset_of(mine).rtt_ns for mine in evidence)
-    asking_s = START_ALLOWANCE_S + len(evidence) * HOST_ALLOWANCE_S
+    slowest_ns = max(offset_of(mine).rtt_ns for mine in shares)
+    asking_s = START_ALLOWANCE_S + len(shares) * HOST_ALLOWANCE_S
     lead_s = asking_s + set_up_s + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
     return CommonStart(session.clock.real_ns() + round(lead_s * NS_PER_S), lead_s)
 
@@ -75,12 +73,10 @@ class Go:
     lead_s: float
 
 
-async def watch_idle(
-    session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
-) -> None:
+async def watch_idle(session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]) -> None:
     """See whether the target's devices are busy with somebody else's I/O, where asked for."""
     seconds = session.study.method.idle_watch_s
-    known = [mine for mine in evidence if mine.site.devices]
+    known = [mine for mine in shares if mine.site.devices]
     if not known or not seconds:
         return
     left_s = {mine.name: _left_s(mine, seconds) for mine in known}
@@ -106,14 +102,14 @@ def _left_s(mine: HostShare, seconds: float) -> float:
 
 @asynccontextmanager
 async def idle_meanwhile(
-    session: SessionContext, evidence: Sequence[HostShare]
+    session: SessionContext, shares: Sequence[HostShare]
 ) -> AsyncIterator[None]:
     """Begin to watch the devices while inside something is done that touches none of them.
 
     What was seen shortens `watch_idle`. Where they were not quiet it counts for nothing, since what
     is done inside may have read its program from them.
     """
-    known = [mine for mine in evidence if mine.site.devices]
+    known = [mine for mine in shares if mine.site.devices]
     if not known or not session.study.method.idle_watch_s:
         yield
         return
@@ -134,7 +130,7 @@ async def idle_meanwhile(
 
 async def load_at_once(
     session: SessionContext,
-    evidence: Sequence[HostShare],
+    shares: Sequence[HostShare],
     counters: CounterCollector,
     load: Callable[[HostShare, Go], Coroutine[Any, Any, None]],
     halt: asyncio.Event,
@@ -149,7 +145,7 @@ async def load_at_once(
     """
     watches = {
         mine.name: HostWatch(session, mine.site.host, index, counters)
-        for index, mine in enumerate(evidence)
+        for index, mine in enumerate(shares)
     }
 
     async def get_ready(mine: HostShare) -> None:
@@ -167,12 +163,12 @@ async def load_at_once(
             raise
 
     try:
-        await on_each(evidence, get_ready)
-        start = start_of(session, evidence, set_up_s)
-        await alongside(on_each(evidence, one), session.stop.pass_on(halt))
+        await on_each(shares, get_ready)
+        start = start_of(session, shares, set_up_s)
+        await alongside(on_each(shares, one), session.stop.pass_on(halt))
     finally:
         await asyncio.gather(*(watch.end() for watch in watches.values()))
-        for mine in evidence:
+        for mine in shares:
             mine.clock_step_ns = watches[mine.name].clock_step_ns
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from iolab.errors import EngineError
 from iolab.loads.keyvalue.workload import engine_reply, server_settings
-from iolab.loads.keyvalue.ycsb.clients import RecordShare, shares
+from iolab.loads.keyvalue.ycsb.clients import RecordShare, record_shares
 from tests.loads.keyvalue.ycsb_play import FakeServer, play, study_of
 from tests.loads.keyvalue.ycsb_stand_in import behave, java, started
 
@@ -39,14 +39,14 @@ def properties(words: list[str]) -> dict[str, str]:
 
 @pytest.mark.parametrize(("records", "clients"), [(10, 1), (10, 3), (2, 3), (1_000_003, 7)])
 def test_records_are_shared_without_a_gap(records: int, clients: int) -> None:
-    parts = shares(records, clients)
+    parts = record_shares(records, clients)
     assert len(parts) == clients
     assert [part.first for part in parts] == [
         sum(one.count for one in parts[:place]) for place in range(clients)
     ]
     assert sum(part.count for part in parts) == records
     assert max(part.count for part in parts) - min(part.count for part in parts) <= 1
-    assert shares(3, 1) == (RecordShare(0, 3),)
+    assert record_shares(3, 1) == (RecordShare(0, 3),)
 
 
 def test_clients_load_it_together_once(program: Path, target: Path) -> None:

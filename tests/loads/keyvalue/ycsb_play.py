@@ -122,7 +122,7 @@ class Played:
 
     @property
     def only(self) -> HostShare:
-        """The evidence of the only client of the only run, which went well."""
+        """The share of the only client of the only run, which went well."""
         assert self.faults == [None], self.faults
         ((mine,),) = self.runs
         return mine
@@ -186,11 +186,11 @@ def play(
         at_once(session)
         for number in range(runs):
             before(number, stop, connected)
-            evidence = [HostShare(site) for site in sites]
-            played.runs.append(evidence)
+            shares = [HostShare(site) for site in sites]
+            played.runs.append(shares)
             try:
-                await driver.prepare(session, plan.runs[0], evidence)
-                await driver.measure(session, plan.runs[0], evidence, CounterCollector())
+                await driver.prepare(session, plan.runs[0], shares)
+                await driver.measure(session, plan.runs[0], shares, CounterCollector())
                 played.faults.append(None)
             except IolabError as fault:
                 played.faults.append(fault)

@@ -10,7 +10,7 @@ from iolab.core.histogram import MIDDLE_NS
 from iolab.errors import HostError
 from iolab.hosts.answers import MeasuredAnswer, MetadataIntervalAnswer, read_answer
 from iolab.hosts.message import Message
-from iolab.loads.metadata.native import PhaseReader, shares
+from iolab.loads.metadata.native import PhaseReader, rank_shares
 from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob, Operation
 
 JOB = MetadataJob(METADATA_ENGINE, 2, 10, 0, file_bytes=100)
@@ -44,7 +44,7 @@ def measured(**changes: Any) -> MeasuredAnswer:
 
 
 def reader() -> PhaseReader:
-    (share,) = shares(JOB, 1)
+    (share,) = rank_shares(JOB, 1)
     made = PhaseReader(JOB, share, Operation.FILE_CREATE, first_seq=3)
     made.take(interval([(200, 10)]))
     made.take(interval([(200, 2), (300, 7)]))

@@ -28,11 +28,11 @@ class IoDriver(ProcessDriver):
         self._ceilings = Ceilings()
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
         """The generator's ceiling known, extents proved, caches dropped, devices watched idle."""
-        await self._ceilings.see(session, run, evidence)
-        await io_prepare.prepare(session, run, evidence)
+        await self._ceilings.see(session, run, shares)
+        await io_prepare.prepare(session, run, shares)
 
     def command(self, session: SessionContext, run: PlannedRun, mine: HostShare) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""

@@ -57,9 +57,9 @@ class Ceilings:
         self._known: dict[_Kinds, Mapping[str, GeneratorLimit]] = {}
 
     async def see(
-        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
-        """Give each host's evidence its ceiling, measured on all at once where it is not known.
+        """Give each host's share its ceiling, measured on all at once where it is not known.
 
         Raises HostError when a host is lost. Measures nothing when the user wants to stop or the
         method leaves it out, and nothing of trims, which have no ceiling.
@@ -67,17 +67,17 @@ class Ceilings:
         if file_job(run.point.job).access.trims:
             return
         if not session.study.method.generator_limit:
-            for mine in evidence:
+            for mine in shares:
                 mine.ceiling_fault = LEFT_OUT
             return
-        kinds = {mine.name: kind_of(file_job(run.point.job_on(mine.name))) for mine in evidence}
+        kinds = {mine.name: kind_of(file_job(run.point.job_on(mine.name))) for mine in shares}
         who = frozenset(kinds.items())
         if who not in self._known and not session.stop.requested:
-            found = await _looked(session, run, kinds, evidence)
+            found = await _looked(session, run, kinds, shares)
             if not session.stop.requested:
                 self._known[who] = found
         known = self._known.get(who, {})
-        for mine in evidence:
+        for mine in shares:
             ceiling = known.get(mine.name, _STOPPED)
             mine.ceiling_iops, mine.ceiling_fault = ceiling.iops, ceiling.fault
 
@@ -89,7 +89,7 @@ async def _looked(
     session: SessionContext,
     run: PlannedRun,
     kinds: Mapping[str, Job],
-    evidence: Sequence[HostShare],
+    shares: Sequence[HostShare],
 ) -> Mapping[str, GeneratorLimit]:
     """What each host's job comes to while all the others' go on, too."""
     engine = session.engine_of(run)
@@ -100,8 +100,8 @@ async def _looked(
 
     detail = f"{engine.name}'s ceiling, on a null target"
     session.begin(Phase.CEILING, run, detail, FILE_ENGINES[engine.name].look_s)
-    async with idle_meanwhile(session, evidence):
-        await on_each(evidence, look)
+    async with idle_meanwhile(session, shares):
+        await on_each(shares, look)
     return found
 
 

@@ -15,7 +15,7 @@ from iolab.targets.extents import evict, proof_of_device, prove, unproved
 from iolab.units import format_bytes
 
 
-async def prepare(session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]) -> None:
+async def prepare(session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]) -> None:
     """Every phase before the measurement, each a barrier. Raises HostError when one fails.
 
     Returns early, between two phases, when the user wants to stop.
@@ -29,11 +29,11 @@ async def prepare(session: SessionContext, run: PlannedRun, evidence: Sequence[H
     )
     for phase in phases:
         if not session.stop.requested:
-            await phase(session, run, evidence)
+            await phase(session, run, shares)
 
 
 async def prove_written(
-    session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+    session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
 ) -> None:
     """Prove that what the job will read was written; a hole would be measured as a fast read."""
     job = file_job(run.point.job)
@@ -57,15 +57,15 @@ async def prove_written(
                 happened, "Let nobody change files in the scratch folder, or fill the device first."
             )
 
-    await on_each(evidence, check)
+    await on_each(shares, check)
 
 
 async def drop_caches(
-    session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+    session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
 ) -> None:
     """Drop the pages of the files that the job will read, where the method asks for it."""
     job = file_job(run.point.job)
-    for mine in evidence:
+    for mine in shares:
         mine.cache = NOT_DROPPED
     if not (session.study.method.drop_caches and job.access.reads):
         return
@@ -76,4 +76,4 @@ async def drop_caches(
         numjobs = file_job(run.point.job_on(mine.name)).numjobs
         mine.cache = await evict(mine.site, mine.site.paths(data_set, numjobs))
 
-    await on_each(evidence, drop)
+    await on_each(shares, drop)

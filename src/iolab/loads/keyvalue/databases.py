@@ -157,15 +157,15 @@ def _copy(source: str, to: str, reflink: str) -> tuple[str, ...]:
 async def drop_caches_of(
     session: SessionContext,
     run: PlannedRun,
-    evidence: Sequence[HostShare],
+    shares: Sequence[HostShare],
     folder_of: Callable[[WorkDirectory], str],
 ) -> None:
     """Drop the pages of every file in a folder of each host, where the method asks for it.
 
-    The proof, also that nothing was asked for, stands in the evidence. Raises HostError or
+    The proof, also that nothing was asked for, stands in the shares. Raises HostError or
     EngineError.
     """
-    for mine in evidence:
+    for mine in shares:
         mine.cache = NOT_DROPPED
     if not session.study.method.drop_caches:
         return
@@ -174,7 +174,7 @@ async def drop_caches_of(
     async def drop(mine: HostShare) -> None:
         mine.cache = await dropped(mine.site, folder_of(mine.site))
 
-    await on_each(evidence, drop)
+    await on_each(shares, drop)
 
 
 async def dropped(site: WorkDirectory, folder: str) -> CacheProof:

@@ -76,7 +76,7 @@ from iolab.loads.keyvalue.ycsb.clients import (
     load_limit_s,
     load_records,
     nobody_dies,
-    shares,
+    record_shares,
     work_folder,
 )
 from iolab.loads.keyvalue.ycsb.engine import YcsbStore, hdr_names, load_command, measure_command
@@ -145,18 +145,18 @@ def fault_of(mine: HostShare, faults: Sequence[str]) -> EngineError:
     return EngineError(f"YCSB on host '{mine.name}': {said}.", SEE_OUTPUT)
 
 
-def require_in_common(evidence: Sequence[HostShare], method: Method) -> None:
+def require_in_common(shares: Sequence[HostShare], method: Method) -> None:
     """EngineError unless all clients had the warm-up and half the runtime in common, by their logs.
 
     Clients get time enough for all of it; what lacks beyond that is for the checks to judge.
     """
     spans = [
         (mine.span[0] - offset_of(mine).offset_ns, mine.span[1] - offset_of(mine).offset_ns)
-        for mine in evidence
+        for mine in shares
         if mine.span
     ]
     common_s = 0.0
-    if len(spans) == len(evidence):
+    if len(spans) == len(shares):
         common_ns = min(end for _, end in spans) - max(start for start, _ in spans)
         common_s = max(common_ns, 0) / NS_PER_S
     if common_s < method.warmup_s + LEAST_SHARE * method.runtime_s:
@@ -188,51 +188,51 @@ class YcsbDriver(Driver):
         self._embedded = EmbeddedStores()
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
         """YCSB on every client, the store loaded and in its start state, the devices idle."""
         session.begin(Phase.PROVE, run, "YCSB and Java on every client")
-        await on_each(evidence, lambda mine: self._see_tools(session, mine))
-        await on_each(evidence, lambda mine: _new_folder(mine.site))
+        await on_each(shares, lambda mine: self._see_tools(session, mine))
+        await on_each(shares, lambda mine: _new_folder(mine.site))
         if session.stop.requested:
             return
         if server_settings(session.study).kind is ServerKind.EMBEDDED:
-            tools = {mine.name: self._tools.of(mine.site) for mine in evidence}
-            await self._embedded.prepare(session, run, ycsb_job(run), evidence, tools)
+            tools = {mine.name: self._tools.of(mine.site) for mine in shares}
+            await self._embedded.prepare(session, run, ycsb_job(run), shares, tools)
         else:
-            await self._prepare_server(session, run, evidence)
+            await self._prepare_server(session, run, shares)
         if not session.stop.requested:
-            await watch_idle(session, run, evidence)
+            await watch_idle(session, run, shares)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[HostShare],
+        shares: Sequence[HostShare],
         counters: CounterCollector,
     ) -> None:
         """All clients at once; what each of them did in every second comes from its own logs."""
         job, server = ycsb_job(run), self._server
         seconds = execution_limit_s(
-            session.study.method, server_settings(session.study).kind, len(evidence)
+            session.study.method, server_settings(session.study).kind, len(shares)
         )
         session.begin(Phase.MEASURE, run, run.point.label, float(seconds))
-        for mine in evidence:
+        for mine in shares:
             self._instruct(session, job, mine, seconds)
-        clients = YcsbClients(session, run, evidence, counters, record_bytes=job.record_bytes)
+        clients = YcsbClients(session, run, shares, counters, record_bytes=job.record_bytes)
         failure: HostError | EngineError | None = None
         try:
-            async with self._watching(session, run, evidence, counters):
+            async with self._watching(session, run, shares, counters):
                 await clients.measure(server.fault if server else nobody_dies)
         except (HostError, EngineError) as raised:
             failure = raised
         if server:
             await server.after(session, run)
-        failure = await self._read_back(clients, job, evidence, seconds, failure)
+        failure = await self._read_back(clients, job, shares, seconds, failure)
         if failure:
             raise failure
         if not session.stop.requested:
-            require_in_common(evidence, session.study.method)
+            require_in_common(shares, session.study.method)
 
     def completed(self, record: RunRecord) -> RunRecord:
         """With what the server told around the run, unless the store is embedded."""
@@ -250,7 +250,7 @@ class YcsbDriver(Driver):
         mine.engine_version = tools.versions
 
     async def _prepare_server(
-        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
         """A server that answers, with all records in it."""
         server = self._server = self._server or self._servers(server_settings(session.study))
@@ -277,13 +277,13 @@ class YcsbDriver(Driver):
                     ),
                     share,
                 )
-                for mine, share in zip(evidence, shares(job.records, len(evidence)), strict=True)
+                for mine, share in zip(shares, record_shares(job.records, len(shares)), strict=True)
                 if share.count
             }
-            await load_records(session, run, evidence, work)
+            await load_records(session, run, shares, work)
 
-        await server.ready_for(session, run, [mine.site for mine in evidence], load)
-        for mine in evidence:
+        await server.ready_for(session, run, [mine.site for mine in shares], load)
+        for mine in shares:
             dropped = server.cache if mine.name == server.host else None
             mine.cache = dropped or NOT_DROPPED
 
@@ -316,14 +316,14 @@ class YcsbDriver(Driver):
         self,
         session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[HostShare],
+        shares: Sequence[HostShare],
         counters: CounterCollector,
     ) -> AbstractAsyncContextManager[None]:
         """The server's own counters, by the number of the host on which it runs."""
         if self._server is None:
             return nullcontext()
         beside = bystanders_of(session.study, run.point.configuration)
-        names = (*(mine.name for mine in evidence), *(spec.name for spec in beside))
+        names = (*(mine.name for mine in shares), *(spec.name for spec in beside))
         return self._server.watching(
             session, run, counters, {name: index for index, name in enumerate(names)}
         )
@@ -332,14 +332,14 @@ class YcsbDriver(Driver):
         self,
         clients: YcsbClients,
         job: YcsbJob,
-        evidence: Sequence[HostShare],
+        shares: Sequence[HostShare],
         seconds: int,
         failure: HostError | EngineError | None,
     ) -> HostError | EngineError | None:
         """Read all that the clients left; the run's failure, or what speaks against it by that."""
         names = hdr_names(job, PREFIX)
         paths = {
-            mine.name: [f"{work_folder(mine.site)}/{name}" for name in names] for mine in evidence
+            mine.name: [f"{work_folder(mine.site)}/{name}" for name in names] for mine in shares
         }
 
         async def read(mine: HostShare) -> None:
@@ -356,7 +356,7 @@ class YcsbDriver(Driver):
                 await remove(mine.site.host, work_folder(mine.site))
 
         found = failure
-        for step in (clients.fetch(paths), on_each(evidence, read), on_each(evidence, clear)):
+        for step in (clients.fetch(paths), on_each(shares, read), on_each(shares, clear)):
             try:
                 await step
             except (HostError, EngineError) as raised:
@@ -408,18 +408,18 @@ class DbBenchDriver(Driver):
         self._failed: WeakKeyDictionary[Host, dict[str, tuple[str, str]]] = WeakKeyDictionary()
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
         """Programs there, databases whole, a copy for the run, caches dropped, devices idle."""
         for phase in (self._find_programs, self._have_databases, self._copy, _drop, watch_idle):
             if not session.stop.requested:
-                await phase(session, run, evidence)
+                await phase(session, run, shares)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[HostShare],
+        shares: Sequence[HostShare],
         counters: CounterCollector,
     ) -> None:
         """db_bench on all clients from one moment on; it prints no rate of the fleet."""
@@ -427,18 +427,18 @@ class DbBenchDriver(Driver):
         seconds = math.ceil(method.warmup_s + method.runtime_s) + PAST_THE_WINDOW_S
         session.begin(Phase.MEASURE, run, run.point.label, float(seconds))
         halt = asyncio.Event()
-        cells = {mine.name: self._cell(session, run, mine, seconds) for mine in evidence}
+        cells = {mine.name: self._cell(session, run, mine, seconds) for mine in shares}
 
         async def one(mine: HostShare, go: Go) -> None:
             await make_load(session, run, mine, cells[mine.name], go, halt)
 
         try:
-            await load_at_once(session, evidence, counters, one, halt)
+            await load_at_once(session, shares, counters, one, halt)
         finally:
-            await _remove_copies(evidence)
+            await _remove_copies(shares)
 
     async def _find_programs(
-        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
         session.begin(Phase.PROVE, run, "db_bench and sst_dump on every client")
 
@@ -447,10 +447,10 @@ class DbBenchDriver(Driver):
                 mine.site, key_value_job(run)
             )
 
-        await on_each(evidence, ask)
+        await on_each(shares, ask)
 
     async def _have_databases(
-        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
         """Each client's golden database; those that are not there are loaded, all at once."""
         job = key_value_job(run)
@@ -462,8 +462,8 @@ class DbBenchDriver(Driver):
             if found is not None:
                 self._goldens[mine.name] = found
 
-        await on_each(evidence, look)
-        missing = [mine for mine in evidence if mine.name not in self._goldens]
+        await on_each(shares, look)
+        missing = [mine for mine in shares if mine.name not in self._goldens]
         if missing:
             await self._make(session, run, missing)
         for one in self._goldens.values():
@@ -520,7 +520,7 @@ class DbBenchDriver(Driver):
             raise
 
     async def _copy(
-        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
         """A copy of each golden database, which is what that is."""
         session.begin(Phase.PROVE, run, "a copy of the database on every client")
@@ -539,7 +539,7 @@ class DbBenchDriver(Driver):
                 raise EngineError(happened, "Let nobody change files in the scratch folder.")
             self._starts[mine.name] = _Start(gold, how, gold.shape)
 
-        await session.stop.unless_requested(on_each(evidence, copy))
+        await session.stop.unless_requested(on_each(shares, copy))
 
     def _cell(
         self, session: SessionContext, run: PlannedRun, mine: HostShare, seconds: int
@@ -587,13 +587,13 @@ def _copy_on(site: WorkDirectory) -> str:
     return f"{cell_folder(site)}/database"
 
 
-async def _drop(session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]) -> None:
-    await drop_caches_of(session, run, evidence, _copy_on)
+async def _drop(session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]) -> None:
+    await drop_caches_of(session, run, shares, _copy_on)
 
 
-async def _remove_copies(evidence: Sequence[HostShare]) -> None:
+async def _remove_copies(shares: Sequence[HostShare]) -> None:
     """Make room again; whatever is left is removed before the next run, or with the session."""
-    living = [mine for mine in evidence if not mine.site.host.lost]
+    living = [mine for mine in shares if not mine.site.host.lost]
     await together(living, lambda mine: remove(mine.site.host, cell_folder(mine.site)))
 
 

@@ -241,34 +241,34 @@ class MdtestDriver(Driver):
         self.rates: tuple[ReportedRate, ...] = ()
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
         """The target shared at one path, the programs there, the devices watched idle."""
         self.rates = ()
         session.begin(Phase.PROVE, run, "mdtest and MPI on every client")
-        await on_each(evidence, lambda mine: _require_programs(mine, job_of(run)))
-        await _require_one_target(evidence)
+        await on_each(shares, lambda mine: _require_programs(mine, job_of(run)))
+        await _require_one_target(shares)
         if not session.stop.requested:
-            await watch_idle(session, run, evidence)
+            await watch_idle(session, run, shares)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[HostShare],
+        shares: Sequence[HostShare],
         counters: CounterCollector,
     ) -> None:
         """Mdtest from its start to its end."""
         job = job_of(run)
         session.begin(Phase.MEASURE, run, run.point.label)
         halt = asyncio.Event()
-        mpi = await _same_mpi(evidence, job, halt)
-        first = evidence[0]
+        mpi = await _same_mpi(shares, job, halt)
+        first = shares[0]
         folder = f"mdtest.{run.repeat}.{run.attempt}"
-        places = [RankPlacement(mine.name, address_of(mine.site), job.ranks) for mine in evidence]
+        places = [RankPlacement(mine.name, address_of(mine.site), job.ranks) for mine in shares]
         first.command = measure_command(mpi, job, places, first.site.dir, folder)
-        raw = await _watched(session, evidence, counters, first.command, halt)
-        self.rates = _rates(evidence, job, raw)
+        raw = await _watched(session, shares, counters, first.command, halt)
+        self.rates = _rates(shares, job, raw)
 
     def completed(self, record: RunRecord) -> RunRecord:
         """With the rates that it printed."""
@@ -312,10 +312,10 @@ async def _require_programs(mine: HostShare, job: MetadataJob) -> None:
             raise EngineError(happened, INSTALL_MDTEST if name == "mdtest" else INSTALL_MPI)
 
 
-async def _require_one_target(evidence: Sequence[HostShare]) -> None:
+async def _require_one_target(shares: Sequence[HostShare]) -> None:
     """HostError unless every client sees the first one's folder under the same path."""
-    first = evidence[0].site
-    for mine in evidence:
+    first = shares[0].site
+    for mine in shares:
         if posixpath.dirname(mine.site.dir) != posixpath.dirname(first.dir):
             happened = (
                 f"mdtest works below one path on all clients, and '{mine.name}' has its target at "
@@ -323,13 +323,13 @@ async def _require_one_target(evidence: Sequence[HostShare]) -> None:
                 f"{posixpath.dirname(first.dir)}."
             )
             raise HostError(happened, _SHARE)
-    sites = [mine.site for mine in evidence]
+    sites = [mine.site for mine in shares]
     needs = {site.name: [first.name] for site in sites[1:]}
     if needs:
         await require_shared(sites, needs, do=_SHARE)
 
 
-async def _same_mpi(evidence: Sequence[HostShare], job: MetadataJob, halt: asyncio.Event) -> Mpi:
+async def _same_mpi(shares: Sequence[HostShare], job: MetadataJob, halt: asyncio.Event) -> Mpi:
     """The MPI of all clients. EngineError when they differ: their ranks would not meet."""
 
     async def ask(mine: HostShare) -> Mpi:
@@ -338,9 +338,9 @@ async def _same_mpi(evidence: Sequence[HostShare], job: MetadataJob, halt: async
         await drive(mine.site.host, command, halt, words.extend)
         return mpi_of(words.decode("utf-8", "replace"))
 
-    found = (await together(evidence, ask)).complete()
+    found = (await together(shares, ask)).complete()
     _require_equal(found)
-    return found[evidence[0].name]
+    return found[shares[0].name]
 
 
 def _require_equal(found: Mapping[str, Mpi]) -> None:
@@ -353,7 +353,7 @@ def _require_equal(found: Mapping[str, Mpi]) -> None:
 
 async def _watched(
     session: SessionContext,
-    evidence: Sequence[HostShare],
+    shares: Sequence[HostShare],
     counters: CounterCollector,
     command: Command,
     halt: asyncio.Event,
@@ -361,9 +361,9 @@ async def _watched(
     """What mdtest prints while every client is watched; also kept packed, however it ends."""
     watches = {
         mine.name: HostWatch(session, mine.site.host, index, counters, mine.site.inodes_of)
-        for index, mine in enumerate(evidence)
+        for index, mine in enumerate(shares)
     }
-    first = evidence[0]
+    first = shares[0]
     packer, raw = Packer(OUTPUT_LIMIT_BYTES), bytearray()
 
     async def get_ready(mine: HostShare) -> None:
@@ -384,24 +384,24 @@ async def _watched(
             first.ending = await drive(first.site.host, command, halt, take, watch_processor=True)
         finally:
             first.output = packer.finish()
-        await on_each(evidence, look_again)
+        await on_each(shares, look_again)
 
     async def beside() -> None:
-        await _any_ends([_follow(mine, watches[mine.name]) for mine in evidence])
+        await _any_ends([_follow(mine, watches[mine.name]) for mine in shares])
 
     try:
-        await on_each(evidence, get_ready)
+        await on_each(shares, get_ready)
         heeding = alongside(load(), session.stop.pass_on(halt))
         await alongside(heeding, beside())
     finally:
         await asyncio.gather(*(watch.end() for watch in watches.values()))
-        for mine in evidence:
+        for mine in shares:
             mine.clock_step_ns = watches[mine.name].clock_step_ns
     return bytes(raw)
 
 
 async def _follow(mine: HostShare, watch: HostWatch) -> None:
-    """Telemetry until cancelled; a host that is lost is told of in its evidence."""
+    """Telemetry until cancelled; a host that is lost is told of in its share."""
     try:
         await watch.follow(0)
     except HostError as fault:
@@ -422,13 +422,13 @@ async def _any_ends(works: Sequence[Coroutine[Any, Any, None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _rates(evidence: Sequence[HostShare], job: MetadataJob, raw: bytes) -> tuple[ReportedRate, ...]:
+def _rates(shares: Sequence[HostShare], job: MetadataJob, raw: bytes) -> tuple[ReportedRate, ...]:
     """What mdtest printed, held against what was asked for; EngineError when it is not that."""
-    first = evidence[0]
+    first = shares[0]
     output = parse(raw)
-    ranks = job.ranks * len(evidence)
+    ranks = job.ranks * len(shares)
     faults = faults_of(output, job, ranks)
-    for mine in evidence:
+    for mine in shares:
         own_faults = faults if mine is first else ()
         mine.reading = EngineReading(output.version, None, None, (), None, own_faults)
     fault = ending_fault(MDTEST_ENGINE, first)

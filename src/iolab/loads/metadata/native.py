@@ -62,7 +62,7 @@ class RankShare:
         return tuple(maker for maker in self.makers if maker != self.index)
 
 
-def shares(job: MetadataJob, hosts: int) -> tuple[RankShare, ...]:
+def rank_shares(job: MetadataJob, hosts: int) -> tuple[RankShare, ...]:
     """The hosts' shares: ranks count over the hosts in their order."""
     total = job.ranks * hosts
     return tuple(_share(job, index, total) for index in range(hosts))
@@ -343,14 +343,14 @@ class MetadataDriver(Driver):
     """The built-in `metadata` engine; see `Driver`."""
 
     async def prepare(
-        self, session: SessionContext, run: PlannedRun, evidence: Sequence[HostShare]
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
         """See that the hosts can do what a rank shift asks, and that the devices are idle."""
         job = job_of(run)
-        sites = [mine.site for mine in evidence]
+        sites = [mine.site for mine in shares]
         needs = {
             sites[share.index].name: [sites[other].name for other in share.others]
-            for share in shares(job, len(sites))
+            for share in rank_shares(job, len(sites))
         }
         do = (
             "Give all clients one shared file system; or set "
@@ -358,17 +358,17 @@ class MetadataDriver(Driver):
         )
         await require_shared(sites, needs, do=do)
         if not session.stop.requested:
-            await watch_idle(session, run, evidence)
+            await watch_idle(session, run, shares)
 
     async def measure(
         self,
         session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[HostShare],
+        shares: Sequence[HostShare],
         counters: CounterCollector,
     ) -> None:
         """All operations in order, as far as no host fails and nobody stops."""
-        iteration = _Iteration(session, run, evidence, counters)
+        iteration = _Iteration(session, run, shares, counters)
         try:
             await iteration.measure()
         finally:
@@ -391,27 +391,27 @@ class _Iteration:
         self,
         session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[HostShare],
+        shares: Sequence[HostShare],
         counters: CounterCollector,
     ) -> None:
         self._session = session
         self._run = run
-        self._evidence = evidence
+        self._shares = shares
         self._job = job_of(run)
-        self._shares = shares(self._job, len(evidence))
+        self._rank_shares = rank_shares(self._job, len(shares))
         attempt = min(run.attempt, ATTEMPTS_KEPT_APART) - 1
         self._number = run.order * ATTEMPTS_KEPT_APART + attempt
         self._share_of = {
-            mine.name: share for mine, share in zip(evidence, self._shares, strict=True)
+            mine.name: share for mine, share in zip(shares, self._rank_shares, strict=True)
         }
         self._watches = {
             mine.name: HostWatch(session, mine.site.host, index, counters, mine.site.inodes_of)
-            for index, mine in enumerate(evidence)
+            for index, mine in enumerate(shares)
         }
         self._followers: dict[str, asyncio.Task[None]] = {}
         self._first_offsets: dict[str, ClockOffset] = {}
         self._began_ns = 0
-        self._done: dict[str, list[OperationRun]] = {mine.name: [] for mine in evidence}
+        self._done: dict[str, list[OperationRun]] = {mine.name: [] for mine in shares}
         self._unclean: set[str] = set()
         self._made: dict[int, tuple[int, ...]] = {}
         self._files_left = False
@@ -419,11 +419,11 @@ class _Iteration:
 
     async def measure(self) -> None:
         """Watch, load, and look again. Raises HostError or EngineError when a host failed."""
-        await on_each(self._evidence, self._get_ready)
+        await on_each(self._shares, self._get_ready)
         failure: HostError | EngineError | None = None
         try:
             await alongside(self._phases(), self._session.stop.pass_on(self._halt))
-            await on_each(self._evidence, self._look_again)
+            await on_each(self._shares, self._look_again)
         except (HostError, EngineError) as raised:
             failure = raised
         if self._unclean and self._must_remove():
@@ -433,7 +433,7 @@ class _Iteration:
 
     def account(self) -> None:
         """Fill in what is known only at the end, however it came."""
-        for mine in self._evidence:
+        for mine in self._shares:
             done = tuple(self._done[mine.name])
             whole = len(done) == len(Operation) and not any(phase.skipped for phase in done)
             mine.halted = not whole and mine.error is None
@@ -450,7 +450,7 @@ class _Iteration:
             task.cancel()
         await asyncio.gather(*self._followers.values(), return_exceptions=True)
         await asyncio.gather(*(watch.end() for watch in self._watches.values()))
-        for mine in self._evidence:
+        for mine in self._shares:
             mine.clock_step_ns = self._watches[mine.name].clock_step_ns
 
     async def _get_ready(self, mine: HostShare) -> None:
@@ -489,14 +489,14 @@ class _Iteration:
                 proof = CacheProof(True, None, None, kept)  # noqa: FBT003 - the proof's own field
             mine.cache = proof
 
-        await on_each(self._evidence, drop)
+        await on_each(self._shares, drop)
 
     async def _phase(self, operation: Operation) -> None:
         seconds = phase_seconds(self._job, operation)
         self._session.begin(Phase.MEASURE, self._run, operation.word, seconds)
-        await on_each(self._evidence, self._read_clock)
+        await on_each(self._shares, self._read_clock)
         set_up_s = self._job.ranks * RANK_ALLOWANCE_S
-        start = start_of(self._session, self._evidence, set_up_s)
+        start = start_of(self._session, self._shares, set_up_s)
         self._follow(start)
 
         async def one(mine: HostShare) -> None:
@@ -507,7 +507,7 @@ class _Iteration:
                 self._halt.set()
                 raise
 
-        await on_each(self._evidence, one)
+        await on_each(self._shares, one)
 
     async def _read_clock(self, mine: HostShare) -> None:
         mine.offset = await measure_offset(mine.site.host, self._session.clock)
@@ -522,7 +522,7 @@ class _Iteration:
             mine.name: asyncio.create_task(
                 self._watches[mine.name].follow(start.on(mine)), name=f"telemetry of {mine.name}"
             )
-            for mine in self._evidence
+            for mine in self._shares
         }
 
     async def _followed(self, mine: HostShare) -> None:
@@ -602,7 +602,7 @@ class _Iteration:
 
         async def everywhere() -> None:
             for operation in operations:
-                await asyncio.gather(*(remove(mine, operation) for mine in self._evidence))
+                await asyncio.gather(*(remove(mine, operation) for mine in self._shares))
 
         if self._session.study.target.keep_files:
             await everywhere()
@@ -613,7 +613,7 @@ class _Iteration:
         self, mine: HostShare, operation: Operation, *, shifted: bool = True
     ) -> dict[str, object]:
         share = self._share_of[mine.name]
-        dirs = {one: peer_dir(mine.site, self._evidence[one].site) for one in share.others}
+        dirs = {one: peer_dir(mine.site, self._shares[one].site) for one in share.others}
         dirs[share.index] = mine.site.dir
         return request_of(
             self._job,
@@ -621,6 +621,6 @@ class _Iteration:
             dirs,
             operation,
             iteration=self._number,
-            made=self._made if len(self._made) == len(self._shares) else {},
+            made=self._made if len(self._made) == len(self._rank_shares) else {},
             shifted=shifted,
         )

@@ -135,24 +135,24 @@ def nobody_dies() -> str | None:
 class YcsbClients:
     """All clients of one run; `measure` once, then `fetch`.
 
-    Each client's command stands in its evidence; `printed` holds what each process printed.
+    Each client's command stands in its share; `printed` holds what each process printed.
     """
 
     def __init__(
         self,
         session: SessionContext,
         run: PlannedRun,
-        evidence: Sequence[HostShare],
+        shares: Sequence[HostShare],
         counters: CounterCollector,
         *,
         record_bytes: int,
     ) -> None:
         self._session = session
-        self._evidence = evidence
+        self._shares = shares
         self._counters = counters
         self._halt = asyncio.Event()
         self.printed = {
-            mine.name: YcsbStreams(show(session, run, mine.name, record_bytes)) for mine in evidence
+            mine.name: YcsbStreams(show(session, run, mine.name, record_bytes)) for mine in shares
         }
 
     async def measure(self, died: Died = nobody_dies) -> None:
@@ -161,7 +161,7 @@ class YcsbClients:
         Raises HostError or EngineError when any host failed or the server died; the others are then
         stopped. The user's wish to stop ends all of them early without an error.
         """
-        load = load_at_once(self._session, self._evidence, self._counters, self._one, self._halt)
+        load = load_at_once(self._session, self._shares, self._counters, self._one, self._halt)
         try:
             await alongside(load, self._heed(died))
         except EngineError:
@@ -169,13 +169,13 @@ class YcsbClients:
                 raise
         if said := died():
             # Operations that fail, and clients that give up, follow from it: nobody else is guilty.
-            for mine in self._evidence:
+            for mine in self._shares:
                 mine.error = None
             do = "See what the server said before it died; the next run starts it again."
             raise EngineError(said, do)
 
     async def fetch(self, names: Mapping[str, Sequence[str]]) -> None:
-        """Bring each client's files by their paths into its evidence, as far as they are there.
+        """Bring each client's files by their paths into its share, as far as they are there.
 
         Raises HostError when a host fails, with the files of the others kept.
         """
@@ -187,7 +187,7 @@ class YcsbClients:
                     if content is not None:
                         mine.files[path.rpartition("/")[2]] = Packed.of(content)
 
-        await on_each([mine for mine in self._evidence if not mine.site.host.lost], bring)
+        await on_each([mine for mine in self._shares if not mine.site.host.lost], bring)
 
     async def _one(self, mine: HostShare, go: Go) -> None:
         """One client's process between two looks at its devices."""
@@ -253,7 +253,7 @@ class RecordShare:
     count: int
 
 
-def shares(records: int, clients: int) -> tuple[RecordShare, ...]:
+def record_shares(records: int, clients: int) -> tuple[RecordShare, ...]:
     """The records in parts as equal as can be, in order, none left out."""
     edges = [records * index // clients for index in range(clients + 1)]
     return tuple(RecordShare(low, high - low) for low, high in pairwise(edges))
@@ -267,7 +267,7 @@ def load_limit_s(count: int) -> int:
 async def load_records(
     session: SessionContext,
     run: PlannedRun,
-    evidence: Sequence[HostShare],
+    shares: Sequence[HostShare],
     work: Mapping[str, tuple[Command, RecordShare]],
 ) -> None:
     """Each client writes its share, all at once. EngineError unless every record came in.
@@ -288,7 +288,7 @@ async def load_records(
             halt.set()
             raise
 
-    loading = on_each([mine for mine in evidence if mine.name in work], one)
+    loading = on_each([mine for mine in shares if mine.name in work], one)
     await alongside(loading, session.stop.pass_on(halt))
     if session.stop.requested:
         raise Interrupted("The session was stopped while it loaded records.", "Resume it to go on.")
@@ -516,7 +516,7 @@ class EmbeddedStores:
         session: SessionContext,
         run: PlannedRun,
         job: YcsbJob,
-        evidence: Sequence[HostShare],
+        shares: Sequence[HostShare],
         tools: Mapping[str, YcsbInstall],
     ) -> None:
         """A fresh copy of a whole database on each client, not in its page cache.
@@ -529,8 +529,8 @@ class EmbeddedStores:
         async def look(mine: HostShare) -> None:
             shapes[mine.name] = await _loaded_shape(mine.site, job, tools[mine.name])
 
-        await on_each(evidence, look)
-        missing = [mine for mine in evidence if shapes[mine.name] is None]
+        await on_each(shares, look)
+        missing = [mine for mine in shares if shapes[mine.name] is None]
         if missing:
             shapes.update(await _load(session, run, job, missing, tools))
         if session.stop.requested:
@@ -543,8 +543,8 @@ class EmbeddedStores:
             if shape is not None:
                 self._starts[mine.name] = DatabaseStart(how, shape)
 
-        await session.stop.unless_requested(on_each(evidence, copy))
-        await drop_caches_of(session, run, evidence, copy_folder)
+        await session.stop.unless_requested(on_each(shares, copy))
+        await drop_caches_of(session, run, shares, copy_folder)
 
     async def leave(self, mine: HostShare) -> None:
         """Remove that client's copy; what was loaded stays for the next run."""
