@@ -47,3 +47,31 @@ def test_files_of_no_format_are_named_and_nothing_is_written(tmp_path: Path) -> 
     assert "a.txt" in done.stderr
     assert "b.txt" in done.stderr
     assert not (tmp_path / "S").exists()
+
+
+def test_a_folder_without_results_says_what_is_in_it(tmp_path: Path) -> None:
+    folder, out = tmp_path / "folder", tmp_path / "S"
+    folder.mkdir()
+    assert call("import", str(folder), "--out", str(out)).returncode == 2
+    (folder / "notes.md").write_text("what we did")
+    (folder / "none.json").write_bytes(b"")
+    (folder / "image.bin").write_bytes(bytes(range(256)) * 9)
+    done = call("import", str(folder), "--out", str(out))
+    assert done.returncode == 2
+    assert all(name in done.stderr for name in ("notes.md", "none.json", "image.bin"))
+    assert not out.exists()
+
+
+def test_every_recorded_file_of_elbencho_is_one_session(tmp_path: Path) -> None:
+    every = sorted((Path(__file__).parents[1] / "golden/import/elbencho").glob("*.zst"))
+    lay_down(tmp_path, *(f"import/elbencho/{one.name.removesuffix('.zst')}" for one in every))
+    done = call("import", str(tmp_path), "--out", str(tmp_path / "S"))
+    assert done.returncode == 0
+    assert call("report", str(tmp_path / "S"), "--html", str(tmp_path / "a.html")).returncode == 0
+
+
+def test_numbers_of_an_import_are_never_cut_on_a_narrow_terminal(tmp_path: Path) -> None:
+    lay_down(tmp_path, "ycsb/a.txt", "ycsb/a.err", "ycsb/a_READ.hdr", "ycsb/a_UPDATE.hdr")
+    done = call("import", str(tmp_path), "--out", str(tmp_path / "S"), env={"COLUMNS": "60"})
+    shown = " ".join(done.stdout.split())
+    assert all(one in shown for one in ("13.3 k", "5.14 ms", "432 ms", "indicative"))

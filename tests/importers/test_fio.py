@@ -16,6 +16,7 @@ from iolab.importers.metrics import PERCENTILES
 from iolab.importers.registry import IMPORTERS
 from iolab.importers.session import arrange, record_of, write
 from iolab.store.reader import SessionReader
+from iolab.study.schedule import expand
 from tests.importers.importing import (
     Edit,
     found_in,
@@ -328,3 +329,22 @@ def test_bins_of_a_log_are_the_runs_where_they_are_of_all_of_it(tmp_path: Path) 
     ended = changed(r'"total_ios" : \d+', f'"total_ios" : {counted}')
     (record,) = records(tmp_path, report, *logs, edit=ended)
     assert int(record.bins.count.sum()) == counted
+
+
+def test_runs_that_differ_in_many_options_make_few_points(tmp_path: Path) -> None:
+    base = recorded(PLAIN).decode()
+    for number in range(60):
+        text = base.replace('"iodepth" : "8"', f'"iodepth" : "{8 + number}"')
+        text = text.replace('"bs" : "4k"', f'"bs" : "{4 + number}k"')
+        text = text.replace('"job options" : {', f'"job options" : {{"size": "{1 + number}m",', 1)
+        (tmp_path / f"{number}.json").write_text(text)
+    found = read_all([tmp_path], IMPORTERS)
+    session = arrange(found.runs, configuration="x", title="x")
+    assert len(session.runs) == len(session.plan.points) == 60
+    assert len(expand(session.study)) <= 2000
+
+
+def test_latencies_that_a_version_did_not_count_are_not_zero(tmp_path: Path) -> None:
+    (result,) = results(tmp_path, "import/fio/ramp-3.33.json").values()
+    assert value(result, "lat_ns_mean") is None
+    assert value(result, "iops")

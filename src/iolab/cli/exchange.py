@@ -56,20 +56,17 @@ def import_(
     from iolab.cli.output import open_session, result_json, say
     from iolab.cli.show import print_session
     from iolab.core.host import HostFacts
-    from iolab.errors import Fault, UsageError
+    from iolab.errors import UsageError
     from iolab.importers.files import read_all
     from iolab.importers.registry import IMPORTERS
     from iolab.importers.session import arrange, write
 
     found = read_all(files, IMPORTERS)
-    faults = list(found.faults)
-    if not found.runs and not faults:
-        faults.append(Fault("No file there is in a format that is known.", "Name others."))
-    if faults:
+    if found.faults:
         raise UsageError(
-            "These files cannot be imported, and nothing was written.",
-            "Name only files that can.",
-            tuple(faults),
+            "Not all of this can be imported, and nothing was written.",
+            "Name files of the formats in 'iolab import --help', or folders with some.",
+            found.faults,
         )
     for fault in found.left_out:
         say(f"Not read: {fault.happened}")

@@ -190,7 +190,8 @@ def _sums_agree(view: ImportedView) -> Iterator[CheckAnswer]:
         ):
             if claimed is not None and each and None not in each:
                 total = sum(value for value in each if value is not None)
-                yield _agree(f"{one.operation} {what} of all clients", claimed, total)
+                own = "" if one.operation == "all" else f"{one.operation} "
+                yield _agree(f"{own}{what} of all clients", claimed, total)
     for (index, operation), histogram in view.bins.items():
         count = next(one.count for one in view.clients[index].figures if one.operation == operation)
         if count is not None:

@@ -23,6 +23,9 @@ FILES_MOST: Final = 2000
 TOTAL_BYTES_MOST: Final = 512 << 20
 """All files of an import together: they are looked at in memory."""
 
+FAULTS_MOST: Final = 20
+"""Files of no format that are named one by one."""
+
 HEAD_BYTES: Final = 64 << 10
 """By so much of its beginning a file is recognised: text before fio's JSON has a few lines."""
 
@@ -124,7 +127,9 @@ def collect(paths: Iterable[Path]) -> tuple[list[ForeignFile], list[Fault]]:
     faults: list[Fault] = []
     for path in paths:
         if path.is_dir():
-            inside = (one for one in sorted(path.rglob("*")) if one.is_file())
+            inside = [one for one in sorted(path.rglob("*")) if one.is_file()]
+            if not inside:
+                faults.append(Fault(f"There is no file in '{clean(path.name)}'.", "Leave it out."))
             for one in inside:
                 found.setdefault(one.absolute(), ForeignFile(one, named=False))
                 if len(found) > FILES_MOST:
@@ -176,13 +181,9 @@ def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
     runs = [(file, _with_memory(file, found, folder)) for file, found in runs]
     paths_known = {one.path for one in known} | folder.used
     unknown = tuple(one for one in files if one.path not in paths_known)
-    faults += [
-        Fault(f"{one.name} is in no format that is known.", "Leave it out.")
-        for one in unknown
-        if one.named
-    ]
     if not runs:
         faults += left_out
+    faults += [_unknown(one) for one in unknown if one.named or not runs][:FAULTS_MOST]
     return Imported(tuple(runs), unknown, tuple(faults), tuple(left_out))
 
 
@@ -220,6 +221,11 @@ def _with_memory(file: ForeignFile, found: FoundRun, folder: Folder) -> FoundRun
             memory = int(match[1]) * 1024
             return replace(found, details=replace(found.details, memory_bytes=memory))
     return found
+
+
+def _unknown(file: ForeignFile) -> Fault:
+    told = "is in no format that is known" if file.content else "is empty"
+    return Fault(f"{file.name} {told}.", "Leave it out.")
 
 
 def _unread(file: ForeignFile, error: OSError) -> Fault:

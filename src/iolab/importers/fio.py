@@ -330,6 +330,8 @@ def _figures(way: str, entries: Sequence[Block]) -> Figures:
     lows = [value for one in used if (value := number(one.get("min"))) is not None]
     highs = [value for one in used if (value := number(one.get("max"))) is not None]
     total = sum(counts)
+    # Some versions count no latency of a run that ended soon after its ramp, and print zeros.
+    timed = bool(total) and any(number(one.get("N", 1)) for one in latencies)
     waited = sum(
         (number(one.get("mean")) or 0.0) * count
         for one, count in zip(latencies, counts, strict=True)
@@ -343,13 +345,13 @@ def _figures(way: str, entries: Sequence[Block]) -> Figures:
         seconds=max(runtimes) / 1000 or None,
         rate_per_s=sum(number(block.get("iops")) or 0.0 for block in blocks),
         bw_bytes_per_s=sum(_bandwidth(block) for block in blocks),
-        lat_min_ns=min(lows) if lows and total else None,
+        lat_min_ns=min(lows) if lows and timed else None,
         lat_mean_ns=number(latencies[0].get("mean"))
-        if single and total
+        if single and timed
         else waited / total
-        if total
+        if timed
         else None,
-        lat_max_ns=max(highs) if highs and total else None,
+        lat_max_ns=max(highs) if highs and timed else None,
         percentiles=_percentiles(latencies, way, entries),
         failed=failed if way == _used(entries)[0] else 0,
         printed=_printed(blocks[0], kind) if single else (),

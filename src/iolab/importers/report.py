@@ -80,7 +80,9 @@ class ImportedReport(OneFigureReport):
         """Runs of I/O as others; of runs that are no I/O the operations a second."""
         if any("iops" in result.metrics for result in results):
             return super().result_table(study, results, anchors)
-        return every_run("Every run", study, results, OPERATIONS_SHOWN, anchors)
+        told = {key for result in results for key, one in result.metrics.items() if one.value}
+        shown = [(key, name) for key, name in OPERATIONS_SHOWN if key in told]
+        return every_run("Every run", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
         """What the files tell of each job's options."""

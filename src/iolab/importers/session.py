@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -39,6 +40,9 @@ from iolab.store.writer import SessionWriter
 from iolab.study.schedule import digest_of
 
 STUDY_ID: Final = "imported"
+
+POINTS_MOST: Final = 2000
+"""Points that the axes of a workload span; files tell of few of them, and all are gone through."""
 
 TITLES_MOST: Final = 2
 """Workloads that the title of a session names."""
@@ -81,7 +85,7 @@ def arrange(
     for (tool, own, kind), group in groups.items():
         name = f"{own} {kind}".strip() if kinds[tool, own] > 1 else own
         job = _job(tool, [found for _, found in group])
-        varied = _varied([found for _, found in group])
+        rows, varied = _axes([_candidates(found) for _, found in group])
         workload = Workload(
             id=_free_id(name, tool, ids),
             title=", ".join(filter(None, (clean(name), _measured(group[0][1], varied)))),
@@ -91,8 +95,7 @@ def arrange(
         )
         workloads.append(workload)
         repeats: dict[Values, int] = {}
-        for file, found in group:
-            candidates = _candidates(found)
+        for (file, found), candidates in zip(group, rows, strict=True):
             axis = tuple((one, candidates[one]) for one in varied if one in candidates)
             repeats[axis] = repeats.get(axis, 0) + 1
             point = Point(
@@ -141,9 +144,24 @@ def _candidates(found: FoundRun) -> dict[str, int | str]:
     return {**dict(found.axis), "clients": len(found.clients)}
 
 
-def _varied(group: Iterable[FoundRun]) -> dict[str, tuple[int | str, ...]]:
+_Row = Mapping[str, int | str]
+_Axes = Mapping[str, tuple[int | str, ...]]
+
+
+def _axes(rows: Sequence[_Row]) -> tuple[Sequence[_Row], _Axes]:
+    """What tells each run apart, and the axes of it: one of all where they make too many points."""
+    varied = _varied(rows)
+    if math.prod(len(values) for values in varied.values()) <= POINTS_MOST:
+        return rows, varied
+    joined = [
+        {"options": ", ".join(f"{name}={row[name]}" for name in varied if name in row)}
+        for row in rows
+    ]
+    return joined, _varied(joined)
+
+
+def _varied(rows: Sequence[_Row]) -> _Axes:
     """What does, each with its values in order."""
-    rows = [_candidates(found) for found in group]
     names = dict.fromkeys(name for row in rows for name in row)
     # A name that some runs do not tell of may be the only thing that tells them apart.
     values = {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 from iolab.core.metric import Level
 from iolab.core.metric_spec import Better
 from iolab.core.samples import Direction, ServiceTime
-from iolab.report.terminal import of_table
+from iolab.report.terminal import fitted
 
 if TYPE_CHECKING:
     from iolab.analysis.kinds import Analyses
@@ -254,7 +254,7 @@ class LoadReport(ABC):
         repeats: bool,  # noqa: ARG002 - as above
     ) -> Screen:
         """Its results on the terminal: with `repeats` each run has a line."""
-        yield of_table(self.result_table(study, results, {}))
+        yield fitted(self.result_table(study, results, {}))
 
     @abstractmethod
     def markdown(self, study: Study, results: Sequence[Result]) -> str:

@@ -100,16 +100,26 @@ def table(headings: Sequence[Heading], rows: Sequence[Row], widths: Sequence[int
 
 def of_table(found: ReportTable) -> Table:
     """A table of a report for a screen, without its title; all texts give way but verdicts."""
+    return table(*_screened(found))
+
+
+def fitted(found: ReportTable) -> Grouped:
+    """The same, whose numbers are never cut: a terminal too narrow has lines in its place."""
+    headings, rows = _screened(found)
+    return Grouped(headings, ((None, rows),))
+
+
+def _screened(found: ReportTable) -> tuple[list[Heading], list[Row]]:
     judged = [any(cells[at].level for cells in found.rows) for at in range(len(found.columns))]
     headings = [
         Heading(one.title, number=one.number, main=not (one.number or has_verdict))
         for one, has_verdict in zip(found.columns, judged, strict=True)
     ]
-    rows = [
+    rows: list[Row] = [
         [verdict(cell.level) if cell.level else plain(cell.line) for cell in cells]
         for cells in found.rows
     ]
-    return table(headings, rows)
+    return headings, rows
 
 
 @dataclass(frozen=True, slots=True)
