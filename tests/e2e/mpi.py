@@ -92,10 +92,10 @@ async def take(host: Host, path: str) -> WorkDirectory:
     return WorkDirectory(host, read_answer(host.name, ScratchAnswer, message).dir, None, host.name)
 
 
-async def leave(sites: Sequence[WorkDirectory]) -> None:
+async def leave(workdirs: Sequence[WorkDirectory]) -> None:
     """The folders gone."""
-    for site in sites:
-        await site.host.ask("scratch_close", deadline_s=20, dir=site.dir, keep=False)
+    for workdir in workdirs:
+        await workdir.host.ask("scratch_close", deadline_s=20, dir=workdir.dir, keep=False)
 
 
 async def play(
@@ -113,13 +113,13 @@ async def play(
         SYSTEM_CLOCK,
         "trial",
     )
-    sites = [await take(host, path) for host in hosts.values()]
-    shares = [HostShare(site) for site in sites]
+    workdirs = [await take(host, path) for host in hosts.values()]
+    shares = [HostShare(workdir) for workdir in workdirs]
     driver = MdtestDriver()
     try:
         await driver.prepare(session, run, shares)
         await driver.measure(session, run, shares, CounterCollector())
     finally:
-        living = [site for site in sites if not site.host.lost]
+        living = [workdir for workdir in workdirs if not workdir.host.lost]
         await leave(living)
     return driver.rates, shares

@@ -95,7 +95,7 @@ def javas_on(folder: Path) -> list[int]:
 
 async def ycsb_loads(stage: Stage, settings: ServerSettings, job: YcsbJob = JOB) -> None:
     """All of the job's records by the real YCSB."""
-    host, folder = stage.site.host, stage.site.dir
+    host, folder = stage.workdir.host, stage.workdir.dir
     jars = await kit_on(host, KitName.YCSB, YCSB_VERSION, folder, lambda _: None)
     addresses = (f"127.0.0.1:{settings.port}",)
     store = YcsbStore(settings.kind, addresses, settings.keyspace, 1, settings.consistency)
@@ -116,7 +116,7 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
     settings = settings_of(memory_bytes=HEAP_BYTES + (1 << 30))
 
     async def work(stage: Stage, server: ManagedServer) -> None:
-        run, here = stage.run(), [stage.site]
+        run, here = stage.run(), [stage.workdir]
         await server.ready_for(stage.session, run, here, lambda: ycsb_loads(stage, settings))
         told = server.server_run()
         assert (told.rows, told.rows_by, told.restored_by) == (JOB.records, "count", "reflink")
@@ -163,7 +163,7 @@ async def a_given_cluster(stage: Stage, managed: ServerSettings) -> None:
         managed, kind=ServerKind.GIVEN, addresses=(f"127.0.0.1:{managed.port}",), keyspace="theirs"
     )
     server = ExternalServer(settings)
-    run, here = stage.run(), [stage.site]
+    run, here = stage.run(), [stage.workdir]
     await server.ready_for(stage.session, run, here, lambda: ycsb_loads(stage, settings))
     assert (server.server_run().rows, server.server_run().version) == (JOB.records, "4.0.17")
     assert await server.end() == ()
@@ -178,12 +178,12 @@ def test_a_disk_that_runs_full_while_it_is_loaded_is_the_fault() -> None:
         async def work(stage: Stage, server: ManagedServer) -> None:
             async def load() -> None:
                 room = shutil.disk_usage(target.path).free - (20 << 20)
-                command("fallocate", "--length", str(room), f"{stage.site.dir}/ballast")
+                command("fallocate", "--length", str(room), f"{stage.workdir.dir}/ballast")
                 await ycsb_loads(stage, settings, large)
 
             run = stage.run(large)
             with pytest.raises(EngineError, match="could not write to its target any more"):
-                await server.ready_for(stage.session, run, [stage.site], load)
+                await server.ready_for(stage.session, run, [stage.workdir], load)
             assert server.pid is None
 
         played(target, settings, work)
@@ -195,7 +195,7 @@ def test_a_cluster_that_is_down_is_told(target: Target) -> None:
     async def work(stage: Stage, _: ManagedServer) -> None:
         with pytest.raises(EngineError, match="No Cassandra answers at"):
             await ExternalServer(settings).ready_for(
-                stage.session, stage.run(), [stage.site], never
+                stage.session, stage.run(), [stage.workdir], never
             )
 
     played(target, settings, work)
@@ -208,7 +208,7 @@ def test_addresses_of_several_ports_are_refused(target: Target) -> None:
     async def work(stage: Stage, _: ManagedServer) -> None:
         with pytest.raises(EngineError, match="are not all of one port") as raised:
             await ExternalServer(settings).ready_for(
-                stage.session, stage.run(), [stage.site], never
+                stage.session, stage.run(), [stage.workdir], never
             )
         assert "in the study" in raised.value.do
 
@@ -223,6 +223,6 @@ def test_a_port_that_is_taken_is_said_at_once(target: Target) -> None:
 
         async def work(stage: Stage, server: ManagedServer) -> None:
             with pytest.raises(EngineError, match=r"cannot listen on .* Address already in use"):
-                await server.ready_for(stage.session, stage.run(), [stage.site], never)
+                await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
 
         played(target, settings, work)

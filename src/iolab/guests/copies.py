@@ -178,7 +178,7 @@ class Copies:
     async def _prove(self, node: Hypervisor) -> None:
         """The copies that this node offers are written in full, as images are."""
         paths = [f"{node.folder}/{one.image}" for one in self._mirrors if one.node == node.name]
-        if paths and (holes := unproved(await prove(node.site, paths))):
+        if paths and (holes := unproved(await prove(node.workdir, paths))):
             happened = (
                 f"{format_bytes(holes)} of the copies of guests' disks on node '{node.name}' are "
                 f"not written."

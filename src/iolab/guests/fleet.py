@@ -383,9 +383,9 @@ class Guests:
             file_bytes=settings.disk_bytes,
             host_numjobs=counts,
         )
-        await lay_out(self._session, [node.site for node in nodes], images, None)
+        await lay_out(self._session, [node.workdir for node in nodes], images, None)
         for node in nodes:
-            paths = node.site.paths(images.on(node.name))
+            paths = node.workdir.paths(images.on(node.name))
             node.images = dict(zip(node.guests, paths, strict=True))
         if settings.replicas > 1:
             self._copies = Copies(self._session, nodes, settings)

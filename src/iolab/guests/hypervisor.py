@@ -102,7 +102,7 @@ class Hypervisor:
         return self._session.bystanders[self.name]
 
     @property
-    def site(self) -> WorkDirectory:
+    def workdir(self) -> WorkDirectory:
         """Its folder, for files that are laid out there."""
         return WorkDirectory(self.host, self.folder, self.facts.target, self.name)
 

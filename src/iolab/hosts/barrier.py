@@ -11,7 +11,7 @@ from iolab.errors import EngineError, Fault, HostError, Interrupted, IolabError
 
 
 class Named(Protocol):
-    """Whatever a phase works on: a host, or a host's site."""
+    """Whatever a phase works on: a host, or a host's work directory."""
 
     @property
     def name(self) -> str:

@@ -46,7 +46,7 @@ class HostShare:
     not).
     """
 
-    site: WorkDirectory
+    workdir: WorkDirectory
     extents: ExtentProof | None = None
     cache: CacheProof | None = None
     idle: IdleProof | None = None
@@ -76,14 +76,14 @@ class HostShare:
     @property
     def name(self) -> str:
         """The host's name."""
-        return self.site.name
+        return self.workdir.name
 
     @property
     def devices(self) -> tuple[DeviceDelta, ...]:
         """What the target's devices moved; empty when a look is missing."""
         if self.before is None or self.after is None:
             return ()
-        return deltas(self.before, self.after, self.site.devices)
+        return deltas(self.before, self.after, self.workdir.devices)
 
     @property
     def stopped_early(self) -> bool:
@@ -128,12 +128,12 @@ class HostShare:
             clock_offset_ns=self.offset.offset_ns if self.offset else 0,
             clock_error_ns=self.offset.error_ns if self.offset else 0,
             stderr_tail=ending.stderr_tail if ending else "",
-            target_key=self.site.key,
+            target_key=self.workdir.key,
             clock_offset_after_ns=self.offset_after.offset_ns if self.offset_after else None,
             clock_error_after_ns=self.offset_after.error_ns if self.offset_after else None,
             clock_step_ns=self.clock_step_ns,
             processor=self.processor,
-            read_from=self.site.read_from,
+            read_from=self.workdir.read_from,
             ceiling_iops=self.ceiling_iops,
             ceiling_fault=self.ceiling_fault,
             trace=self.trace,

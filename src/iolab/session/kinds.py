@@ -28,7 +28,7 @@ from iolab.targets.work_directories import WorkDirectories
 class Resources:
     """Folders and files, makers of load, and hosts that are booted."""
 
-    sites: WorkDirectories
+    workdirs: WorkDirectories
     drivers: Drivers
     booted: BootedHosts
 
@@ -37,7 +37,7 @@ class Resources:
         # A server that still runs would write into the folder that is being removed, and what lies
         # on a booted host goes before the host.
         held = await self.drivers.end()
-        left = await self.sites.leave()
+        left = await self.workdirs.leave()
         return (*held, *left, *await self.booted.end())
 
 

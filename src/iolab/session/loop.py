@@ -62,7 +62,7 @@ thousand. Each host's own error stands with the host."""
 
 
 async def execute(
-    session: SessionContext, run: PlannedRun, sites: Sequence[WorkDirectory], parts: Resources
+    session: SessionContext, run: PlannedRun, workdirs: Sequence[WorkDirectory], parts: Resources
 ) -> RunRecord | None:
     """The record of the run, whether it went well or not.
 
@@ -71,7 +71,7 @@ async def execute(
     """
     session.tell(RunStarted(run))
     started_ns = session.clock.real_ns()
-    shares = [HostShare(site) for site in sites]
+    shares = [HostShare(workdir) for workdir in workdirs]
     counters = CounterCollector()
     observers = Observers(session, run, counters, first=len(shares), below=parts.booted.below)
     watching = parts.booted.watching(run, counters, observers.places)
@@ -124,9 +124,9 @@ async def read_clocks_again(session: SessionContext, shares: Sequence[HostShare]
     """Each host's clock after the run: the difference is its drift. Nobody fails for it."""
 
     async def read(mine: HostShare) -> None:
-        if mine.offset is not None and not mine.site.host.lost:
+        if mine.offset is not None and not mine.workdir.host.lost:
             mine.offset_after = await measure_offset(
-                mine.site.host, session.clock, mine.offset.rtt_ns
+                mine.workdir.host, session.clock, mine.offset.rtt_ns
             )
 
     await together(shares, read)
@@ -244,8 +244,8 @@ class RunLoop:
     def __init__(self, session: SessionContext, parts: Resources, means: Recovery) -> None:
         self._session = session
         self._parts = parts
-        self._sites = parts.sites
-        self._states = Preconditioner(session, parts.sites, means.facts, means.ledger)
+        self._workdirs = parts.workdirs
+        self._states = Preconditioner(session, parts.workdirs, means.facts, means.ledger)
         self._means = means
         self._method = session.study.method
         self._failed_points: set[str] = set()
@@ -280,14 +280,14 @@ class RunLoop:
         attempts = 1 + max(self._method.retries, len(self._session.hosts))
         for attempt in range(first, first + attempts):
             await self._rest(run)
-            sites = await self._sites_for(run)
+            workdirs = await self._workdirs_for(run)
             turn = replace(run, attempt=attempt)
-            record = await execute(self._session, turn, sites, self._parts)
+            record = await execute(self._session, turn, workdirs, self._parts)
             self._loaded_until_ns = self._session.clock.mono_ns()
             if record is None:
                 return False
             self._watched = all(host.idle for host in record.hosts)
-            record = await self._states.account(record, sites)
+            record = await self._states.account(record, workdirs)
             _give_back_memory()
             await self._commit(record)
             if record.status is not RunStatus.FAILED:
@@ -334,8 +334,8 @@ class RunLoop:
         self._failed_points.add(run.point.digest)
         return False
 
-    async def _sites_for(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
-        """The run's sites with their files, on hosts that all answer."""
+    async def _workdirs_for(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
+        """The run's work directories with their files, on hosts that all answer."""
         for _ in range(LAYOUT_TRIES):
             await self._mend()
             try:
@@ -349,8 +349,8 @@ class RunLoop:
         return await self._ready_for(run)
 
     async def _ready_for(self, run: PlannedRun) -> tuple[WorkDirectory, ...]:
-        sites = await self._sites.ready_for(run, self._means.facts)
-        return await self._states.ready(run, sites)
+        workdirs = await self._workdirs.ready_for(run, self._means.facts)
+        return await self._states.ready(run, workdirs)
 
     async def _mend(self) -> None:
         """Nobody is lost after this: lost hosts are reached again, or left out."""
@@ -364,7 +364,7 @@ class RunLoop:
             require_all(self._session)
         means = self._means
         for name in await reconnect_lost(self._session, means.reach, means.facts, means.patience):
-            self._sites.forget(name)
+            self._workdirs.forget(name)
 
     @property
     def _can_mend(self) -> bool:
@@ -379,7 +379,7 @@ class RunLoop:
         for name in sorted(names):
             self._say(f"Host '{name}' failed: from here on the session goes on without it.")
             if session.hosts[name].lost:
-                self._sites.forget(name)
+                self._workdirs.forget(name)
         session.left_out.update(names)
 
     def _say(self, text: str) -> None:

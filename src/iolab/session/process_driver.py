@@ -50,10 +50,10 @@ async def traced(mine: HostShare, limit_s: float) -> AsyncIterator[None]:
     The agent ends it by itself when the engine, which has `limit_s` from its start, is long gone.
     It never fails a run: the checks that need it say why they could not look.
     """
-    if not mine.site.devices:
+    if not mine.workdir.devices:
         yield
         return
-    device, host, target = mine.site.devices[0], mine.site.host, mine.site.target
+    device, host, target = mine.workdir.devices[0], mine.workdir.host, mine.workdir.target
     if target is not None and not target.device:
         # One of several is no sample of them all.
         mine.trace = BlockTrace(device, "the target lies over several devices")
@@ -236,7 +236,7 @@ class ProcessDriver(Driver):
         _, longest_s = session.study.method.load_s
         return self.engine.command(
             run.point.job,
-            mine.site.dir,
+            mine.workdir.dir,
             seconds=longest_s,
             seed=seed_on(session.study, run.point, mine.name, run.repeat),
         )

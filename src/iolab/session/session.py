@@ -259,7 +259,7 @@ async def _measure_all(
     seen = await _look(session, parts.booted)
     study, present = (
         without_hosts(session.study, session.left_out),
-        await parts.sites.present_bytes(),
+        await parts.workdirs.present_bytes(),
     )
     check_ready(
         study,

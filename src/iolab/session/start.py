@@ -76,16 +76,16 @@ class Go:
 async def watch_idle(session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]) -> None:
     """See whether the target's devices are busy with somebody else's I/O, where asked for."""
     seconds = session.study.method.idle_watch_s
-    known = [mine for mine in shares if mine.site.devices]
+    known = [mine for mine in shares if mine.workdir.devices]
     if not known or not seconds:
         return
     left_s = {mine.name: _left_s(mine, seconds) for mine in known}
     session.begin(Phase.IDLE, run, "checking for background I/O", max(left_s.values()))
 
     async def watch(mine: HostShare) -> None:
-        before = await snapshot(mine.site.host)
+        before = await snapshot(mine.workdir.host)
         await asyncio.sleep(left_s[mine.name])
-        seen = idle_proof(before, await snapshot(mine.site.host), mine.site.devices)
+        seen = idle_proof(before, await snapshot(mine.workdir.host), mine.workdir.devices)
         mine.idle = mine.idle.then(seen) if mine.idle and seen else seen
 
     await on_each(known, watch)
@@ -109,18 +109,18 @@ async def idle_meanwhile(
     What was seen shortens `watch_idle`. Where they were not quiet it counts for nothing, since what
     is done inside may have read its program from them.
     """
-    known = [mine for mine in shares if mine.site.devices]
+    known = [mine for mine in shares if mine.workdir.devices]
     if not known or not session.study.method.idle_watch_s:
         yield
         return
     before: dict[str, DeviceSnapshot] = {}
 
     async def look(mine: HostShare) -> None:
-        before[mine.name] = await snapshot(mine.site.host)
+        before[mine.name] = await snapshot(mine.workdir.host)
 
     async def look_again(mine: HostShare) -> None:
-        after = await snapshot(mine.site.host)
-        seen = idle_proof(before[mine.name], after, mine.site.devices)
+        after = await snapshot(mine.workdir.host)
+        seen = idle_proof(before[mine.name], after, mine.workdir.devices)
         mine.idle = seen if seen and seen.quiet else None
 
     await on_each(known, look)
@@ -144,14 +144,14 @@ async def load_at_once(
     host fails. Raises HostError or EngineError when any host failed; each has its error then.
     """
     watches = {
-        mine.name: HostWatch(session, mine.site.host, index, counters)
+        mine.name: HostWatch(session, mine.workdir.host, index, counters)
         for index, mine in enumerate(shares)
     }
 
     async def get_ready(mine: HostShare) -> None:
         await watches[mine.name].begin()
-        mine.offset = await measure_offset(mine.site.host, session.clock)
-        mine.before = await snapshot(mine.site.host)
+        mine.offset = await measure_offset(mine.workdir.host, session.clock)
+        mine.before = await snapshot(mine.workdir.host)
 
     async def one(mine: HostShare) -> None:
         go = Go(start.on(mine), start.lead_s)
@@ -182,7 +182,7 @@ async def drive_and_look(
 ) -> Ending:
     """One host's process from its start to its end, and then a look at the target's devices."""
     ending = mine.ending = await drive(
-        mine.site.host,
+        mine.workdir.host,
         command,
         halt,
         on_output,
@@ -191,5 +191,5 @@ async def drive_and_look(
         on_stderr=on_stderr,
         watch_processor=True,
     )
-    mine.after = await snapshot(mine.site.host)
+    mine.after = await snapshot(mine.workdir.host)
     return ending

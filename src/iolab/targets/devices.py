@@ -86,7 +86,7 @@ def with_device(facts: HostFacts, device: DeviceFacts) -> HostFacts:
 async def take_device(
     host: Host, target: Target, seen: TargetFacts | None, settings: TargetSettings
 ) -> WorkDirectory:
-    """The device as a site, held by the host's agent alone. HostError where anything objects."""
+    """The device, held by the host's agent alone. HostError where anything objects."""
     answer = await host.ask(
         "device_open",
         deadline_s=LOOK_LIMIT_S,
@@ -103,9 +103,9 @@ async def take_device(
     )
 
 
-async def let_go(site: WorkDirectory, path: str) -> None:
+async def let_go(workdir: WorkDirectory, path: str) -> None:
     """Give the device back. HostError when the host cannot."""
-    await site.host.ask("device_close", deadline_s=RELEASE_LIMIT_S, path=path)
+    await workdir.host.ask("device_close", deadline_s=RELEASE_LIMIT_S, path=path)
 
 
 def _may_overwrite(host: Host, settings: TargetSettings) -> bool:
@@ -132,12 +132,12 @@ on every Linux host that was installed in the last decade, and empty after a sta
 
 @dataclass(frozen=True, slots=True)
 class MadeFileSystem:
-    """A file system as a site, and the host's facts with it as the target.
+    """A file system as a work directory, and the host's facts with it as the target.
 
     `said` is what the user should know of it.
     """
 
-    site: WorkDirectory
+    workdir: WorkDirectory
     facts: HostFacts
     said: tuple[str, ...] = ()
 
@@ -168,8 +168,8 @@ async def make_file_system(
     answer = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=made.dir, tools={})
     seen = read_facts(host.name, answer)
     facts = replace(facts, target=seen.target, disks=seen.disks)
-    site = WorkDirectory(host, made.dir, seen.target, target.key, scratch=scratch)
-    return MadeFileSystem(site, facts, tuple(_notes(host.name, made)))
+    workdir = WorkDirectory(host, made.dir, seen.target, target.key, scratch=scratch)
+    return MadeFileSystem(workdir, facts, tuple(_notes(host.name, made)))
 
 
 def _notes(host: str, made: FilesystemAnswer) -> Iterator[str]:
@@ -183,10 +183,10 @@ def _notes(host: str, made: FilesystemAnswer) -> Iterator[str]:
         )
 
 
-async def make_again(site: WorkDirectory, target: Target, settings: TargetSettings) -> None:
-    """A new and empty one in the place of a site's."""
-    await site.host.ask("filesystem_close", deadline_s=UNMOUNT_LIMIT_S, dir=site.scratch)
-    await _open(site.host, site.scratch, target, settings)
+async def make_again(workdir: WorkDirectory, target: Target, settings: TargetSettings) -> None:
+    """A new and empty one in the place of a work directory's."""
+    await workdir.host.ask("filesystem_close", deadline_s=UNMOUNT_LIMIT_S, dir=workdir.scratch)
+    await _open(workdir.host, workdir.scratch, target, settings)
 
 
 async def allocated_bytes(host: Host, image: str) -> int:

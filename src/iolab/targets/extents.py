@@ -25,12 +25,12 @@ PROVING_METHODS: Final = frozenset({"fiemap", "seek", ACCOUNT})
 """Methods that tell holes from written bytes; block counts do not (compression, delayed blocks)."""
 
 
-async def prove(site: WorkDirectory, paths: Sequence[str]) -> ExtentProof:
+async def prove(workdir: WorkDirectory, paths: Sequence[str]) -> ExtentProof:
     """Bytes by kind over all the files. Raises HostError."""
     parts = []
     for batch in _batches(paths):
-        answer = await site.host.ask("extents", deadline_s=EXTENTS_LIMIT_S, paths=batch)
-        parts.append(read_answer(site.name, ExtentProof, answer))
+        answer = await workdir.host.ask("extents", deadline_s=EXTENTS_LIMIT_S, paths=batch)
+        parts.append(read_answer(workdir.name, ExtentProof, answer))
     methods = {part.method for part in parts}
     return ExtentProof(
         method=methods.pop() if len(methods) == 1 else "none",
@@ -42,9 +42,9 @@ async def prove(site: WorkDirectory, paths: Sequence[str]) -> ExtentProof:
     )
 
 
-def proof_of_device(site: WorkDirectory, size_bytes: int) -> ExtentProof:
+def proof_of_device(workdir: WorkDirectory, size_bytes: int) -> ExtentProof:
     """The same of a device: its account tells how much of it was written since it was purged."""
-    written = min(size_bytes, site.filled_bytes)
+    written = min(size_bytes, workdir.filled_bytes)
     return ExtentProof(
         method=ACCOUNT,
         file_count=1,
@@ -62,17 +62,17 @@ def unproved(proof: ExtentProof) -> int:
     return proof.hole_bytes + proof.unwritten_bytes
 
 
-async def evict(site: WorkDirectory, paths: Sequence[str]) -> CacheProof:
+async def evict(workdir: WorkDirectory, paths: Sequence[str]) -> CacheProof:
     """Drop the files' pages and the kernel's caches; what was resident before and after.
 
     Without paths only the kernel's caches are dropped.
     """
     parts = []
     for number, batch in enumerate(_batches(paths) if paths else [[]]):
-        answer = await site.host.ask(
+        answer = await workdir.host.ask(
             "evict", deadline_s=EVICT_LIMIT_S, paths=batch, system=number == 0
         )
-        parts.append(read_answer(site.name, EvictAnswer, answer))
+        parts.append(read_answer(workdir.name, EvictAnswer, answer))
     return CacheProof(
         asked=True,
         resident_bytes_before=_sum([part.resident_bytes_before for part in parts]),

@@ -29,24 +29,24 @@ from iolab.units import format_bytes
 SHARE: Final = "Give all clients a path on one shared file system, or leave target.rotate out."
 
 
-def rotated(sites: Sequence[WorkDirectory], rotate: int) -> tuple[WorkDirectory, ...]:
-    """The sites of a run in which client i works in the folder of client i + rotate, modulo all.
+def rotated(workdirs: Sequence[WorkDirectory], rotate: int) -> tuple[WorkDirectory, ...]:
+    """A run's directories: client i works in the folder of client i + rotate, modulo all.
 
     Raises HostError when so few clients are left that one would read its own.
     """
-    if rotate % len(sites) == 0:
-        happened = f"With {len(sites)} clients left, rotate = {rotate} gives each its own files."
+    if rotate % len(workdirs) == 0:
+        happened = f"With {len(workdirs)} clients left, rotate = {rotate} gives each its own files."
         raise HostError(happened, "Bring the others back, or set another target.rotate.")
-    owners = [sites[(place + rotate) % len(sites)] for place in range(len(sites))]
+    owners = [workdirs[(place + rotate) % len(workdirs)] for place in range(len(workdirs))]
     return tuple(
         replace(mine, dir=peer_dir(mine, owner), read_from=owner.name)
-        for mine, owner in zip(sites, owners, strict=True)
+        for mine, owner in zip(workdirs, owners, strict=True)
     )
 
 
 async def require_handed_on(own: Sequence[WorkDirectory], turned: Sequence[WorkDirectory]) -> None:
     """HostError with every client that does not see the folder whose files it is to read."""
-    await require_shared(own, {site.name: (site.read_from,) for site in turned}, do=SHARE)
+    await require_shared(own, {workdir.name: (workdir.read_from,) for workdir in turned}, do=SHARE)
 
 
 LOOK_S: Final = 30.0
@@ -57,7 +57,7 @@ HUNG_S: Final = 600.0
 waits for 120 s; a controller that resets or a cluster that recovers may take minutes."""
 
 
-async def hung(site: WorkDirectory, doing: str) -> None:
+async def hung(workdir: WorkDirectory, doing: str) -> None:
     """Return never: EngineError once the target's devices have completed nothing for too long.
 
     A target without a device of its own here, such as NFS, is never told to hang: an engine that
@@ -66,16 +66,16 @@ async def hung(site: WorkDirectory, doing: str) -> None:
     before, still_s = None, 0.0
     while True:
         await asyncio.sleep(LOOK_S)
-        if not site.devices:
+        if not workdir.devices:
             continue
-        look = await snapshot(site.host)
-        now = [look.disks.get(name) for name in site.devices]
+        look = await snapshot(workdir.host)
+        now = [look.disks.get(name) for name in workdir.devices]
         still_s = still_s + LOOK_S if now == before else 0.0
         before = now
         if still_s >= HUNG_S:
             happened = (
-                f"{doing} on host '{site.name}' hangs: {', '.join(site.devices)} completed no I/O "
-                f"for {HUNG_S:g} s."
+                f"{doing} on host '{workdir.name}' hangs: {', '.join(workdir.devices)} completed "
+                f"no I/O for {HUNG_S:g} s."
             )
             raise EngineError(
                 happened, "See that host's kernel log and whether the target answers."
@@ -83,9 +83,9 @@ async def hung(site: WorkDirectory, doing: str) -> None:
 
 
 async def lay_out(
-    context: Context, sites: Sequence[WorkDirectory], data_set: DataSet, job: AnyJob | None
+    context: Context, workdirs: Sequence[WorkDirectory], data_set: DataSet, job: AnyJob | None
 ) -> None:
-    """Write every file of the data set on every site, by the way in which `job` will use them.
+    """Write every file of the data set on every directory, by the way in which `job` will use them.
 
     Of a data set that no job works on, for None, that is the session's first engine's own way.
 
@@ -96,32 +96,33 @@ async def lay_out(
     scratch folder, which goes with the session.
     """
     present = (
-        await together(sites, lambda site: present_bytes(site, data_set.on(site.name)))
+        await together(workdirs, lambda workdir: present_bytes(workdir, data_set.on(workdir.name)))
     ).complete()
     block_bytes = _verified_block(context, job)
     missing = [
-        site
-        for site in sites
-        if not present[site.name] or (block_bytes and not context.ledgers.know(site, data_set))
+        workdir
+        for workdir in workdirs
+        if not present[workdir.name]
+        or (block_bytes and not context.ledgers.know(workdir, data_set))
     ]
     if not missing:
         return
-    most = max(data_set.on(site.name).bytes_per_host for site in missing)
+    most = max(data_set.on(workdir.name).bytes_per_host for workdir in missing)
     size = format_bytes(most)
     hosts = "1 host" if len(missing) == 1 else f"each of {len(missing)} hosts"
     expected_s = most / ASSUMED_WRITE_BYTES_PER_S
     context.begin(Phase.LAY_OUT, None, f"{data_set.id}: {size} on {hosts}", expected_s)
 
-    async def write(site: WorkDirectory) -> None:
-        await _write(context, site, data_set.on(site.name), job)
+    async def write(workdir: WorkDirectory) -> None:
+        await _write(context, workdir, data_set.on(workdir.name), job)
 
     (await together(missing, write)).complete()
 
 
-async def present_bytes(site: WorkDirectory, data_set: DataSet) -> int:
-    """The size of the data set's files on a site when they are all there and written, else 0."""
+async def present_bytes(workdir: WorkDirectory, data_set: DataSet) -> int:
+    """The size of the data set's files there when all of them are written, else 0."""
     try:
-        proof = await prove(site, site.paths(data_set))
+        proof = await prove(workdir, workdir.paths(data_set))
     except AgentRefusal:
         return 0
     whole = proof.size_bytes == data_set.bytes_per_host
@@ -140,35 +141,35 @@ def _verified_block(context: Context, job: AnyJob | None) -> int | None:
 
 
 async def _write(
-    context: Context, site: WorkDirectory, data_set: DataSet, job: AnyJob | None
+    context: Context, workdir: WorkDirectory, data_set: DataSet, job: AnyJob | None
 ) -> None:
     engine = context.engines[job.engine] if job else next(iter(context.engines.values()))
     block_bytes = _verified_block(context, job)
-    ledger = await context.ledgers.begin(site, data_set, block_bytes) if block_bytes else None
-    seed = seed_of_contents(context.study, site.name)
-    command = engine.layout(data_set, site.dir, job, seed=seed)
+    ledger = await context.ledgers.begin(workdir, data_set, block_bytes) if block_bytes else None
+    seed = seed_of_contents(context.study, workdir.name)
+    command = engine.layout(data_set, workdir.dir, job, seed=seed)
     command = with_ledger(engine, command, ledger)
     reader = engine.layout_reader(data_set)
     halt = asyncio.Event()
 
-    work = drive(site.host, command, halt, reader.feed)
-    watched = alongside(work, hung(site, f"The layout of {data_set.id}"))
+    work = drive(workdir.host, command, halt, reader.feed)
+    watched = alongside(work, hung(workdir, f"The layout of {data_set.id}"))
     ending = await alongside(watched, context.stop.pass_on(halt))
     if ending.halted:
         raise Interrupted("The layout was stopped.", "Resume the session to go on.")
     fault = layout_fault(
-        site.name, site.dir, data_set, command, engine.name, ending, reader.finish()
+        workdir.name, workdir.dir, data_set, command, engine.name, ending, reader.finish()
     )
     if fault:
         raise fault
-    proof = await prove(site, site.paths(data_set))
+    proof = await prove(workdir, workdir.paths(data_set))
     if unproved(proof):
         happened = (
-            f"After the layout of {data_set.id} on host '{site.name}', "
+            f"After the layout of {data_set.id} on host '{workdir.name}', "
             f"{format_bytes(unproved(proof))} of its files are not written."
         )
         raise HostError(happened, "See whether something else changes files in that folder.")
-    context.ledgers.written(site, data_set)
+    context.ledgers.written(workdir, data_set)
 
 
 def layout_fault(

@@ -52,34 +52,34 @@ SANITIZED: Final = 65535
 """What a sanitize log says of progress when none is under way."""
 
 
-async def discard(site: WorkDirectory, path: str) -> int:
+async def discard(workdir: WorkDirectory, path: str) -> int:
     """Discard every block of a held device; how many bytes. HostError when it cannot."""
-    answer = await site.host.ask("discard", deadline_s=DISCARD_LIMIT_S, path=path)
-    return read_answer(site.name, PurgedAnswer, answer).bytes
+    answer = await workdir.host.ask("discard", deadline_s=DISCARD_LIMIT_S, path=path)
+    return read_answer(workdir.name, PurgedAnswer, answer).bytes
 
 
-async def trim(site: WorkDirectory, folder: str) -> int:
+async def trim(workdir: WorkDirectory, folder: str) -> int:
     """Tell the devices below a folder what is free; how many bytes. HostError when it cannot."""
-    answer = await site.host.ask("trim", deadline_s=DISCARD_LIMIT_S, path=folder)
-    return read_answer(site.name, PurgedAnswer, answer).bytes
+    answer = await workdir.host.ask("trim", deadline_s=DISCARD_LIMIT_S, path=folder)
+    return read_answer(workdir.name, PurgedAnswer, answer).bytes
 
 
-async def erase(context: Context, site: WorkDirectory, purge: Purge) -> None:
+async def erase(context: Context, workdir: WorkDirectory, purge: Purge) -> None:
     """Format or sanitize a held NVMe device. HostError when nvme-cli fails or it takes too long."""
-    device = f"{site.dir}/{site.device}"
+    device = f"{workdir.dir}/{workdir.device}"
     if purge is Purge.NVME_FORMAT:
         # The agent holds the device for itself; --force keeps nvme-cli from wanting the same.
-        await _nvme(site, "nvme", "format", device, "--ses=1", "--force")
+        await _nvme(workdir, "nvme", "format", device, "--ses=1", "--force")
         return
-    await _nvme(site, "nvme", "sanitize", device, "--sanact=2")
+    await _nvme(workdir, "nvme", "sanitize", device, "--sanact=2")
     for _ in range(SANITIZE_TRIES):
         await context.stop.pause(SANITIZE_PAUSE_S)
-        log = await _nvme(site, "nvme", "sanitize-log", device, "--output-format=json")
+        log = await _nvme(workdir, "nvme", "sanitize-log", device, "--output-format=json")
         if _progress(log) == SANITIZED:
             return
         if context.stop.requested:
             raise Interrupted("The purge was stopped.", "Resume the session to go on.")
-    raise HostError(f"{device} on host '{site.name}' is not sanitized after six hours.", _LOOK)
+    raise HostError(f"{device} on host '{workdir.name}' is not sanitized after six hours.", _LOOK)
 
 
 _LOOK: Final = "Look at it with 'nvme sanitize-log' there."
@@ -95,57 +95,63 @@ def _progress(text: bytes) -> int | None:
     return progress if isinstance(progress, int) else None
 
 
-async def _nvme(site: WorkDirectory, *argv: str) -> bytes:
+async def _nvme(workdir: WorkDirectory, *argv: str) -> bytes:
     try:
-        return await output_of(site.host, argv, limit_s=FORMAT_LIMIT_S)
+        return await output_of(workdir.host, argv, limit_s=FORMAT_LIMIT_S)
     except EngineError as fault:
         do = "Correct what it says, or choose another precondition.purge."
         raise HostError(fault.happened, do) from None
 
 
 async def write_over(
-    context: Context, sites: Sequence[WorkDirectory], data_set: DataSet, passes: float, job: AnyJob
+    context: Context,
+    workdirs: Sequence[WorkDirectory],
+    data_set: DataSet,
+    passes: float,
+    job: AnyJob,
 ) -> dict[str, int]:
-    """Write over what the data set has on all sites at once; bytes by host name.
+    """Write over what the data set has on all work directories at once; bytes by host name.
 
     Raises HostError, EngineError, and Interrupted when the user wanted to stop.
     """
-    most = max(site.holding(data_set).bytes_per_host for site in sites) * passes
-    detail = f"{format_bytes(round(most))} on each of {len(sites)} hosts, sequentially in 128 KiB"
+    most = max(workdir.holding(data_set).bytes_per_host for workdir in workdirs) * passes
+    detail = (
+        f"{format_bytes(round(most))} on each of {len(workdirs)} hosts, sequentially in 128 KiB"
+    )
     context.begin(Phase.PRECONDITION, None, detail, most / ASSUMED_WRITE_BYTES_PER_S)
     engine = context.engines[job.engine]
 
-    async def write(site: WorkDirectory) -> int:
-        mine = site.holding(data_set)
-        seed = seed_of_contents(context.study, site.name)
-        command = engine.fill(mine, site.dir, passes, job, seed=seed)
-        ledger = context.ledgers.of(site, data_set) if job.verify else None
+    async def write(workdir: WorkDirectory) -> int:
+        mine = workdir.holding(data_set)
+        seed = seed_of_contents(context.study, workdir.name)
+        command = engine.fill(mine, workdir.dir, passes, job, seed=seed)
+        ledger = context.ledgers.of(workdir, data_set) if job.verify else None
         command = with_ledger(engine, command, ledger)
-        ending, reading = await _driven(context, site, command, engine.fill_reader(mine, passes))
+        ending, reading = await _driven(context, workdir, command, engine.fill_reader(mine, passes))
         if ending.halted:
             raise Interrupted("The preconditioning was stopped.", "Resume the session to go on.")
-        fault = layout_fault(site.name, site.dir, mine, command, engine.name, ending, reading)
+        fault = layout_fault(workdir.name, workdir.dir, mine, command, engine.name, ending, reading)
         if fault:
             raise fault
         return _written(reading.totals)
 
-    return dict((await together(sites, write)).complete())
+    return dict((await together(workdirs, write)).complete())
 
 
 async def run_rounds(
-    context: Context, sites: Sequence[WorkDirectory], run: PlannedRun
+    context: Context, workdirs: Sequence[WorkDirectory], run: PlannedRun
 ) -> tuple[RoundsSeries, dict[str, int]]:
-    """The run's own job in rounds, on all sites at once, until they are steady or too many.
+    """The run's own job in rounds, on all directories at once, until they are steady or too many.
 
     The series, and the bytes written by host name. Raises as `write_over`.
     """
     wish = context.study.precondition
     values: list[float] = []
-    written = dict.fromkeys((site.name for site in sites), 0)
+    written = dict.fromkeys((workdir.name for workdir in workdirs), 0)
     for number in range(1, wish.rounds_max + 1):
         detail = f"{run.point.label}: round {number} of at most {wish.rounds_max}"
         context.begin(Phase.PRECONDITION, run, detail, wish.round_s)
-        totals = await _round(context, sites, run, number)
+        totals = await _round(context, workdirs, run, number)
         values.append(sum(_iops(one) for one in totals.values()))
         for name, one in totals.items():
             written[name] += _written(one)
@@ -165,28 +171,28 @@ async def run_rounds(
 
 
 async def _round(
-    context: Context, sites: Sequence[WorkDirectory], run: PlannedRun, number: int
+    context: Context, workdirs: Sequence[WorkDirectory], run: PlannedRun, number: int
 ) -> dict[str, EngineTotals | None]:
     engine = context.engine_of(run)
     data_set = context.plan.data_set(run.point.data_set)
 
-    async def one(site: WorkDirectory) -> EngineTotals | None:
-        job = run.point.job_on(site.name)
-        mine = site.holding(data_set)
+    async def one(workdir: WorkDirectory) -> EngineTotals | None:
+        job = run.point.job_on(workdir.name)
+        mine = workdir.holding(data_set)
         seconds = context.study.precondition.round_s
-        seed = seed_on(context.study, run.point, site.name, number)
-        command = engine.measure(job, mine, site.dir, seconds=seconds, seed=seed)
-        ledger = context.ledgers.of(site, data_set) if job.verify else None
+        seed = seed_on(context.study, run.point, workdir.name, number)
+        command = engine.measure(job, mine, workdir.dir, seconds=seconds, seed=seed)
+        ledger = context.ledgers.of(workdir, data_set) if job.verify else None
         command = with_ledger(engine, command, ledger)
-        ending, reading = await _driven(context, site, command, engine.reader(job))
+        ending, reading = await _driven(context, workdir, command, engine.reader(job))
         if ending.halted:
             raise Interrupted("The preconditioning was stopped.", "Resume the session to go on.")
-        fault = round_fault(engine.name, site.name, number, ending, reading)
+        fault = round_fault(engine.name, workdir.name, number, ending, reading)
         if fault:
             raise fault
         return reading.totals
 
-    return dict((await together(sites, one)).complete())
+    return dict((await together(workdirs, one)).complete())
 
 
 def round_fault(
@@ -204,14 +210,14 @@ def round_fault(
 
 
 async def _driven(
-    context: Context, site: WorkDirectory, command: Command, reader: OutputReader
+    context: Context, workdir: WorkDirectory, command: Command, reader: OutputReader
 ) -> tuple[Ending, EngineReading]:
     """One process to its end; halted when the user wants to stop."""
     halt = asyncio.Event()
 
-    work = drive(site.host, command, halt, reader.feed)
+    work = drive(workdir.host, command, halt, reader.feed)
     ending = await alongside(
-        alongside(work, hung(site, "Preconditioning")), context.stop.pass_on(halt)
+        alongside(work, hung(workdir, "Preconditioning")), context.stop.pass_on(halt)
     )
     return ending, reader.finish()
 
@@ -232,12 +238,12 @@ class Preconditioner:
     def __init__(
         self,
         context: Context,
-        sites: WorkDirectories,
+        workdirs: WorkDirectories,
         facts: Mapping[str, HostFacts],
         earlier: Ledger,
     ) -> None:
         self._context = context
-        self._sites = sites
+        self._workdirs = workdirs
         self._facts = facts
         self._wish = context.study.precondition
         self._books = SessionLedger(earlier, lambda ledger: context.tell(LedgerKept(ledger)))
@@ -245,74 +251,76 @@ class Preconditioner:
         self._states: tuple[TargetState, ...] = ()
 
     async def ready(
-        self, run: PlannedRun, sites: Sequence[WorkDirectory]
+        self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
     ) -> tuple[WorkDirectory, ...]:
-        """The sites with their targets in the start state, and with what is known to be written.
+        """Directories with their targets in the start state, and with what is known to be written.
 
         Raises HostError, EngineError, and Interrupted when the user wanted to stop.
         """
         self._states = ()
-        if not self._concerns(run, sites):
-            return tuple(sites)
-        await self._look(sites)
-        due = (self._is_due(self._books.of(site), run) for site in sites)
-        if any(due) or self._is_unverifiable(run, sites):
-            await self._restore(run, sites)
+        if not self._concerns(run, workdirs):
+            return tuple(workdirs)
+        await self._look(workdirs)
+        due = (self._is_due(self._books.of(workdir), run) for workdir in workdirs)
+        if any(due) or self._is_unverifiable(run, workdirs):
+            await self._restore(run, workdirs)
         if run.point.job.changes and not run.point.job.verify:
-            await self._forget_blocks(run, sites)
+            await self._forget_blocks(run, workdirs)
         if self._wish.steady and Direction.WRITE in run.point.job.directions:
-            await self._make_steady(run, sites)
-        before = {site.key: self._books.of(site) for site in sites}
+            await self._make_steady(run, workdirs)
+        before = {workdir.key: self._books.of(workdir) for workdir in workdirs}
         accounts = {key: begun(account, run) for key, account in before.items()}
         self._books.keep(*accounts.values())
         found = {
             key: replace(accounts[key], filled=one.filled, steady=one.steady)
             for key, one in before.items()
         }
-        self._states = states_of(found, sites, run)
-        return tuple(_with_filled(site, before[site.key]) for site in sites)
+        self._states = states_of(found, workdirs, run)
+        return tuple(_with_filled(workdir, before[workdir.key]) for workdir in workdirs)
 
-    async def account(self, record: RunRecord, sites: Sequence[WorkDirectory]) -> RunRecord:
+    async def account(self, record: RunRecord, workdirs: Sequence[WorkDirectory]) -> RunRecord:
         """The record with the states in which it began; what it wrote is in the ledger."""
         if not self._states:
             return record
         by_name = {host.host: host for host in record.hosts}
         self._books.keep(
-            *(ended(self._books.of(site), record, by_name[site.name]) for site in sites)
+            *(ended(self._books.of(workdir), record, by_name[workdir.name]) for workdir in workdirs)
         )
-        for site in sites:
-            if site.host.lost:
+        for workdir in workdirs:
+            if workdir.host.lost:
                 continue
             try:
-                self._books.seen(site, await snapshot(site.host))
+                self._books.seen(workdir, await snapshot(workdir.host))
             except HostError:
                 # The record comes first. What the counter moved by is ours when it is seen again.
-                self._books.keep(replace(self._books.of(site), under_way=UNSEEN))
+                self._books.keep(replace(self._books.of(workdir), under_way=UNSEEN))
         return replace(record, states=self._states)
 
-    def _concerns(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> bool:
-        wanted = self._wish.is_asked or any(site.raw for site in sites)
+    def _concerns(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> bool:
+        wanted = self._wish.is_asked or any(workdir.raw for workdir in workdirs)
         return wanted and bool(run.point.data_set)
 
-    async def _look(self, sites: Sequence[WorkDirectory]) -> None:
-        looks = (await together(sites, _counters_of)).complete()
-        for site in sites:
-            target = self._targets[site.key]
-            before = self._books.of(site) if self._books.knows(site) else None
-            region = self._region(site, target)
-            facts = self._sites.facts_of(site, self._facts)
-            self._books.open(site, target, facts, looks[site.name], region)
-            after = self._books.of(site)
+    async def _look(self, workdirs: Sequence[WorkDirectory]) -> None:
+        looks = (await together(workdirs, _counters_of)).complete()
+        for workdir in workdirs:
+            target = self._targets[workdir.key]
+            before = self._books.of(workdir) if self._books.knows(workdir) else None
+            region = self._region(workdir, target)
+            facts = self._workdirs.facts_of(workdir, self._facts)
+            self._books.open(workdir, target, facts, looks[workdir.name], region)
+            after = self._books.of(workdir)
             if before is not None and after.foreign_bytes > before.foreign_bytes:
                 size = format_bytes(after.foreign_bytes - before.foreign_bytes)
-                text = f"Somebody else wrote {size} to {target.path} on '{site.name}' meanwhile."
+                text = f"Somebody else wrote {size} to {target.path} on '{workdir.name}' meanwhile."
                 self._context.tell(Notice(text))
             if after.unknown and (before is None or after.unknown != before.unknown):
-                text = f"The state of {target.path} on '{site.name}' is unknown: {after.unknown}."
+                text = (
+                    f"The state of {target.path} on '{workdir.name}' is unknown: {after.unknown}."
+                )
                 self._context.tell(Notice(text))
 
-    def _region(self, site: WorkDirectory, target: Target) -> int:
-        if site.device:
+    def _region(self, workdir: WorkDirectory, target: Target) -> int:
+        if workdir.device:
             return region_bytes(self._context.plan, target)
         return sum(item.bytes_per_host for item in data_sets_at(self._context.plan, target))
 
@@ -322,24 +330,27 @@ class Preconditioner:
         turn = turn_of(self._wish.restore, run)
         return spoilt or account.foreign_bytes > 0 or account.restored_for != turn
 
-    def _is_unverifiable(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> bool:
+    def _is_unverifiable(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> bool:
         """Whether a device holds blocks of which nobody knows any more what they must hold."""
         if not run.point.job.verify or self._wish.fill < 1:
             return False
         data_set = self._context.plan.data_set(run.point.data_set)
-        return any(site.raw and not self._context.ledgers.know(site, data_set) for site in sites)
+        return any(
+            workdir.raw and not self._context.ledgers.know(workdir, data_set)
+            for workdir in workdirs
+        )
 
-    async def _forget_blocks(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> None:
+    async def _forget_blocks(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
         """Devices are written to by whoever bears no stamps: what they must hold is not known."""
         data_set = self._context.plan.data_set(run.point.data_set)
 
-        async def forget(site: WorkDirectory) -> None:
-            if site.raw:
-                await self._context.ledgers.forget(site, data_set)
+        async def forget(workdir: WorkDirectory) -> None:
+            if workdir.raw:
+                await self._context.ledgers.forget(workdir, data_set)
 
-        (await together(sites, forget)).complete()
+        (await together(workdirs, forget)).complete()
 
-    async def _begin_blocks(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> None:
+    async def _begin_blocks(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
         """The ledgers of devices that are about to be written over; those of files go with these.
 
         Workloads with other blocks may verify the same device: the smallest counts.
@@ -348,77 +359,81 @@ class Preconditioner:
         jobs = (point.job for point in self._context.plan.points)
         least = min(job.io_bytes for job in jobs if job.verify)
 
-        async def begin(site: WorkDirectory) -> None:
-            if site.raw:
-                await self._context.ledgers.begin(site, data_set, least)
+        async def begin(workdir: WorkDirectory) -> None:
+            if workdir.raw:
+                await self._context.ledgers.begin(workdir, data_set, least)
 
-        (await together(sites, begin)).complete()
+        (await together(workdirs, begin)).complete()
 
-    async def _restore(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> None:
-        self._mark(sites)
+    async def _restore(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
+        self._mark(workdirs)
         # Where nothing is filled, no write tells how large a ledger must be.
         if run.point.job.verify and self._wish.fill >= 1:
-            await self._begin_blocks(run, sites)
+            await self._begin_blocks(run, workdirs)
         else:
-            await self._forget_blocks(run, sites)
+            await self._forget_blocks(run, workdirs)
         purge = self._wish.purge
         if purge is not Purge.NONE:
-            where = ", ".join(self._targets[site.key].path for site in sites[:1])
-            self._context.begin(Phase.PURGE, run, f"{purge.value}: {where} on {len(sites)} hosts")
-            (await together(sites, self._purge)).complete()
+            where = ", ".join(self._targets[workdir.key].path for workdir in workdirs[:1])
+            self._context.begin(
+                Phase.PURGE, run, f"{purge.value}: {where} on {len(workdirs)} hosts"
+            )
+            (await together(workdirs, self._purge)).complete()
             now_ns = self._context.clock.real_ns()
             self._books.keep(
                 *(
-                    replace(_fresh(self._books.of(site)), purged_by=purge, purged_real_ns=now_ns)
-                    for site in sites
+                    replace(_fresh(self._books.of(workdir)), purged_by=purge, purged_real_ns=now_ns)
+                    for workdir in workdirs
                 )
             )
         else:
-            self._books.keep(*(_without_doubt(self._books.of(site)) for site in sites))
+            self._books.keep(*(_without_doubt(self._books.of(workdir)) for workdir in workdirs))
         if purge in (Purge.FSTRIM, Purge.RECREATE):
-            await self._sites.lay_out_again(run)
-        await self._fill(run, sites)
-        await self._settle_books(sites, turn_of(self._wish.restore, run))
+            await self._workdirs.lay_out_again(run)
+        await self._fill(run, workdirs)
+        await self._settle_books(workdirs, turn_of(self._wish.restore, run))
 
-    async def _purge(self, site: WorkDirectory) -> None:
-        purge, path = self._wish.purge, self._targets[site.key].path
+    async def _purge(self, workdir: WorkDirectory) -> None:
+        purge, path = self._wish.purge, self._targets[workdir.key].path
         if self._context.stop.requested:
             raise Interrupted("The purge was stopped.", "Resume the session to go on.")
         if purge is Purge.DISCARD:
-            await discard(site, path)
+            await discard(workdir, path)
         elif purge.of_device:
-            await erase(self._context, site, purge)
+            await erase(self._context, workdir, purge)
         else:
-            await self._sites.remove_files(site, path)
+            await self._workdirs.remove_files(workdir, path)
             if purge is Purge.FSTRIM:
-                await trim(site, site.dir if site.scratch else path)
+                await trim(workdir, workdir.dir if workdir.scratch else path)
 
-    async def _fill(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> None:
+    async def _fill(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
         """Devices are written over `fill` times; of files and images the layout was the first."""
-        laid_out = 0 if sites[0].raw else 1
+        laid_out = 0 if workdirs[0].raw else 1
         passes = self._wish.fill - laid_out
-        written = {site.name: 0 for site in sites}
+        written = {workdir.name: 0 for workdir in workdirs}
         if passes > 0:
-            for data_set in self._filled_sets(run, sites):
-                job = self._writer_of(data_set, run, sites)
-                new = await write_over(self._context, sites, data_set, passes, job)
+            for data_set in self._filled_sets(run, workdirs):
+                job = self._writer_of(data_set, run, workdirs)
+                new = await write_over(self._context, workdirs, data_set, passes, job)
                 written = {name: written[name] + new[name] for name in written}
                 if passes >= 1:
-                    for site in sites:
-                        self._context.ledgers.written(site, data_set)
+                    for workdir in workdirs:
+                        self._context.ledgers.written(workdir, data_set)
         accounts = []
-        for site in sites:
-            old = self._books.of(site)
-            total = old.written_bytes + written[site.name] + laid_out * old.region_bytes
+        for workdir in workdirs:
+            old = self._books.of(workdir)
+            total = old.written_bytes + written[workdir.name] + laid_out * old.region_bytes
             accounts.append(replace(old, filled=self._wish.fill, written_bytes=total))
         self._books.keep(*accounts)
 
-    def _filled_sets(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> tuple[DataSet, ...]:
+    def _filled_sets(
+        self, run: PlannedRun, workdirs: Sequence[WorkDirectory]
+    ) -> tuple[DataSet, ...]:
         """Every data set of the configuration; of a device the largest, which covers the others."""
-        target = self._targets[sites[0].key]
+        target = self._targets[workdirs[0].key]
         here = run.point.configuration
         sets = [item for item in self._context.plan.data_sets if item.configuration == here]
-        if not sites[0].device:
+        if not workdirs[0].device:
             return tuple(sets)
         every = [
             item
@@ -428,44 +443,44 @@ class Preconditioner:
         return (max(every, key=lambda item: item.bytes_per_host),)
 
     def _writer_of(
-        self, data_set: DataSet, run: PlannedRun, sites: Sequence[WorkDirectory]
+        self, data_set: DataSet, run: PlannedRun, workdirs: Sequence[WorkDirectory]
     ) -> AnyJob:
         """Who writes as a fill does: on files their own jobs, as only these may stamp them."""
-        if sites[0].device:
+        if workdirs[0].device:
             return run.point.job
         return next(p.job for p in self._context.plan.points if p.data_set == data_set.id)
 
-    async def _make_steady(self, run: PlannedRun, sites: Sequence[WorkDirectory]) -> None:
+    async def _make_steady(self, run: PlannedRun, workdirs: Sequence[WorkDirectory]) -> None:
         key = workload_key(run)
-        if all(key in dict(self._books.of(site).steady[-1:]) for site in sites):
+        if all(key in dict(self._books.of(workdir).steady[-1:]) for workdir in workdirs):
             return
-        turn = self._books.of(sites[0]).restored_for
-        self._mark(sites)
-        series, written = await run_rounds(self._context, sites, run)
+        turn = self._books.of(workdirs[0]).restored_for
+        self._mark(workdirs)
+        series, written = await run_rounds(self._context, workdirs, run)
         self._books.add(series)
         if not series.achieved:
             text = f"{run.point.label} was not steady after {len(series.iops)} rounds."
             self._context.tell(Notice(text))
         accounts = []
-        for site in sites:
-            old = self._books.of(site)
-            total = old.written_bytes + written[site.name]
+        for workdir in workdirs:
+            old = self._books.of(workdir)
+            total = old.written_bytes + written[workdir.name]
             # Another mix of writes has been at work since: only the newest is still steady.
             accounts.append(replace(old, written_bytes=total, steady=((key, series.achieved),)))
         self._books.keep(*accounts)
-        await self._settle_books(sites, turn)
+        await self._settle_books(workdirs, turn)
 
-    def _mark(self, sites: Sequence[WorkDirectory]) -> None:
-        accounts = (self._books.of(site) for site in sites)
+    def _mark(self, workdirs: Sequence[WorkDirectory]) -> None:
+        accounts = (self._books.of(workdir) for workdir in workdirs)
         self._books.keep(*(replace(account, under_way=PREPARING) for account in accounts))
 
-    async def _settle_books(self, sites: Sequence[WorkDirectory], turn: str | None) -> None:
+    async def _settle_books(self, workdirs: Sequence[WorkDirectory], turn: str | None) -> None:
         """What was under way is done, and the counters agree with the account."""
-        looks = (await together(sites, _counters_of)).complete()
-        for site in sites:
-            account = replace(self._books.of(site), under_way="", restored_for=turn)
+        looks = (await together(workdirs, _counters_of)).complete()
+        for workdir in workdirs:
+            account = replace(self._books.of(workdir), under_way="", restored_for=turn)
             self._books.keep(account)
-            self._books.seen(site, looks[site.name])
+            self._books.seen(workdir, looks[workdir.name])
 
 
 def _fresh(account: LedgerTarget) -> LedgerTarget:
@@ -482,11 +497,11 @@ def _without_doubt(account: LedgerTarget) -> LedgerTarget:
     return replace(account, written_bytes=written, foreign_bytes=0, unknown=None, steady=())
 
 
-def _with_filled(site: WorkDirectory, account: LedgerTarget) -> WorkDirectory:
-    if not site.raw:
-        return site
-    return replace(site, filled_bytes=account.region_bytes if account.filled >= 1 else 0)
+def _with_filled(workdir: WorkDirectory, account: LedgerTarget) -> WorkDirectory:
+    if not workdir.raw:
+        return workdir
+    return replace(workdir, filled_bytes=account.region_bytes if account.filled >= 1 else 0)
 
 
-async def _counters_of(site: WorkDirectory) -> DeviceSnapshot:
-    return await snapshot(site.host)
+async def _counters_of(workdir: WorkDirectory) -> DeviceSnapshot:
+    return await snapshot(workdir.host)

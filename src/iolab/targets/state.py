@@ -33,16 +33,16 @@ class SessionLedger:
         self._tell = tell
         self._opened: set[str] = set()
 
-    def of(self, site: WorkDirectory) -> LedgerTarget:
-        """The account of a site that was opened by `open`."""
-        found = self._ledger.target(site.key)
+    def of(self, workdir: WorkDirectory) -> LedgerTarget:
+        """The account of a work directory that was opened by `open`."""
+        found = self._ledger.target(workdir.key)
         if found is None:
-            raise ValueError(f"no account of {site.key}")
+            raise ValueError(f"no account of {workdir.key}")
         return found
 
-    def knows(self, site: WorkDirectory) -> bool:
-        """Whether there is an account of the site already."""
-        return self._ledger.target(site.key) is not None
+    def knows(self, workdir: WorkDirectory) -> bool:
+        """Whether there is an account of the work directory already."""
+        return self._ledger.target(workdir.key) is not None
 
     def keep(self, *accounts: LedgerTarget) -> None:
         """Put these accounts in the place of the old ones, and tell."""
@@ -58,19 +58,19 @@ class SessionLedger:
 
     def open(
         self,
-        site: WorkDirectory,
+        workdir: WorkDirectory,
         target: Target,
         facts: HostFacts,
         look: DeviceSnapshot,
         region: int,
     ) -> None:
-        """Begin the account of a site, or go on with it: what was written meanwhile is noticed."""
-        counter, boot = written_bytes(site, look), facts.kernel.boot_id
-        old = self._ledger.target(site.key)
+        """Begin the account, or go on with it: what was written meanwhile is noticed."""
+        counter, boot = written_bytes(workdir, look), facts.kernel.boot_id
+        old = self._ledger.target(workdir.key)
         if old is None:
             new = LedgerTarget(
-                key=site.key,
-                host=site.name,
+                key=workdir.key,
+                host=workdir.name,
                 path=target.path,
                 serial=target.serial,
                 boot_id=boot,
@@ -78,25 +78,25 @@ class SessionLedger:
                 region_bytes=region,
             )
         else:
-            new = _gone_on(old, site, boot, counter)
-            if not site.raw and site.key not in self._opened:
+            new = _gone_on(old, workdir, boot, counter)
+            if not workdir.raw and workdir.key not in self._opened:
                 # The files of an earlier sitting are gone; these were laid out just now.
                 new = replace(new, restored_for=None, filled=0.0, under_way="", steady=())
-        self._opened.add(site.key)
+        self._opened.add(workdir.key)
         self.keep(new)
 
-    def seen(self, site: WorkDirectory, look: DeviceSnapshot) -> None:
+    def seen(self, workdir: WorkDirectory, look: DeviceSnapshot) -> None:
         """Take the device's counter as it is now: whatever it counted is in the account."""
-        self.keep(replace(self.of(site), counter_bytes=written_bytes(site, look)))
+        self.keep(replace(self.of(workdir), counter_bytes=written_bytes(workdir, look)))
 
 
-def written_bytes(site: WorkDirectory, look: DeviceSnapshot) -> int | None:
-    """The count of bytes that were written to a site's device since the boot; None without one."""
-    device = site.target.device if site.target else None
+def written_bytes(workdir: WorkDirectory, look: DeviceSnapshot) -> int | None:
+    """The bytes that were written to its device since the boot; None without one."""
+    device = workdir.target.device if workdir.target else None
     counts = look.disks.get(device) if device else None
     if counts is None:
         # A device that did nothing since the boot is not in the list.
-        return 0 if site.device else None
+        return 0 if workdir.device else None
     return counts.write_bytes
 
 
@@ -165,18 +165,18 @@ def ended(account: LedgerTarget, record: RunRecord, host: HostRun) -> LedgerTarg
 
 
 def states_of(
-    accounts: Mapping[str, LedgerTarget], sites: Sequence[WorkDirectory], run: PlannedRun
+    accounts: Mapping[str, LedgerTarget], workdirs: Sequence[WorkDirectory], run: PlannedRun
 ) -> tuple[TargetState, ...]:
-    """The states of all sites of a run."""
-    return tuple(state_of(accounts[site.key], run) for site in sites)
+    """The states of all work directories of a run."""
+    return tuple(state_of(accounts[workdir.key], run) for workdir in workdirs)
 
 
 def _gone_on(
-    old: LedgerTarget, site: WorkDirectory, boot: str, counter: int | None
+    old: LedgerTarget, workdir: WorkDirectory, boot: str, counter: int | None
 ) -> LedgerTarget:
     """An account that was kept before, with what the device's counter has moved by since."""
     new = replace(old, boot_id=boot, counter_bytes=counter)
-    if not site.raw:
+    if not workdir.raw:
         return new
     if old.boot_id != boot or counter is None or old.counter_bytes is None:
         return replace(new, unknown="the host was restarted, and its counters with it")
@@ -193,7 +193,7 @@ OPEN_LIMIT_S: Final = 20.0
 """Making a file in memory; a host under full load may be slow to answer."""
 
 _Place = tuple[str, str]
-"""A site's key, and what lies there."""
+"""A work directory's key, and what lies there."""
 
 
 @dataclass(slots=True)
@@ -211,48 +211,52 @@ class BlockLedgers:
     def __init__(self) -> None:
         self._kept: dict[_Place, _Kept] = {}
 
-    async def begin(self, site: WorkDirectory, data_set: DataSet, block_bytes: int) -> BlockLedger:
+    async def begin(
+        self, workdir: WorkDirectory, data_set: DataSet, block_bytes: int
+    ) -> BlockLedger:
         """A new ledger in the place of any other, before all of the data set is written.
 
         `block_bytes` is the smallest block that will be verified. HostError when the host has none.
         """
-        place = _place(site, data_set)
+        place = _place(workdir, data_set)
         self._kept.pop(place, None)
-        answer = await site.host.ask("ledger_open", deadline_s=OPEN_LIMIT_S, name=" ".join(place))
-        path = read_answer(site.name, LedgerAnswer, answer).path
+        answer = await workdir.host.ask(
+            "ledger_open", deadline_s=OPEN_LIMIT_S, name=" ".join(place)
+        )
+        path = read_answer(workdir.name, LedgerAnswer, answer).path
         ledger = BlockLedger(path, block_bytes)
-        self._kept[place] = _Kept(ledger, site.host)
+        self._kept[place] = _Kept(ledger, workdir.host)
         return ledger
 
-    def written(self, site: WorkDirectory, data_set: DataSet) -> None:
+    def written(self, workdir: WorkDirectory, data_set: DataSet) -> None:
         """All of the data set was written: its ledger, if there is one, knows of every block."""
-        kept = self._kept.get(_place(site, data_set))
+        kept = self._kept.get(_place(workdir, data_set))
         if kept:
             kept.whole = True
 
-    def of(self, site: WorkDirectory, data_set: DataSet) -> BlockLedger | None:
+    def of(self, workdir: WorkDirectory, data_set: DataSet) -> BlockLedger | None:
         """The ledger that a run on the data set is held against, and goes on with."""
-        kept = self._found(site, data_set)
+        kept = self._found(workdir, data_set)
         return kept.ledger if kept else None
 
-    def know(self, site: WorkDirectory, data_set: DataSet) -> bool:
+    def know(self, workdir: WorkDirectory, data_set: DataSet) -> bool:
         """Whether the last write of every block of the data set is known."""
-        kept = self._found(site, data_set)
+        kept = self._found(workdir, data_set)
         return kept is not None and kept.whole
 
-    async def forget(self, site: WorkDirectory, data_set: DataSet) -> None:
+    async def forget(self, workdir: WorkDirectory, data_set: DataSet) -> None:
         """What lies there is written by somebody who keeps no ledger. HostError when lost."""
-        place = _place(site, data_set)
+        place = _place(workdir, data_set)
         kept = self._kept.pop(place, None)
-        if kept and kept.host is site.host:
-            await site.host.ask("ledger_close", deadline_s=OPEN_LIMIT_S, name=" ".join(place))
+        if kept and kept.host is workdir.host:
+            await workdir.host.ask("ledger_close", deadline_s=OPEN_LIMIT_S, name=" ".join(place))
 
-    def _found(self, site: WorkDirectory, data_set: DataSet) -> _Kept | None:
+    def _found(self, workdir: WorkDirectory, data_set: DataSet) -> _Kept | None:
         """An agent that was lost took its ledgers along; nor does a host know of another's."""
-        kept = self._kept.get(_place(site, data_set))
-        return kept if kept and kept.host is site.host and not site.read_from else None
+        kept = self._kept.get(_place(workdir, data_set))
+        return kept if kept and kept.host is workdir.host and not workdir.read_from else None
 
 
-def _place(site: WorkDirectory, data_set: DataSet) -> _Place:
+def _place(workdir: WorkDirectory, data_set: DataSet) -> _Place:
     """On a device all data sets lie over each other: they are one."""
-    return site.key, site.device or data_set.id
+    return workdir.key, workdir.device or data_set.id

@@ -1,4 +1,4 @@
-"""The sites of a session: folders taken on first need, files laid out once, all left in the end."""
+"""The work directories of a session: taken on first need, laid out once, all left in the end."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class WorkDirectories:
     async def ready_for(
         self, run: PlannedRun, facts: Mapping[str, HostFacts]
     ) -> tuple[WorkDirectory, ...]:
-        """The run's sites, with all files that the pending runs of its configuration need.
+        """The run's directories, with all files that the pending runs of its configuration need.
 
         Raises HostError or EngineError when a folder cannot be had or filled.
         """
@@ -127,27 +127,27 @@ class WorkDirectories:
                     await self._fill(data_set, targets)
             self._ready.add(configuration)
         there = makers_of(self._context.study, run.point)
-        sites = tuple(self._open[target.key] for target in targets if target.host in there)
-        if not sites:
+        workdirs = tuple(self._open[target.key] for target in targets if target.host in there)
+        if not workdirs:
             happened = f"Every host that makes the load of {run.point.label} has failed."
             raise HostError(happened, "See why, and resume the session.")
-        return await self._turned(sites) if self._hands_on(run) else sites
+        return await self._turned(workdirs) if self._hands_on(run) else workdirs
 
-    def facts_of(self, site: WorkDirectory, facts: Mapping[str, HostFacts]) -> HostFacts:
-        """What is known of a site's host: `facts`, unless the session made its file system."""
-        return self._made.get(site.key, facts[site.key])
+    def facts_of(self, workdir: WorkDirectory, facts: Mapping[str, HostFacts]) -> HostFacts:
+        """What is known of a directory's host: `facts`, unless the session made its file system."""
+        return self._made.get(workdir.key, facts[workdir.key])
 
     def _hands_on(self, run: PlannedRun) -> bool:
         """Whether clients of this run read each other's files."""
         reads = Direction.READ in run.point.job.directions
         return bool(self._context.study.target.rotate) and reads
 
-    async def _turned(self, sites: tuple[WorkDirectory, ...]) -> tuple[WorkDirectory, ...]:
-        """The sites handed on; once for every set of folders it is seen that they are shared."""
-        turned = rotated(sites, self._context.study.target.rotate)
-        folders = tuple(f"{site.name} {site.dir}" for site in turned)
+    async def _turned(self, workdirs: tuple[WorkDirectory, ...]) -> tuple[WorkDirectory, ...]:
+        """The directories handed on; once for every set of them it is seen that they are shared."""
+        turned = rotated(workdirs, self._context.study.target.rotate)
+        folders = tuple(f"{workdir.name} {workdir.dir}" for workdir in turned)
         if folders not in self._shared:
-            await require_handed_on(sites, turned)
+            await require_handed_on(workdirs, turned)
             self._shared.add(folders)
         return turned
 
@@ -166,9 +166,9 @@ class WorkDirectories:
                 found[target.key] = await allocated_bytes(host, image_of(target))
                 return
             folder = f"{target.path.rstrip('/')}/{scratch_name(target.host)}"
-            site = WorkDirectory(host, folder, None, target.key)
+            workdir = WorkDirectory(host, folder, None, target.key)
             for data_set in data_sets_at(self._context.plan, target):
-                size = await present_bytes(site, data_set)
+                size = await present_bytes(workdir, data_set)
                 found[target.key] = found.get(target.key, 0) + size
 
         for batch in _one_a_host(self._in_use()):
@@ -183,19 +183,19 @@ class WorkDirectories:
                 self._made.pop(target.key, None)
                 self._ready.difference_update(target.configurations)
 
-    async def remove_files(self, site: WorkDirectory, path: str) -> None:
+    async def remove_files(self, workdir: WorkDirectory, path: str) -> None:
         """Remove what lies in a folder, which is taken again; `path` is the folder's parent.
 
         A file system of the session's own is made anew.
         """
-        if site.scratch:
-            (target,) = [target for target in self._targets if target.key == site.key]
-            await make_again(site, target, self._context.study.target)
+        if workdir.scratch:
+            (target,) = [target for target in self._targets if target.key == workdir.key]
+            await make_again(workdir, target, self._context.study.target)
             return
         limit_s = CLOSE_LIMIT_S + self._removal_s
-        await site.host.ask("scratch_close", deadline_s=limit_s, dir=site.dir, keep=False)
-        name = scratch_name(site.name)
-        await open_folder(self._context, site.host, path, name, more_s=self._removal_s)
+        await workdir.host.ask("scratch_close", deadline_s=limit_s, dir=workdir.dir, keep=False)
+        name = scratch_name(workdir.name)
+        await open_folder(self._context, workdir.host, path, name, more_s=self._removal_s)
 
     async def lay_out_again(self, run: PlannedRun) -> None:
         """All files of the run's configuration anew, in folders that are empty."""
@@ -209,15 +209,15 @@ class WorkDirectories:
         """Remove every folder, or keep it where the study says so; sentences on what failed."""
         keep = self._context.study.target.keep_files
         paths = {target.key: target.path for target in self._targets}
-        living = [site for site in self._open.values() if not site.host.lost]
+        living = [workdir for workdir in self._open.values() if not workdir.host.lost]
 
-        async def close(site: WorkDirectory) -> None:
-            if site.device:
-                await let_go(site, paths[site.key])
+        async def close(workdir: WorkDirectory) -> None:
+            if workdir.device:
+                await let_go(workdir, paths[workdir.key])
                 return
             limit_s = CLOSE_LIMIT_S + self._removal_s
-            await site.host.ask("scratch_close", deadline_s=limit_s, dir=site.held, keep=keep)
-            self._context.taken.get(site.name, set()).discard(split(site.held))
+            await workdir.host.ask("scratch_close", deadline_s=limit_s, dir=workdir.held, keep=keep)
+            self._context.taken.get(workdir.name, set()).discard(split(workdir.held))
 
         faults: list[str] = []
         for batch in _one_a_host(living):
@@ -237,13 +237,13 @@ class WorkDirectories:
                 own = await self._take_own(host, target, seen)
                 for text in own.said:
                     self._context.tell(Notice(text))
-                site, made[target.key] = own.site, own.facts
+                workdir, made[target.key] = own.workdir, own.facts
             elif target.serial is not None:
-                site = await take_device(host, target, seen.target, settings)
+                workdir = await take_device(host, target, seen.target, settings)
             else:
                 folder = await self._folder(host, target.path, scratch_name(host.name))
-                site = WorkDirectory(host, folder, seen.target, target.key)
-            self._open[target.key] = site
+                workdir = WorkDirectory(host, folder, seen.target, target.key)
+            self._open[target.key] = workdir
 
         wanted = [target for target in targets if target.key not in self._open]
         if settings.make_xfs and wanted:
@@ -276,11 +276,11 @@ class WorkDirectories:
 
     async def _fill(self, data_set: DataSet, targets: list[Target]) -> None:
         # A device is written over as a whole, when the state for its runs is made.
-        all_sites = (self._open[target.key] for target in targets)
-        sites = [site for site in all_sites if not site.device]
-        if not sites:
+        all_workdirs = (self._open[target.key] for target in targets)
+        workdirs = [workdir for workdir in all_workdirs if not workdir.device]
+        if not workdirs:
             return
-        await lay_out(self._context, sites, data_set, self._needed[data_set.id].point.job)
+        await lay_out(self._context, workdirs, data_set, self._needed[data_set.id].point.job)
 
 
 def _one_a_host(members: Iterable[Member]) -> list[list[Member]]:

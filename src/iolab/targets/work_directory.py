@@ -98,32 +98,34 @@ HOSTS_NAMED: Final = 4
 """Hosts that are named beside the first one; more are counted."""
 
 
-def peer_dir(site: WorkDirectory, other: WorkDirectory) -> str:
+def peer_dir(workdir: WorkDirectory, other: WorkDirectory) -> str:
     """The other host's scratch folder as this host sees it: beside its own."""
-    return posixpath.join(posixpath.dirname(site.dir), posixpath.basename(other.dir))
+    return posixpath.join(posixpath.dirname(workdir.dir), posixpath.basename(other.dir))
 
 
 async def require_shared(
-    sites: Sequence[WorkDirectory], needs: Mapping[str, Sequence[str]], *, do: str
+    workdirs: Sequence[WorkDirectory], needs: Mapping[str, Sequence[str]], *, do: str
 ) -> None:
     """Nothing when each host of `needs` sees the folders of the hosts that it names there.
 
-    `sites` are the hosts' own folders. HostError for the first host that does not, which names the
+    `workdirs` are the hosts' own. HostError for the first host that does not, which names the
     others and has `do` as its remedy, or for hosts that failed.
     """
-    by_name = {site.name: site for site in sites}
+    by_name = {workdir.name: workdir for workdir in workdirs}
     makers = {name: by_name[name] for names in needs.values() for name in names}
-    marks = (await together(makers.values(), lambda site: _mark(site, site.dir))).complete()
+    marks = (
+        await together(makers.values(), lambda workdir: _mark(workdir, workdir.dir))
+    ).complete()
 
-    async def look(site: WorkDirectory) -> None:
-        for name in needs[site.name]:
-            folder = peer_dir(site, by_name[name])
-            why = await _otherness(site, folder, marks[name])
+    async def look(workdir: WorkDirectory) -> None:
+        for name in needs[workdir.name]:
+            folder = peer_dir(workdir, by_name[name])
+            why = await _otherness(workdir, folder, marks[name])
             if why is not None:
-                blind.append(site.name)
+                blind.append(workdir.name)
                 raise HostError(
-                    f"Host '{printable(site.name)}' does not see the files of '{printable(name)}' "
-                    f"in {printable(folder)}: the target is not shared "
+                    f"Host '{printable(workdir.name)}' does not see the files of "
+                    f"'{printable(name)}' in {printable(folder)}: the target is not shared "
                     f"({printable(why).rstrip('.')}).",
                     do,
                 )
@@ -147,18 +149,18 @@ def _named(hosts: Sequence[str]) -> str:
     return ", ".join(f"'{printable(name)}'" for name in hosts[:HOSTS_NAMED]) + more
 
 
-async def _otherness(site: WorkDirectory, folder: str, mark: FileAnswer) -> str | None:
+async def _otherness(workdir: WorkDirectory, folder: str, mark: FileAnswer) -> str | None:
     """Why what the host sees there is not the folder with that mark; None when it is."""
     try:
-        seen = await _mark(site, folder)
+        seen = await _mark(workdir, folder)
     except AgentRefusal as refused:
         return refused.says
     return None if seen == mark else "what it sees there is another folder"
 
 
-async def _mark(site: WorkDirectory, folder: str) -> FileAnswer:
+async def _mark(workdir: WorkDirectory, folder: str) -> FileAnswer:
     """Size and digest of the mark in a folder, as that host reads it."""
-    answer = await site.host.ask(
+    answer = await workdir.host.ask(
         "get", deadline_s=MARK_LIMIT_S, path=f"{folder}/{MARK}", max_bytes=MARK_BYTES_MAX
     )
-    return read_answer(site.name, FileAnswer, answer)
+    return read_answer(workdir.name, FileAnswer, answer)

@@ -21,10 +21,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 def tools_with(settings: ServerSettings) -> YcsbInstall:
     async def work(host: Host) -> YcsbInstall:
-        site = WorkDirectory(host, "/scratch", None, host.name)
+        workdir = WorkDirectory(host, "/scratch", None, host.name)
         tools = YcsbTools(no_kits)
-        found = await tools.on(site, settings, print)
-        assert tools.of(site) is found
+        found = await tools.on(workdir, settings, print)
+        assert tools.of(workdir) is found
         return found
 
     return on_this_machine(work)

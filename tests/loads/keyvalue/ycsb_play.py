@@ -82,10 +82,14 @@ class FakeServer:
     _fault: str | None = None
 
     async def ready_for(
-        self, _session: SessionContext, _run: PlannedRun, sites: Sequence[WorkDirectory], load: Load
+        self,
+        _session: SessionContext,
+        _run: PlannedRun,
+        workdirs: Sequence[WorkDirectory],
+        load: Load,
     ) -> None:
         self._fault = None
-        self.events.append(f"ready for {len(sites)}")
+        self.events.append(f"ready for {len(workdirs)}")
         if not self._whole:
             await load()
             self._whole = True
@@ -181,12 +185,12 @@ def play(
         session = SessionContext(
             study, plan, connected, {}, played.notes, stop, SYSTEM_CLOCK, "trial"
         )
-        sites = [await take(host, str(target)) for host in connected.values()]
+        workdirs = [await take(host, str(target)) for host in connected.values()]
         driver = YcsbDriver(lambda _: server, no_kits)
         at_once(session)
         for number in range(runs):
             before(number, stop, connected)
-            shares = [HostShare(site) for site in sites]
+            shares = [HostShare(workdir) for workdir in workdirs]
             played.runs.append(shares)
             try:
                 await driver.prepare(session, plan.runs[0], shares)
@@ -195,7 +199,7 @@ def play(
             except IolabError as fault:
                 played.faults.append(fault)
         played.ends = await driver.end()
-        await leave([site for site in sites if not site.host.lost])
+        await leave([workdir for workdir in workdirs if not workdir.host.lost])
         return played
 
     return asyncio.run(body())

@@ -43,13 +43,13 @@ class IoDriver(ProcessDriver):
         )
         command = self._files.measure(
             job,
-            mine.site.holding(data_set),
-            mine.site.dir,
+            mine.workdir.holding(data_set),
+            mine.workdir.dir,
             seconds=longest_s,
             seed=seed_on(session.study, run.point, mine.name, run.repeat),
             later=turn_of(session.study, run.point, mine.name),
         )
-        ledger = session.ledgers.of(mine.site, data_set) if job.verify else None
+        ledger = session.ledgers.of(mine.workdir, data_set) if job.verify else None
         return with_ledger(self._files, command, ledger)
 
     def reader(self, run: PlannedRun, mine: HostShare) -> OutputReader:

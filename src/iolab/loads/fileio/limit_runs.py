@@ -117,7 +117,7 @@ async def _measured(
     def hear(piece: bytes) -> None:
         reader.feed(piece)
 
-    work = drive(mine.site.host, command, halt, hear)
+    work = drive(mine.workdir.host, command, halt, hear)
     ending = await alongside(work, session.stop.pass_on(halt))
     return generator_limit_of(ending, reader.finish())
 

@@ -44,10 +44,10 @@ async def prove_written(
 
     async def check(mine: HostShare) -> None:
         numjobs = file_job(run.point.job_on(mine.name)).numjobs
-        if mine.site.device:
-            mine.extents = proof_of_device(mine.site, numjobs * data_set.job_bytes)
+        if mine.workdir.device:
+            mine.extents = proof_of_device(mine.workdir, numjobs * data_set.job_bytes)
         else:
-            mine.extents = await prove(mine.site, mine.site.paths(data_set, numjobs))
+            mine.extents = await prove(mine.workdir, mine.workdir.paths(data_set, numjobs))
         if holes := unproved(mine.extents):
             happened = (
                 f"{format_bytes(holes)} of {data_set.id} on host '{mine.name}' were never written: "
@@ -74,6 +74,6 @@ async def drop_caches(
 
     async def drop(mine: HostShare) -> None:
         numjobs = file_job(run.point.job_on(mine.name)).numjobs
-        mine.cache = await evict(mine.site, mine.site.paths(data_set, numjobs))
+        mine.cache = await evict(mine.workdir, mine.workdir.paths(data_set, numjobs))
 
     await on_each(shares, drop)

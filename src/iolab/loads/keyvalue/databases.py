@@ -172,14 +172,14 @@ async def drop_caches_of(
     session.begin(Phase.DROP_CACHES, run, "pages of the databases")
 
     async def drop(mine: HostShare) -> None:
-        mine.cache = await dropped(mine.site, folder_of(mine.site))
+        mine.cache = await dropped(mine.workdir, folder_of(mine.workdir))
 
     await on_each(shares, drop)
 
 
-async def dropped(site: WorkDirectory, folder: str) -> CacheProof:
+async def dropped(workdir: WorkDirectory, folder: str) -> CacheProof:
     """No page of a file in the folder stays in memory; the proof. HostError or EngineError."""
-    return await evict(site, sorted(await files_in(site.host, folder)))
+    return await evict(workdir, sorted(await files_in(workdir.host, folder)))
 
 
 LOOK: Final = "See what db_bench says, and load again by running again."
@@ -208,13 +208,13 @@ class Golden:
 
 
 async def find(
-    site: WorkDirectory, job: KeyValueJob, version: str, source: TableShape | None
+    workdir: WorkDirectory, job: KeyValueJob, version: str, source: TableShape | None
 ) -> Golden | None:
-    """The database of the job on a site; None when it must be made, or made anew.
+    """The database of the job on a work directory; None when it must be made, or made anew.
 
     `source` are the tables of the user's own database, None for iolab's own. HostError.
     """
-    marker = await golden(site.host, folder_of(site, job))
+    marker = await golden(workdir.host, folder_of(workdir, job))
     if marker is None or marker.get("asked") != _asked(job, version):
         return None
     try:
@@ -226,25 +226,25 @@ async def find(
         return None
     if file_bytes is None or (source is not None and source != shape.tables):
         return None
-    return Golden(_database_of(site, job), shape, tree_bytes, seed, file_bytes)
+    return Golden(_database_of(workdir, job), shape, tree_bytes, seed, file_bytes)
 
 
 async def make(
-    site: WorkDirectory, job: KeyValueJob, version: str, seed: int, halt: asyncio.Event
+    workdir: WorkDirectory, job: KeyValueJob, version: str, seed: int, halt: asyncio.Event
 ) -> Golden | None:
     """Load the job's database, or copy the user's own; None when `halt` ended it.
 
     Raises EngineError or HostError, and leaves nothing of a load that did not succeed.
     """
-    folder = folder_of(site, job)
-    await remove(site.host, folder)
-    await output_of(site.host, ("mkdir", "--", folder))
+    folder = folder_of(workdir, job)
+    await remove(workdir.host, folder)
+    await output_of(workdir.host, ("mkdir", "--", folder))
     try:
-        made = await (_copied(site, job) if job.database else _loaded(site, job, seed, halt))
+        made = await (_copied(workdir, job) if job.database else _loaded(workdir, job, seed, halt))
     except (EngineError, HostError):
-        if not site.host.lost:
+        if not workdir.host.lost:
             with suppress(HostError):
-                await remove(site.host, folder)
+                await remove(workdir.host, folder)
         raise
     if made is None:
         return None
@@ -255,39 +255,39 @@ async def make(
         "seed": made.seed,
         "file_bytes": made.file_bytes,
     }
-    await commit_golden(site.host, folder, marker)
+    await commit_golden(workdir.host, folder, marker)
     return made
 
 
-def folder_of(site: WorkDirectory, job: KeyValueJob) -> str:
+def folder_of(workdir: WorkDirectory, job: KeyValueJob) -> str:
     """Where the golden database of a job lies; jobs with the same data share one."""
     digest = hashlib.sha256(json.dumps(_data_set(job), sort_keys=True).encode()).hexdigest()
-    return f"{site.dir}/db_bench.{digest[:12]}"
+    return f"{workdir.dir}/db_bench.{digest[:12]}"
 
 
-async def source_of(site: WorkDirectory, job: KeyValueJob) -> TableShape:
+async def source_of(workdir: WorkDirectory, job: KeyValueJob) -> TableShape:
     """The tables of the user's own database. EngineError when they are not what the job says."""
-    tables = await _tables_in(site, job, job.database)
+    tables = await _tables_in(workdir, job, job.database)
     faults = shape_faults(tables, job.loaded)
     if faults or tables is None:
         happened = (
-            f"{printable(job.database)} on host '{site.name}' is not the database that was "
+            f"{printable(job.database)} on host '{workdir.name}' is not the database that was "
             f"stated: {'; '.join(faults)}."
         )
         raise EngineError(happened, STATE)
     return tables
 
 
-async def bytes_in(site: WorkDirectory, folder: str) -> int:
+async def bytes_in(workdir: WorkDirectory, folder: str) -> int:
     """What all files in a folder hold: two that are copies of each other have the same."""
-    return sum((await files_in(site.host, folder)).values())
+    return sum((await files_in(workdir.host, folder)).values())
 
 
-async def _tables_in(site: WorkDirectory, job: KeyValueJob, database: str) -> TableShape | None:
+async def _tables_in(workdir: WorkDirectory, job: KeyValueJob, database: str) -> TableShape | None:
     """What sst_dump counts in a database's files; None when there is none. Opens no database."""
-    command = shape_command(job, site.dir, database)
+    command = shape_command(job, workdir.dir, database)
     raw = await output_of(
-        site.host,
+        workdir.host,
         command.argv,
         cwd=command.cwd,
         limit_s=command.wall_limit_s,
@@ -297,46 +297,46 @@ async def _tables_in(site: WorkDirectory, job: KeyValueJob, database: str) -> Ta
     return tables_of(raw)
 
 
-async def _copied(site: WorkDirectory, job: KeyValueJob) -> Golden:
+async def _copied(workdir: WorkDirectory, job: KeyValueJob) -> Golden:
     """The user's own, copied; its levels are told by another copy, which is opened for that."""
-    database, trial = _database_of(site, job), f"{folder_of(site, job)}/trial"
-    await clone(site.host, job.database, database)
-    await clone(site.host, database, trial)
-    command = levels_command(job, site.dir, trial)
+    database, trial = _database_of(workdir, job), f"{folder_of(workdir, job)}/trial"
+    await clone(workdir.host, job.database, database)
+    await clone(workdir.host, database, trial)
+    command = levels_command(job, workdir.dir, trial)
     raw = await output_of(
-        site.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s, env=command.env
+        workdir.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s, env=command.env
     )
-    await remove(site.host, trial)
+    await remove(workdir.host, trial)
     output = parse(raw, b"")
-    return await _proved(site, job, output, None)
+    return await _proved(workdir, job, output, None)
 
 
 async def _loaded(
-    site: WorkDirectory, job: KeyValueJob, seed: int, halt: asyncio.Event
+    workdir: WorkDirectory, job: KeyValueJob, seed: int, halt: asyncio.Event
 ) -> Golden | None:
-    command = load_command(job, site.dir, _database_of(site, job), seed=seed)
+    command = load_command(job, workdir.dir, _database_of(workdir, job), seed=seed)
     stdout, stderr = bytearray(), bytearray()
-    ending = await driven(site.host, command, halt, stdout.extend, on_stderr=stderr.extend)
+    ending = await driven(workdir.host, command, halt, stdout.extend, on_stderr=stderr.extend)
     if ending.halted:
         return None
     output = parse(bytes(stdout), bytes(stderr))
-    if fault := _load_fault(site, job.loaded, command, ending, output):
+    if fault := _load_fault(workdir, job.loaded, command, ending, output):
         raise fault
-    return await _proved(site, job, output, seed)
+    return await _proved(workdir, job, output, seed)
 
 
 async def _proved(
-    site: WorkDirectory, job: KeyValueJob, output: DbBenchOutput, seed: int | None
+    workdir: WorkDirectory, job: KeyValueJob, output: DbBenchOutput, seed: int | None
 ) -> Golden:
     """The database as its files have it. EngineError when they are not what was asked for."""
-    database = _database_of(site, job)
-    tables = await _tables_in(site, job, database)
+    database = _database_of(workdir, job)
+    tables = await _tables_in(workdir, job, database)
     if faults := shape_faults(tables, job.loaded):
-        happened = f"The database on host '{site.name}' is not whole: {'; '.join(faults)}."
+        happened = f"The database on host '{workdir.name}' is not whole: {'; '.join(faults)}."
         raise EngineError(happened, LOOK)
     tree_bytes = next((row.bytes for row in output.compaction if row.name == "Sum"), None)
     shape = replace(_levels(output), tables=tables)
-    return Golden(database, shape, tree_bytes, seed, await bytes_in(site, database))
+    return Golden(database, shape, tree_bytes, seed, await bytes_in(workdir, database))
 
 
 def _levels(output: DbBenchOutput) -> StoreShape:
@@ -348,7 +348,7 @@ def _levels(output: DbBenchOutput) -> StoreShape:
 
 
 def _load_fault(
-    site: WorkDirectory,
+    workdir: WorkDirectory,
     loaded: KeyValueSet,
     command: Command,
     ending: Ending,
@@ -359,8 +359,8 @@ def _load_fault(
     if os_says(errno.ENOSPC, 0, said) or os_says(errno.EDQUOT, 0, said):
         size = format_bytes(loaded.keys * loaded.entry_bytes)
         happened = (
-            f"{printable(site.dir)} on host '{site.name}' ran full while a database of {size} "
-            "was loaded."
+            f"{printable(workdir.dir)} on host '{workdir.name}' ran full while a database of "
+            f"{size} was loaded."
         )
         do = "Make room there, more than twice its size, or set fewer workload.*.keys."
         return HostError(happened, do)
@@ -370,14 +370,14 @@ def _load_fault(
         return None
     because = "; ".join(part for part in (what, faults) if part)
     happened = (
-        f"{program_of(command)} on host '{site.name}' did not load the database that was asked "
+        f"{program_of(command)} on host '{workdir.name}' did not load the database that was asked "
         f"for: {because}."
     )
     return EngineError(happened, LOOK)
 
 
-def _database_of(site: WorkDirectory, job: KeyValueJob) -> str:
-    return f"{folder_of(site, job)}/database"
+def _database_of(workdir: WorkDirectory, job: KeyValueJob) -> str:
+    return f"{folder_of(workdir, job)}/database"
 
 
 def _data_set(job: KeyValueJob) -> dict[str, Any]:

@@ -193,11 +193,11 @@ class YcsbDriver(Driver):
         """YCSB on every client, the store loaded and in its start state, the devices idle."""
         session.begin(Phase.PROVE, run, "YCSB and Java on every client")
         await on_each(shares, lambda mine: self._see_tools(session, mine))
-        await on_each(shares, lambda mine: _new_folder(mine.site))
+        await on_each(shares, lambda mine: _new_folder(mine.workdir))
         if session.stop.requested:
             return
         if server_settings(session.study).kind is ServerKind.EMBEDDED:
-            tools = {mine.name: self._tools.of(mine.site) for mine in shares}
+            tools = {mine.name: self._tools.of(mine.workdir) for mine in shares}
             await self._embedded.prepare(session, run, ycsb_job(run), shares, tools)
         else:
             await self._prepare_server(session, run, shares)
@@ -245,7 +245,7 @@ class YcsbDriver(Driver):
 
     async def _see_tools(self, session: SessionContext, mine: HostShare) -> None:
         tools = await self._tools.on(
-            mine.site, server_settings(session.study), lambda text: session.tell(Notice(text))
+            mine.workdir, server_settings(session.study), lambda text: session.tell(Notice(text))
         )
         mine.engine_version = tools.versions
 
@@ -268,8 +268,8 @@ class YcsbDriver(Driver):
                     load_command(
                         job,
                         store,
-                        self._tools.of(mine.site).kit,
-                        work_folder(mine.site),
+                        self._tools.of(mine.workdir).kit,
+                        work_folder(mine.workdir),
                         first=share.first,
                         count=share.count,
                         threads=LOAD_THREADS,
@@ -282,7 +282,7 @@ class YcsbDriver(Driver):
             }
             await load_records(session, run, shares, work)
 
-        await server.ready_for(session, run, [mine.site for mine in shares], load)
+        await server.ready_for(session, run, [mine.workdir for mine in shares], load)
         for mine in shares:
             dropped = server.cache if mine.name == server.host else None
             mine.cache = dropped or NOT_DROPPED
@@ -293,9 +293,9 @@ class YcsbDriver(Driver):
         """What this client is to run."""
         mine.command = measure_command(
             job,
-            self._store(session, copy_folder(mine.site)),
-            self._tools.of(mine.site).kit,
-            work_folder(mine.site),
+            self._store(session, copy_folder(mine.workdir)),
+            self._tools.of(mine.workdir).kit,
+            work_folder(mine.workdir),
             seconds=seconds,
             prefix=PREFIX,
         )
@@ -339,7 +339,7 @@ class YcsbDriver(Driver):
         """Read all that the clients left; the run's failure, or what speaks against it by that."""
         names = hdr_names(job, PREFIX)
         paths = {
-            mine.name: [f"{work_folder(mine.site)}/{name}" for name in names] for mine in shares
+            mine.name: [f"{work_folder(mine.workdir)}/{name}" for name in names] for mine in shares
         }
 
         async def read(mine: HostShare) -> None:
@@ -351,9 +351,9 @@ class YcsbDriver(Driver):
                 raise fault_of(mine, faults)
 
         async def clear(mine: HostShare) -> None:
-            if not mine.site.host.lost:
+            if not mine.workdir.host.lost:
                 await self._embedded.leave(mine)
-                await remove(mine.site.host, work_folder(mine.site))
+                await remove(mine.workdir.host, work_folder(mine.workdir))
 
         found = failure
         for step in (clients.fetch(paths), on_each(shares, read), on_each(shares, clear)):
@@ -372,10 +372,10 @@ def ycsb_job(run: PlannedRun) -> YcsbJob:
     return job
 
 
-async def _new_folder(site: WorkDirectory) -> None:
+async def _new_folder(workdir: WorkDirectory) -> None:
     """An empty folder to work in: a log of the run before must not be read as this one's."""
-    await remove(site.host, work_folder(site))
-    await output_of(site.host, ("mkdir", "--", work_folder(site)))
+    await remove(workdir.host, work_folder(workdir))
+    await output_of(workdir.host, ("mkdir", "--", work_folder(workdir)))
 
 
 PAST_THE_WINDOW_S: Final = 1
@@ -444,7 +444,7 @@ class DbBenchDriver(Driver):
 
         async def ask(mine: HostShare) -> None:
             self._versions[mine.name] = await self._programs.version_on(
-                mine.site, key_value_job(run)
+                mine.workdir, key_value_job(run)
             )
 
         await on_each(shares, ask)
@@ -458,7 +458,7 @@ class DbBenchDriver(Driver):
 
         async def look(mine: HostShare) -> None:
             source = await self._source(mine, job)
-            found = await find(mine.site, job, self._versions[mine.name], source)
+            found = await find(mine.workdir, job, self._versions[mine.name], source)
             if found is not None:
                 self._goldens[mine.name] = found
 
@@ -474,10 +474,10 @@ class DbBenchDriver(Driver):
         """The user's own database, which is looked at once; None where iolab loads one."""
         if not job.database:
             return None
-        known = self._sources.setdefault(mine.site.host, {})
-        if folder_of(mine.site, job) not in known:
-            known[folder_of(mine.site, job)] = await source_of(mine.site, job)
-        return known[folder_of(mine.site, job)]
+        known = self._sources.setdefault(mine.workdir.host, {})
+        if folder_of(mine.workdir, job) not in known:
+            known[folder_of(mine.workdir, job)] = await source_of(mine.workdir, job)
+        return known[folder_of(mine.workdir, job)]
 
     async def _make(
         self, session: SessionContext, run: PlannedRun, missing: Sequence[HostShare]
@@ -505,8 +505,8 @@ class DbBenchDriver(Driver):
         It would take as long again, for each point, to come to the same end.
         """
         job, version = key_value_job(run), self._versions[mine.name]
-        folder = folder_of(mine.site, job)
-        failed = self._failed.setdefault(mine.site.host, {})
+        folder = folder_of(mine.workdir, job)
+        failed = self._failed.setdefault(mine.workdir.host, {})
         if folder in failed and run.attempt == 1:
             raise EngineError(*failed[folder])
         # The same on every target of a host, so that configurations have the same database.
@@ -514,7 +514,7 @@ class DbBenchDriver(Driver):
         wanted = load_seeds(derived_seed(session.study.method.seed, *what))
         seed = next_seed(self._cells, wanted)
         try:
-            return await make(mine.site, job, version, seed, halt)
+            return await make(mine.workdir, job, version, seed, halt)
         except (EngineError, HostError) as fault:
             failed[folder] = fault.happened, fault.do
             raise
@@ -526,11 +526,11 @@ class DbBenchDriver(Driver):
         session.begin(Phase.PROVE, run, "a copy of the database on every client")
 
         async def copy(mine: HostShare) -> None:
-            host, gold = mine.site.host, self._goldens[mine.name]
-            await remove(host, cell_folder(mine.site))
-            await output_of(host, ("mkdir", "--", cell_folder(mine.site)))
-            how = await clone(host, gold.database, _copy_on(mine.site))
-            held = await bytes_in(mine.site, _copy_on(mine.site))
+            host, gold = mine.workdir.host, self._goldens[mine.name]
+            await remove(host, cell_folder(mine.workdir))
+            await output_of(host, ("mkdir", "--", cell_folder(mine.workdir)))
+            how = await clone(host, gold.database, _copy_on(mine.workdir))
+            held = await bytes_in(mine.workdir, _copy_on(mine.workdir))
             if held != gold.file_bytes:
                 happened = (
                     f"The copy of the database on host '{mine.name}' is not what was loaded: "
@@ -560,9 +560,14 @@ class DbBenchDriver(Driver):
             start=start.shape,
             loaded_bytes=start.golden.tree_bytes,
         )
-        report = f"{cell_folder(mine.site)}/{REPORT}"
+        report = f"{cell_folder(mine.workdir)}/{REPORT}"
         command = cell_command(
-            job, mine.site.dir, _copy_on(mine.site), seconds=seconds, seed=seed, report_file=report
+            job,
+            mine.workdir.dir,
+            _copy_on(mine.workdir),
+            seconds=seconds,
+            seed=seed,
+            report_file=report,
         )
         return DbBenchTask(asked, command, report)
 
@@ -578,13 +583,13 @@ def key_value_job(run: PlannedRun) -> KeyValueJob:
     return job
 
 
-def cell_folder(site: WorkDirectory) -> str:
+def cell_folder(workdir: WorkDirectory) -> str:
     """Where everything of the present run lies on a host."""
-    return f"{site.dir}/db_bench.cell"
+    return f"{workdir.dir}/db_bench.cell"
 
 
-def _copy_on(site: WorkDirectory) -> str:
-    return f"{cell_folder(site)}/database"
+def _copy_on(workdir: WorkDirectory) -> str:
+    return f"{cell_folder(workdir)}/database"
 
 
 async def _drop(session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]) -> None:
@@ -593,8 +598,8 @@ async def _drop(session: SessionContext, run: PlannedRun, shares: Sequence[HostS
 
 async def _remove_copies(shares: Sequence[HostShare]) -> None:
     """Make room again; whatever is left is removed before the next run, or with the session."""
-    living = [mine for mine in shares if not mine.site.host.lost]
-    await together(living, lambda mine: remove(mine.site.host, cell_folder(mine.site)))
+    living = [mine for mine in shares if not mine.workdir.host.lost]
+    await together(living, lambda mine: remove(mine.workdir.host, cell_folder(mine.workdir)))
 
 
 def programs_of(study: Study) -> Programs:

@@ -265,8 +265,8 @@ class MdtestDriver(Driver):
         mpi = await _same_mpi(shares, job, halt)
         first = shares[0]
         folder = f"mdtest.{run.repeat}.{run.attempt}"
-        places = [RankPlacement(mine.name, address_of(mine.site), job.ranks) for mine in shares]
-        first.command = measure_command(mpi, job, places, first.site.dir, folder)
+        places = [RankPlacement(mine.name, address_of(mine.workdir), job.ranks) for mine in shares]
+        first.command = measure_command(mpi, job, places, first.workdir.dir, folder)
         raw = await _watched(session, shares, counters, first.command, halt)
         self.rates = _rates(shares, job, raw)
 
@@ -283,12 +283,12 @@ def job_of(run: PlannedRun) -> MetadataJob:
     return job
 
 
-def address_of(site: WorkDirectory) -> str:
+def address_of(workdir: WorkDirectory) -> str:
     """Where the other clients find this one: its address for ssh, else its name in the study.
 
     This machine is `localhost`, which serves as long as it is the only client.
     """
-    spec = site.host.spec
+    spec = workdir.host.spec
     if spec.ssh is not None:
         return spec.ssh.address
     return "localhost" if spec.kind is HostKind.LOCAL else spec.name
@@ -301,8 +301,8 @@ async def _require_programs(mine: HostShare, job: MetadataJob) -> None:
         "mdtest": [programs.mdtest, "-h"],
         "mpiexec": [programs.mpiexec, "--version"],
     }
-    answer = await mine.site.host.ask(
-        "facts", deadline_s=FACTS_LIMIT_S, path=mine.site.dir, tools=asked
+    answer = await mine.workdir.host.ask(
+        "facts", deadline_s=FACTS_LIMIT_S, path=mine.workdir.dir, tools=asked
     )
     facts = read_facts(mine.name, answer)
     for name, words in asked.items():
@@ -314,19 +314,19 @@ async def _require_programs(mine: HostShare, job: MetadataJob) -> None:
 
 async def _require_one_target(shares: Sequence[HostShare]) -> None:
     """HostError unless every client sees the first one's folder under the same path."""
-    first = shares[0].site
+    first = shares[0].workdir
     for mine in shares:
-        if posixpath.dirname(mine.site.dir) != posixpath.dirname(first.dir):
+        if posixpath.dirname(mine.workdir.dir) != posixpath.dirname(first.dir):
             happened = (
                 f"mdtest works below one path on all clients, and '{mine.name}' has its target at "
-                f"{posixpath.dirname(mine.site.dir)}, '{first.name}' at "
+                f"{posixpath.dirname(mine.workdir.dir)}, '{first.name}' at "
                 f"{posixpath.dirname(first.dir)}."
             )
             raise HostError(happened, _SHARE)
-    sites = [mine.site for mine in shares]
-    needs = {site.name: [first.name] for site in sites[1:]}
+    workdirs = [mine.workdir for mine in shares]
+    needs = {workdir.name: [first.name] for workdir in workdirs[1:]}
     if needs:
-        await require_shared(sites, needs, do=_SHARE)
+        await require_shared(workdirs, needs, do=_SHARE)
 
 
 async def _same_mpi(shares: Sequence[HostShare], job: MetadataJob, halt: asyncio.Event) -> Mpi:
@@ -334,8 +334,8 @@ async def _same_mpi(shares: Sequence[HostShare], job: MetadataJob, halt: asyncio
 
     async def ask(mine: HostShare) -> Mpi:
         words = bytearray()
-        command = version_command(programs_of(job), mine.site.dir)
-        await drive(mine.site.host, command, halt, words.extend)
+        command = version_command(programs_of(job), mine.workdir.dir)
+        await drive(mine.workdir.host, command, halt, words.extend)
         return mpi_of(words.decode("utf-8", "replace"))
 
     found = (await together(shares, ask)).complete()
@@ -360,7 +360,7 @@ async def _watched(
 ) -> bytes:
     """What mdtest prints while every client is watched; also kept packed, however it ends."""
     watches = {
-        mine.name: HostWatch(session, mine.site.host, index, counters, mine.site.inodes_of)
+        mine.name: HostWatch(session, mine.workdir.host, index, counters, mine.workdir.inodes_of)
         for index, mine in enumerate(shares)
     }
     first = shares[0]
@@ -368,12 +368,12 @@ async def _watched(
 
     async def get_ready(mine: HostShare) -> None:
         await watches[mine.name].begin()
-        mine.offset = await measure_offset(mine.site.host, session.clock)
-        mine.before = await snapshot(mine.site.host)
+        mine.offset = await measure_offset(mine.workdir.host, session.clock)
+        mine.before = await snapshot(mine.workdir.host)
 
     async def look_again(mine: HostShare) -> None:
-        mine.after = await snapshot(mine.site.host)
-        mine.offset_after = await measure_offset(mine.site.host, session.clock)
+        mine.after = await snapshot(mine.workdir.host)
+        mine.offset_after = await measure_offset(mine.workdir.host, session.clock)
 
     def take(piece: bytes) -> None:
         packer.add(piece)
@@ -381,7 +381,9 @@ async def _watched(
 
     async def load() -> None:
         try:
-            first.ending = await drive(first.site.host, command, halt, take, watch_processor=True)
+            first.ending = await drive(
+                first.workdir.host, command, halt, take, watch_processor=True
+            )
         finally:
             first.output = packer.finish()
         await on_each(shares, look_again)

@@ -347,16 +347,16 @@ class MetadataDriver(Driver):
     ) -> None:
         """See that the hosts can do what a rank shift asks, and that the devices are idle."""
         job = job_of(run)
-        sites = [mine.site for mine in shares]
+        workdirs = [mine.workdir for mine in shares]
         needs = {
-            sites[share.index].name: [sites[other].name for other in share.others]
-            for share in rank_shares(job, len(sites))
+            workdirs[share.index].name: [workdirs[other].name for other in share.others]
+            for share in rank_shares(job, len(workdirs))
         }
         do = (
             "Give all clients one shared file system; or set "
             f"workload.{run.point.workload}.rank_shift=0, and clients work on what they made."
         )
-        await require_shared(sites, needs, do=do)
+        await require_shared(workdirs, needs, do=do)
         if not session.stop.requested:
             await watch_idle(session, run, shares)
 
@@ -405,7 +405,9 @@ class _Iteration:
             mine.name: share for mine, share in zip(shares, self._rank_shares, strict=True)
         }
         self._watches = {
-            mine.name: HostWatch(session, mine.site.host, index, counters, mine.site.inodes_of)
+            mine.name: HostWatch(
+                session, mine.workdir.host, index, counters, mine.workdir.inodes_of
+            )
             for index, mine in enumerate(shares)
         }
         self._followers: dict[str, asyncio.Task[None]] = {}
@@ -454,16 +456,16 @@ class _Iteration:
             mine.clock_step_ns = self._watches[mine.name].clock_step_ns
 
     async def _get_ready(self, mine: HostShare) -> None:
-        hello = await mine.site.host.connect()
+        hello = await mine.workdir.host.connect()
         mine.engine_version = f"iolab-agent {hello.version}"
         asked = self._request(mine, Operation.FILE_STAT)
         mine.asked = json.dumps({**asked, "phase": [one.word for one in Operation]}, indent=1)
         mine.cache = NOT_DROPPED
         await self._watches[mine.name].begin()
-        mine.before = await snapshot(mine.site.host)
+        mine.before = await snapshot(mine.workdir.host)
 
     async def _look_again(self, mine: HostShare) -> None:
-        mine.after = await snapshot(mine.site.host)
+        mine.after = await snapshot(mine.workdir.host)
 
     async def _phases(self) -> None:
         for operation in Operation:
@@ -483,7 +485,7 @@ class _Iteration:
         async def drop(mine: HostShare) -> None:
             before = mine.cache
             # No file's pages are in question, only the kernel's own memory of names and inodes.
-            proof = await evict(mine.site, ())
+            proof = await evict(mine.workdir, ())
             if before is not None and before.asked:
                 kept = tuple(name for name in proof.methods if name in before.methods)
                 proof = CacheProof(True, None, None, kept)  # noqa: FBT003 - the proof's own field
@@ -510,7 +512,7 @@ class _Iteration:
         await on_each(self._shares, one)
 
     async def _read_clock(self, mine: HostShare) -> None:
-        mine.offset = await measure_offset(mine.site.host, self._session.clock)
+        mine.offset = await measure_offset(mine.workdir.host, self._session.clock)
         self._first_offsets.setdefault(mine.name, mine.offset)
 
     def _follow(self, start: CommonStart) -> None:
@@ -538,7 +540,7 @@ class _Iteration:
             self._unclean.add(mine.name)
         try:
             answers = await measured_phase(
-                mine.site.host,
+                mine.workdir.host,
                 asked,
                 start,
                 start.on(mine),
@@ -551,7 +553,7 @@ class _Iteration:
                 phase = reader.finish(answers)
             except ValueError as fault:
                 words = f"sent a measured phase that makes no sense: {fault}"
-                raise mine.site.host.give_up(words) from None
+                raise mine.workdir.host.give_up(words) from None
         finally:
             mine.intervals.extend(reader.intervals)
         if operation is Operation.FILE_CREATE and answers.tried:
@@ -589,11 +591,11 @@ class _Iteration:
         halt = asyncio.Event()
 
         async def remove(mine: HostShare, operation: Operation) -> None:
-            if mine.site.host.lost:
+            if mine.workdir.host.lost:
                 return
             with suppress(HostError):
                 await perform(
-                    mine.site.host,
+                    mine.workdir.host,
                     self._request(mine, operation, shifted=False),
                     halt,
                     lambda _: None,
@@ -613,8 +615,8 @@ class _Iteration:
         self, mine: HostShare, operation: Operation, *, shifted: bool = True
     ) -> dict[str, object]:
         share = self._share_of[mine.name]
-        dirs = {one: peer_dir(mine.site, self._shares[one].site) for one in share.others}
-        dirs[share.index] = mine.site.dir
+        dirs = {one: peer_dir(mine.workdir, self._shares[one].workdir) for one in share.others}
+        dirs[share.index] = mine.workdir.dir
         return request_of(
             self._job,
             share,

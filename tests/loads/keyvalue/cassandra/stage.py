@@ -47,7 +47,7 @@ class Stage:
     """All of it; `heard` is what the session would have been told."""
 
     session: SessionContext
-    site: WorkDirectory
+    workdir: WorkDirectory
     heard: Heard
 
     def run(self, job: YcsbJob = JOB) -> PlannedRun:
@@ -87,9 +87,9 @@ async def stage_on(folder: Path, settings: ServerSettings) -> AsyncIterator[Stag
             name="iolab-scratch-local",
             owner=OWNER,
         )
-        site = WorkDirectory(host, str(taken.header["dir"]), None, "local")
-        yield Stage(crew_on(host, settings, heard), site, heard)
+        workdir = WorkDirectory(host, str(taken.header["dir"]), None, "local")
+        yield Stage(crew_on(host, settings, heard), workdir, heard)
         if not host.lost:
-            await host.ask("scratch_close", deadline_s=60, dir=site.dir, keep=False)
+            await host.ask("scratch_close", deadline_s=60, dir=workdir.dir, keep=False)
     finally:
         await host.close()

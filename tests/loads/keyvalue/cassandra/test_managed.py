@@ -77,7 +77,7 @@ def test_a_load_that_fails_by_itself_is_told_as_it_is(tmp_path: Path, world: Wor
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match="Operations failed"):
-            await server.ready_for(stage.session, stage.run(), [stage.site], load)
+            await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
         assert server.pid is None
 
     played(tmp_path, world, work)
@@ -86,7 +86,7 @@ def test_a_load_that_fails_by_itself_is_told_as_it_is(tmp_path: Path, world: Wor
 def test_too_few_rows_are_refused(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match="holds 199 rows, and should hold 200"):
-            await server.ready_for(stage.session, stage.run(), [stage.site], world.loads(199))
+            await server.ready_for(stage.session, stage.run(), [stage.workdir], world.loads(199))
 
     played(tmp_path, world, work)
 
@@ -94,12 +94,12 @@ def test_too_few_rows_are_refused(tmp_path: Path, world: World) -> None:
 def test_records_are_loaded_once_and_restored_before_each_run(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         run = stage.run()
-        await server.ready_for(stage.session, run, [stage.site], world.loads(JOB.records))
+        await server.ready_for(stage.session, run, [stage.workdir], world.loads(JOB.records))
         assert server.fault() is None
         first = server.pid
         # A run changes what it finds; the next one must not see that.
         world.change(rows=7)
-        await server.ready_for(stage.session, run, [stage.site], never)
+        await server.ready_for(stage.session, run, [stage.workdir], never)
         table = world.table()
         assert table is not None
         assert table["rows"] == JOB.records
@@ -133,7 +133,7 @@ def test_other_records_are_loaded_beside_the_first(tmp_path: Path, world: World)
     other = replace(JOB, records=50, fields=3)
 
     async def work(stage: Stage, server: ManagedServer) -> None:
-        here = [stage.site]
+        here = [stage.workdir]
         await server.ready_for(stage.session, stage.run(), here, world.loads(JOB.records))
         await server.ready_for(stage.session, stage.run(other), here, world.loads(50))
         assert server.server_run().rows == 50
@@ -145,9 +145,9 @@ def test_other_records_are_loaded_beside_the_first(tmp_path: Path, world: World)
 
 def test_records_that_another_version_wrote_are_loaded_anew(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
-        here = [stage.site]
+        here = [stage.workdir]
         await server.ready_for(stage.session, stage.run(), here, world.loads(JOB.records))
-        change_marker(f"{stage.site.dir}/cassandra/golden-200x2x100", version="4.0.16")
+        change_marker(f"{stage.workdir.dir}/cassandra/golden-200x2x100", version="4.0.16")
         await server.ready_for(stage.session, stage.run(), here, world.loads(JOB.records))
 
     played(tmp_path, world, work)
@@ -157,7 +157,7 @@ def test_records_that_another_version_wrote_are_loaded_anew(tmp_path: Path, worl
 def test_its_counters_stand_beside_those_of_its_host(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         run = stage.run()
-        await server.ready_for(stage.session, run, [stage.site], world.loads(JOB.records))
+        await server.ready_for(stage.session, run, [stage.workdir], world.loads(JOB.records))
         counters = CounterCollector()
         async with server.watching(stage.session, run, counters, {"other": 0, "local": 1}):
             await asyncio.sleep(0.3)
@@ -177,7 +177,7 @@ def test_its_counters_stand_beside_those_of_its_host(tmp_path: Path, world: Worl
 def test_counters_that_break_off_are_told_of_and_end_nothing(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         run = stage.run()
-        await server.ready_for(stage.session, run, [stage.site], world.loads(JOB.records))
+        await server.ready_for(stage.session, run, [stage.workdir], world.loads(JOB.records))
         async with server.watching(stage.session, run, CounterCollector(), {"local": 0}):
             world.steer("mute", "silence")
             # The reader ends at its next look; from then on there is nothing to be told.
@@ -197,7 +197,7 @@ def test_a_node_whose_counters_cannot_be_read_is_refused(tmp_path: Path, world: 
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match=r"cannot be read: .*JMX"):
-            await server.ready_for(stage.session, stage.run(), [stage.site], never)
+            await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
         assert server.pid is None
 
     played(tmp_path, world, work)
@@ -206,13 +206,13 @@ def test_a_node_whose_counters_cannot_be_read_is_refused(tmp_path: Path, world: 
 def test_a_node_that_is_killed_is_told_and_started_anew(tmp_path: Path, world: World) -> None:
     async def work(stage: Stage, server: ManagedServer) -> None:
         run = stage.run()
-        await server.ready_for(stage.session, run, [stage.site], world.loads(JOB.records))
+        await server.ready_for(stage.session, run, [stage.workdir], world.loads(JOB.records))
         kill(server.pid)
         await fault_of(server)
         assert "'local' was killed by signal 9" in (server.fault() or "")
         await server.after(stage.session, run)
         assert server.server_run().error == server.fault()
-        await server.ready_for(stage.session, run, [stage.site], never)
+        await server.ready_for(stage.session, run, [stage.workdir], never)
         assert server.fault() is None
         assert server.server_run().error is None
 
@@ -224,12 +224,14 @@ def test_a_node_that_dies_at_its_start_says_why(tmp_path: Path, world: World) ->
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match=r"exit code 3 \(.*on fire"):
-            await server.ready_for(stage.session, stage.run(), [stage.site], never)
+            await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
         told = server.server_run().error
         assert told is not None
         assert "begin" not in told
         world.steer("dies", None)
-        await server.ready_for(stage.session, stage.run(), [stage.site], world.loads(JOB.records))
+        await server.ready_for(
+            stage.session, stage.run(), [stage.workdir], world.loads(JOB.records)
+        )
 
     played(tmp_path, world, work)
 
@@ -242,11 +244,13 @@ def test_a_node_that_dies_of_its_load_is_the_fault(tmp_path: Path, world: World)
             raise EngineError("Operations failed.", "Look.")
 
         with pytest.raises(EngineError, match="No space left on device") as raised:
-            await server.ready_for(stage.session, stage.run(), [stage.site], load)
+            await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
         assert "make room" in raised.value.do
         world.steer("breaks", None)
         # What was half loaded is not taken for whole.
-        await server.ready_for(stage.session, stage.run(), [stage.site], world.loads(JOB.records))
+        await server.ready_for(
+            stage.session, stage.run(), [stage.workdir], world.loads(JOB.records)
+        )
 
     played(tmp_path, world, work)
 
@@ -267,7 +271,7 @@ def test_a_node_that_cannot_write_any_more_is_the_fault_though_it_lives(
             raise EngineError("Operations failed.", "Look.")
 
         with pytest.raises(EngineError, match="could not write") as raised:
-            await server.ready_for(stage.session, stage.run(), [stage.site], load)
+            await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
         assert said in raised.value.happened
 
     played(tmp_path, world, work)
@@ -281,7 +285,7 @@ def test_a_port_that_is_taken_is_said_before_anything_is_started(
     async def work(stage: Stage, server: ManagedServer) -> None:
         wanted = "cannot listen on 127.0.0.1:9042 of host 'local': Address already in use"
         with pytest.raises(EngineError, match=wanted) as raised:
-            await server.ready_for(stage.session, stage.run(), [stage.site], never)
+            await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
         assert "server.port" in raised.value.do
 
     played(tmp_path, world, work)
@@ -302,7 +306,7 @@ def test_a_java_on_which_it_dies_is_refused(
 
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match=wanted):
-            await server.ready_for(stage.session, stage.run(), [stage.site], never)
+            await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
 
     played(tmp_path, world, work)
     assert world.asked == []
@@ -313,7 +317,7 @@ def test_a_request_to_stop_ends_it_before_it_is_restored(tmp_path: Path, world: 
         async def load() -> None:
             stage.session.stop.request()
 
-        await server.ready_for(stage.session, stage.run(), [stage.site], load)
+        await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
         assert server.server_run().rows is None
         assert server.server_run().restored_by == ""
 
@@ -327,7 +331,7 @@ def test_a_stop_is_heeded_while_it_settles(tmp_path: Path, world: World) -> None
             asyncio.get_running_loop().call_soon(stage.session.stop.request)
 
         with pytest.raises(Interrupted):
-            await server.ready_for(stage.session, stage.run(), [stage.site], load)
+            await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
         assert server.server_run().rows is None
 
     played(tmp_path, world, work)
@@ -337,7 +341,9 @@ def test_its_end_leaves_no_process_whatever_comes(tmp_path: Path, world: World) 
     seen: list[int] = []
 
     async def work(stage: Stage, server: ManagedServer) -> None:
-        await server.ready_for(stage.session, stage.run(), [stage.site], world.loads(JOB.records))
+        await server.ready_for(
+            stage.session, stage.run(), [stage.workdir], world.loads(JOB.records)
+        )
         assert server.pid is not None
         seen.append(server.pid)
         task = asyncio.current_task()

@@ -33,11 +33,11 @@ def played(
         session = crew_on(client, replace(SETTINGS, host=host), heard, bystanders={"node": node})
         target = replace(session.study.target, keep_files=keep)
         session = replace(session, study=replace(session.study, target=target))
-        site = WorkDirectory(client, "/mnt/bench/iolab-scratch-local", None, "local")
+        workdir = WorkDirectory(client, "/mnt/bench/iolab-scratch-local", None, "local")
         try:
             await client.connect()
             await node.connect()
-            await work(session, Stage(session, site, heard), node)
+            await work(session, Stage(session, workdir, heard), node)
         finally:
             await client.close()
             await node.close()
@@ -50,7 +50,7 @@ async def place_in(
     session: SessionContext, stage: Stage, before: NodeFolder | None = None
 ) -> NodeFolder:
     return await place_of(
-        session, stage.run(JOB), [stage.site], server_settings(session.study), before
+        session, stage.run(JOB), [stage.workdir], server_settings(session.study), before
     )
 
 
@@ -59,7 +59,7 @@ def test_a_storage_node_has_it_in_a_folder_taken_for_it(*, keep: bool) -> None:
     async def work(session: SessionContext, stage: Stage, node: FakeHost) -> None:
         place = await place_in(session, stage)
         assert place.name == "node"
-        assert place.site.dir == "/mnt/bench/iolab-scratch-node-server"
+        assert place.workdir.dir == "/mnt/bench/iolab-scratch-node-server"
         assert await place_in(session, stage, place) is place
         await place.leave()
 

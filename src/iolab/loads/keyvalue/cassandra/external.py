@@ -78,13 +78,17 @@ class ExternalServer:
         return None
 
     async def ready_for(
-        self, session: SessionContext, run: PlannedRun, sites: Sequence[WorkDirectory], load: Load
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        workdirs: Sequence[WorkDirectory],
+        load: Load,
     ) -> None:
         """It answers, and the table is there with the run's records; loaded when they are not."""
         self._keep = session.study.target.keep_files
         self._run = replace(self._run, error=None)
         try:
-            tools = await self._equip(session, sites[0])
+            tools = await self._equip(session, workdirs[0])
             found = await tools.schema(self.addresses, "describe")
             self._run = replace(self._run, version=printable(found.version, 40))
             require_room(found, self._settings)
@@ -138,18 +142,18 @@ class ExternalServer:
     def _name(self) -> str:
         return f"{self._settings.keyspace}.{TABLE}"
 
-    async def _equip(self, session: SessionContext, site: WorkDirectory) -> CassandraTools:
+    async def _equip(self, session: SessionContext, workdir: WorkDirectory) -> CassandraTools:
         """Java and iolab's tools on the host that asks, once for each connection to it."""
-        if self._tools is None or self._tools.host is not site.host:
-            await java_on(site.host, self._settings.java, oldest=OLDEST_JAVA)
+        if self._tools is None or self._tools.host is not workdir.host:
+            await java_on(workdir.host, self._settings.java, oldest=OLDEST_JAVA)
             jars = await self._kits(
-                site.host,
+                workdir.host,
                 KitName.YCSB,
                 YCSB_VERSION,
-                site.dir,
+                workdir.dir,
                 lambda text: session.tell(Notice(text)),
             )
-            self._tools = CassandraTools(site.host, self._settings, jars)
+            self._tools = CassandraTools(workdir.host, self._settings, jars)
         return self._tools
 
     async def _bring(

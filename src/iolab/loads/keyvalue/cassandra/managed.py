@@ -84,23 +84,27 @@ class ManagedServer:
         return self._node.pid if self._node else None
 
     async def ready_for(
-        self, session: SessionContext, run: PlannedRun, sites: Sequence[WorkDirectory], load: Load
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        workdirs: Sequence[WorkDirectory],
+        load: Load,
     ) -> None:
         """The node of before killed, its files restored, itself started; loaded first on need."""
         self._run = self._empty_run()
         self.cache = None
         try:
             await self._kill()
-            site = await self._take_place(session, run, sites)
+            workdir = await self._take_place(session, run, workdirs)
             if self._equipment is None:
-                equipment = equip(session, site, self._settings, self._version, self._kits)
+                equipment = equip(session, workdir, self._settings, self._version, self._kits)
                 self._equipment = await equipment
             self._tell(java=self._equipment.java)
             wanted = records_of(run)
-            if await self._marker(site, wanted) is None:
-                await self._load(session, run, site, wanted, load)
+            if await self._marker(workdir, wanted) is None:
+                await self._load(session, run, workdir, wanted, load)
             if not session.stop.requested:
-                await self._restore(session, run, site, wanted)
+                await self._restore(session, run, workdir, wanted)
         except (HostError, EngineError) as fault:
             self._tell(error=fault.happened)
             # The next one looks anew at what may have been the reason.
@@ -150,7 +154,7 @@ class ManagedServer:
         try:
             await self._kill()
             if self._place is not None:
-                await _clear(self._place.site)
+                await _clear(self._place.workdir)
                 await self._place.leave()
         except (HostError, EngineError) as fault:
             faults.append(str(fault))
@@ -167,20 +171,20 @@ class ManagedServer:
         )
 
     async def _take_place(
-        self, session: SessionContext, run: PlannedRun, sites: Sequence[WorkDirectory]
+        self, session: SessionContext, run: PlannedRun, workdirs: Sequence[WorkDirectory]
     ) -> WorkDirectory:
-        """Its folder's site, which is another one for other clients, or once a host was lost."""
+        """Its work directory, which is another for other clients, or once a host was lost."""
         before = self._place
-        self._place = await place_of(session, run, sites, self._settings, before)
-        if before is not None and before.site.host is not self._place.site.host:
+        self._place = await place_of(session, run, workdirs, self._settings, before)
+        if before is not None and before.workdir.host is not self._place.workdir.host:
             self._equipment = None
             await before.leave()
         self._tell(host=self._place.name)
-        return self._place.site
+        return self._place.workdir
 
-    async def _marker(self, site: WorkDirectory, wanted: Records) -> dict[str, Any] | None:
+    async def _marker(self, workdir: WorkDirectory, wanted: Records) -> dict[str, Any] | None:
         """The marker of records that are there, whole, of this version and these settings."""
-        marker = await golden(site.host, _golden(site, wanted))
+        marker = await golden(workdir.host, _golden(workdir, wanted))
         if marker is None or {**marker, **self._marks(wanted)} != marker:
             return None
         self._tell(rows=marker.get("rows"), rows_by=str(marker.get("rows_by", "")))
@@ -199,15 +203,15 @@ class ManagedServer:
         self,
         session: SessionContext,
         run: PlannedRun,
-        site: WorkDirectory,
+        workdir: WorkDirectory,
         wanted: Records,
         load: Load,
     ) -> None:
         """Load, flush, compact, count and stop; what does not get through is loaded anew."""
         session.begin(Phase.LAY_OUT, run, f"{wanted} into Cassandra {self._version.text}")
-        folder = _golden(site, wanted)
-        await remove(site.host, folder)
-        node = await self._start(session, site, folder)
+        folder = _golden(workdir, wanted)
+        await remove(workdir.host, folder)
+        node = await self._start(session, workdir, folder)
         tools = self._equipped.tools
         await tools.schema(
             self.addresses,
@@ -225,11 +229,11 @@ class ManagedServer:
             lambda ranges, sample: tools.rows(self.addresses, ranges, sample), wanted.records
         )
         counted = await session.stop.unless_requested(counting)
-        where = f"in Cassandra on host '{site.name}'"
+        where = f"in Cassandra on host '{workdir.name}'"
         require_rows(counted, wanted.records, where, LOST)
         await node.stop()
         self._node = None
-        await commit_golden(site.host, folder, self._marker_of(wanted, counted))
+        await commit_golden(workdir.host, folder, self._marker_of(wanted, counted))
         self._tell(rows=counted.rows, rows_by=counted.by)
 
     async def _loaded(self, load: Load) -> None:
@@ -247,22 +251,22 @@ class ManagedServer:
         return {**self._marks(wanted), "rows": counted.rows, "rows_by": counted.by}
 
     async def _restore(
-        self, session: SessionContext, run: PlannedRun, site: WorkDirectory, wanted: Records
+        self, session: SessionContext, run: PlannedRun, workdir: WorkDirectory, wanted: Records
     ) -> None:
         """The loaded files as they were, no page of them in memory, and a node that serves them."""
         doing = f"Cassandra {self._version.text} starts on {wanted}"
         session.begin(Phase.LAY_OUT, run, doing, START_EXPECTED_S)
-        live = _live(site)
-        cloning = clone(site.host, _golden(site, wanted), live)
+        live = _live(workdir)
+        cloning = clone(workdir.host, _golden(workdir, wanted), live)
         self._tell(restored_by=await session.stop.unless_requested(cloning))
         if session.study.method.drop_caches:
-            self.cache = await dropped(site, f"{live}/data/{self._settings.keyspace}")
-        node = await self._start(session, site, live)
+            self.cache = await dropped(workdir, f"{live}/data/{self._settings.keyspace}")
+        node = await self._start(session, workdir, live)
         if node.newest is not None:
             self._tell(statistics_before=node.newest.statistics)
 
     async def _start(
-        self, session: SessionContext, site: WorkDirectory, root: str
+        self, session: SessionContext, workdir: WorkDirectory, root: str
     ) -> CassandraNode:
         """A node on that folder, which answers."""
         equipment = self._equipped
@@ -270,7 +274,7 @@ class ManagedServer:
             settings=self._settings,
             version=self._version,
             root=root,
-            conf=_conf(site),
+            conf=_conf(workdir),
             jars=equipment.jars,
             storage_port=equipment.storage_port,
             jmx_port=equipment.jmx_port,
@@ -295,24 +299,24 @@ class ManagedServer:
         self._run = replace(self._run, **more)
 
 
-def _home(site: WorkDirectory) -> str:
-    return f"{site.dir}/cassandra"
+def _home(workdir: WorkDirectory) -> str:
+    return f"{workdir.dir}/cassandra"
 
 
-def _live(site: WorkDirectory) -> str:
-    return f"{_home(site)}/live"
+def _live(workdir: WorkDirectory) -> str:
+    return f"{_home(workdir)}/live"
 
 
-def _conf(site: WorkDirectory) -> str:
-    return f"{_home(site)}/conf"
+def _conf(workdir: WorkDirectory) -> str:
+    return f"{_home(workdir)}/conf"
 
 
-async def _clear(site: WorkDirectory) -> None:
+async def _clear(workdir: WorkDirectory) -> None:
     """A folder that is kept is kept for what was loaded: nothing else is of use later."""
-    for folder in (_live(site), _conf(site)):
-        if not site.host.lost:
-            await remove(site.host, folder)
+    for folder in (_live(workdir), _conf(workdir)):
+        if not workdir.host.lost:
+            await remove(workdir.host, folder)
 
 
-def _golden(site: WorkDirectory, wanted: Records) -> str:
-    return f"{_home(site)}/golden-{wanted.name}"
+def _golden(workdir: WorkDirectory, wanted: Records) -> str:
+    return f"{_home(workdir)}/golden-{wanted.name}"

@@ -38,27 +38,27 @@ SUFFIX: Final = "-server"
 class NodeFolder:
     """Where a node lies; `taken` when its folder is held for it alone, `keep` what is to stay."""
 
-    site: WorkDirectory
+    workdir: WorkDirectory
     taken: bool = False
     keep: bool = False
 
     @property
     def name(self) -> str:
         """The host's name."""
-        return self.site.name
+        return self.workdir.name
 
     async def leave(self) -> None:
         """Give back a folder that was taken for the node. Raises HostError."""
-        if self.taken and not self.site.host.lost:
-            await self.site.host.ask(
-                "scratch_close", deadline_s=CLOSE_LIMIT_S, dir=self.site.dir, keep=self.keep
+        if self.taken and not self.workdir.host.lost:
+            await self.workdir.host.ask(
+                "scratch_close", deadline_s=CLOSE_LIMIT_S, dir=self.workdir.dir, keep=self.keep
             )
 
 
 async def place_of(
     session: SessionContext,
     run: PlannedRun,
-    sites: Sequence[WorkDirectory],
+    workdirs: Sequence[WorkDirectory],
     settings: ServerSettings,
     before: NodeFolder | None,
 ) -> NodeFolder:
@@ -66,10 +66,10 @@ async def place_of(
 
     HostError when the host is not of the session, or is lost.
     """
-    name = settings.host or sites[0].name
-    for site in sites:
-        if site.name == name:
-            return NodeFolder(site)
+    name = settings.host or workdirs[0].name
+    for workdir in workdirs:
+        if workdir.name == name:
+            return NodeFolder(workdir)
     host = session.everyone.get(name)
     if host is None:
         raise HostError(
@@ -78,7 +78,7 @@ async def place_of(
         )
     if host.lost:
         raise HostError(host.lost, "Reach it again, and resume the session.")
-    if before is not None and before.site.host is host:
+    if before is not None and before.workdir.host is host:
         return before
     return await _taken(session, run, host)
 
@@ -186,21 +186,21 @@ class NodeHost:
 
 async def equip(
     session: SessionContext,
-    site: WorkDirectory,
+    workdir: WorkDirectory,
     settings: ServerSettings,
     version: Version,
     kits: Kits,
 ) -> NodeHost:
     """Find or bring it; what is not as Cassandra wants it is told. EngineError, HostError."""
-    host = site.host
+    host = workdir.host
 
     def say(text: str) -> None:
         session.tell(Notice(text))
 
     java = await java_on(host, settings.java, oldest=OLDEST_JAVA)
     require_java(java, version, host.name)
-    own = await kits(host, KitName.YCSB, YCSB_VERSION, site.dir, say)
-    jars = await kits(host, KitName.CASSANDRA, version.text, site.dir, say)
+    own = await kits(host, KitName.YCSB, YCSB_VERSION, workdir.dir, say)
+    jars = await kits(host, KitName.CASSANDRA, version.text, workdir.dir, say)
     tools = CassandraTools(host, settings, own)
     found = await tools.preflight()
     storage_port, jmx_port = _ports(found, settings, host.name)

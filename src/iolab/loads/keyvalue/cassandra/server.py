@@ -41,11 +41,15 @@ class Server(Protocol):
         """What was dropped of its files on `host` before it was started; None if nothing was."""
 
     async def ready_for(
-        self, session: SessionContext, run: PlannedRun, sites: Sequence[WorkDirectory], load: Load
+        self,
+        session: SessionContext,
+        run: PlannedRun,
+        workdirs: Sequence[WorkDirectory],
+        load: Load,
     ) -> None:
         """Everything up to a server that answers in the start state of the run.
 
-        `sites` are those of the run's clients. `load` is called when the records are not there
+        `workdirs` are those of the run's clients. `load` is called when the records are not there
         yet. Returns early at a request to stop: nothing is to be measured then.
         """
 

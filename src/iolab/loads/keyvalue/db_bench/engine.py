@@ -270,18 +270,18 @@ class RocksdbPrograms:
     def __init__(self) -> None:
         self._found: WeakKeyDictionary[Host, dict[tuple[str, ...], str]] = WeakKeyDictionary()
 
-    async def version_on(self, site: WorkDirectory, job: KeyValueJob) -> str:
-        """db_bench's version on a site's host, "" for one that tells none.
+    async def version_on(self, workdir: WorkDirectory, job: KeyValueJob) -> str:
+        """db_bench's version on a work directory's host, "" for one that tells none.
 
         EngineError when a program is missing or cannot run, HostError when the host fails.
         """
-        commands = [version_command(job.options, site.dir, name) for name in PROGRAMS]
-        known = self._found.setdefault(site.host, {})
+        commands = [version_command(job.options, workdir.dir, name) for name in PROGRAMS]
+        known = self._found.setdefault(workdir.host, {})
         key = tuple(command.argv[0] for command in commands)
         if key not in known:
             words = [
                 await output_of(
-                    site.host,
+                    workdir.host,
                     command.argv,
                     cwd=command.cwd,
                     limit_s=VERSION_LIMIT_S,
@@ -327,7 +327,7 @@ async def make_load(
     report: bytes | None = None
     try:
         await drive_and_look(mine, cell.command, go, halt, heard.out, heard.err)
-        report = await fetched(mine.site.host, cell.report, REPORT_LIMIT_BYTES)
+        report = await fetched(mine.workdir.host, cell.report, REPORT_LIMIT_BYTES)
     finally:
         heard.finish(report)
     fault = _out_of_memory(mine) or ending_fault(DB_BENCH_ENGINE, mine)

@@ -183,11 +183,11 @@ class YcsbClients:
         async def bring(mine: HostShare) -> None:
             for path in names[mine.name]:
                 with suppress(AgentRefusal):
-                    content = await fetched(mine.site.host, path, LOG_LIMIT_BYTES)
+                    content = await fetched(mine.workdir.host, path, LOG_LIMIT_BYTES)
                     if content is not None:
                         mine.files[path.rpartition("/")[2]] = Packed.of(content)
 
-        await on_each([mine for mine in self._shares if not mine.site.host.lost], bring)
+        await on_each([mine for mine in self._shares if not mine.workdir.host.lost], bring)
 
     async def _one(self, mine: HostShare, go: Go) -> None:
         """One client's process between two looks at its devices."""
@@ -323,7 +323,7 @@ async def _load_share(
 ) -> None:
     """One client's part, to its end or until it is halted."""
     ending = await driven(
-        mine.site.host, command, halt, printed.out, on_stderr=printed.err, install=INSTALL_JAVA
+        mine.workdir.host, command, halt, printed.out, on_stderr=printed.err, install=INSTALL_JAVA
     )
     if ending.halted:
         return
@@ -367,31 +367,31 @@ class YcsbTools:
         self._kits = kits
         self._found: WeakKeyDictionary[Host, YcsbInstall] = WeakKeyDictionary()
 
-    def of(self, site: WorkDirectory) -> YcsbInstall:
+    def of(self, workdir: WorkDirectory) -> YcsbInstall:
         """The tools of a host that was asked before; KeyError for another."""
-        return self._found[site.host]
+        return self._found[workdir.host]
 
     async def on(
-        self, site: WorkDirectory, settings: ServerSettings, say: Callable[[str], None]
+        self, workdir: WorkDirectory, settings: ServerSettings, say: Callable[[str], None]
     ) -> YcsbInstall:
-        """The tools on a site's host. EngineError when they cannot be had, HostError of a host."""
-        found = self._found.get(site.host)
+        """The tools on its host. EngineError when they cannot be had, HostError of a host."""
+        found = self._found.get(workdir.host)
         if found is None:
-            found = self._found[site.host] = await self._look(site, settings, say)
+            found = self._found[workdir.host] = await self._look(workdir, settings, say)
         return found
 
     async def _look(
-        self, site: WorkDirectory, settings: ServerSettings, say: Callable[[str], None]
+        self, workdir: WorkDirectory, settings: ServerSettings, say: Callable[[str], None]
     ) -> YcsbInstall:
-        java = await java_on(site.host, settings.java, oldest=OLDEST_JAVA)
-        version = await _version_of(site.host, settings.ycsb) if settings.ycsb else YCSB_VERSION
-        jars = await self._kits(site.host, KitName.YCSB, YCSB_VERSION, site.dir, say)
+        java = await java_on(workdir.host, settings.java, oldest=OLDEST_JAVA)
+        version = await _version_of(workdir.host, settings.ycsb) if settings.ycsb else YCSB_VERSION
+        jars = await self._kits(workdir.host, KitName.YCSB, YCSB_VERSION, workdir.dir, say)
         return YcsbInstall(kit_of(settings.java, jars, ycsb=settings.ycsb), java, version)
 
 
-def work_folder(site: WorkDirectory) -> str:
+def work_folder(workdir: WorkDirectory) -> str:
     """Where a run's processes work on that client."""
-    return f"{site.dir}/{WORK}"
+    return f"{workdir.dir}/{WORK}"
 
 
 async def _version_of(host: Host, folder: str) -> str:
@@ -491,14 +491,14 @@ class DatabaseStart:
     shape: StoreShape
 
 
-def golden_folder(site: WorkDirectory, job: YcsbJob) -> str:
+def golden_folder(workdir: WorkDirectory, job: YcsbJob) -> str:
     """Where the loaded database lies; one for each set of records."""
-    return f"{site.dir}/ycsb.loaded.{job.records}x{job.fields}x{job.field_bytes}"
+    return f"{workdir.dir}/ycsb.loaded.{job.records}x{job.fields}x{job.field_bytes}"
 
 
-def copy_folder(site: WorkDirectory) -> str:
+def copy_folder(workdir: WorkDirectory) -> str:
     """Where the database of the present run lies."""
-    return f"{site.dir}/ycsb.database"
+    return f"{workdir.dir}/ycsb.database"
 
 
 class EmbeddedStores:
@@ -527,7 +527,7 @@ class EmbeddedStores:
         shapes: dict[str, StoreShape | None] = {}
 
         async def look(mine: HostShare) -> None:
-            shapes[mine.name] = await _loaded_shape(mine.site, job, tools[mine.name])
+            shapes[mine.name] = await _loaded_shape(mine.workdir, job, tools[mine.name])
 
         await on_each(shares, look)
         missing = [mine for mine in shares if shapes[mine.name] is None]
@@ -538,7 +538,9 @@ class EmbeddedStores:
         session.begin(Phase.LAY_OUT, run, "a copy of the loaded database")
 
         async def copy(mine: HostShare) -> None:
-            how = await clone(mine.site.host, golden_folder(mine.site, job), copy_folder(mine.site))
+            how = await clone(
+                mine.workdir.host, golden_folder(mine.workdir, job), copy_folder(mine.workdir)
+            )
             shape = shapes[mine.name]
             if shape is not None:
                 self._starts[mine.name] = DatabaseStart(how, shape)
@@ -549,7 +551,7 @@ class EmbeddedStores:
     async def leave(self, mine: HostShare) -> None:
         """Remove that client's copy; what was loaded stays for the next run."""
         if self._starts.pop(mine.name, None):
-            await remove(mine.site.host, copy_folder(mine.site))
+            await remove(mine.workdir.host, copy_folder(mine.workdir))
 
 
 async def _load(
@@ -563,7 +565,7 @@ async def _load(
     whole = RecordShare(0, job.records)
 
     async def clear(mine: HostShare) -> None:
-        await remove(mine.site.host, golden_folder(mine.site, job))
+        await remove(mine.workdir.host, golden_folder(mine.workdir, job))
 
     session.begin(
         Phase.LAY_OUT, run, f"{job.records:,} records of {job.fields} x {job.field_bytes} bytes"
@@ -573,9 +575,9 @@ async def _load(
         mine.name: (
             load_command(
                 job,
-                _store(mine.site, job),
+                _store(mine.workdir, job),
                 tools[mine.name].kit,
-                work_folder(mine.site),
+                work_folder(mine.workdir),
                 first=whole.first,
                 count=whole.count,
                 threads=LOAD_THREADS,
@@ -590,37 +592,41 @@ async def _load(
     shapes: dict[str, StoreShape] = {}
 
     async def settle(mine: HostShare) -> None:
-        shapes[mine.name] = await _settled(mine.site, job, tools[mine.name])
+        shapes[mine.name] = await _settled(mine.workdir, job, tools[mine.name])
 
     await session.stop.unless_requested(on_each(missing, settle))
     return shapes
 
 
-async def _settled(site: WorkDirectory, job: YcsbJob, tools: YcsbInstall) -> StoreShape:
+async def _settled(workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall) -> StoreShape:
     """The shape of a loaded database at rest. EngineError unless every record is there whole."""
-    command = rocks_command(job, _store(site, job), tools.kit, work_folder(site), settle=True)
-    words = await output_of(site.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s)
+    command = rocks_command(job, _store(workdir, job), tools.kit, work_folder(workdir), settle=True)
+    words = await output_of(
+        workdir.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s
+    )
     found = read_shape(words)
     if found is None or (faults := shape_faults(found, job.records)):
         said = "; ".join(faults) if found else "it does not tell what it holds"
-        happened = f"The loaded database on host '{site.name}' cannot serve: {said}."
+        happened = f"The loaded database on host '{workdir.name}' cannot serve: {said}."
         raise EngineError(happened, RUN_AGAIN)
     marker = {**_marker_of(job, tools), "shape": _marked(found.shape)}
-    await commit_golden(site.host, golden_folder(site, job), marker)
+    await commit_golden(workdir.host, golden_folder(workdir, job), marker)
     return found.shape
 
 
-async def _loaded_shape(site: WorkDirectory, job: YcsbJob, tools: YcsbInstall) -> StoreShape | None:
+async def _loaded_shape(
+    workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall
+) -> StoreShape | None:
     """The shape of the loaded database; None when there is none, or none that is whole."""
-    marker = await golden(site.host, golden_folder(site, job))
+    marker = await golden(workdir.host, golden_folder(workdir, job))
     if marker is None:
         return None
     shape = _shape_of(marker.pop("shape", None))
     return shape if marker == _marker_of(job, tools) else None
 
 
-def _store(site: WorkDirectory, job: YcsbJob) -> YcsbStore:
-    return YcsbStore(ServerKind.EMBEDDED, database=golden_folder(site, job))
+def _store(workdir: WorkDirectory, job: YcsbJob) -> YcsbStore:
+    return YcsbStore(ServerKind.EMBEDDED, database=golden_folder(workdir, job))
 
 
 def _marker_of(job: YcsbJob, tools: YcsbInstall) -> dict[str, Any]:
