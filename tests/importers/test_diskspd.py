@@ -38,7 +38,7 @@ def faults_of(raw: bytes) -> list[str]:
 def test_threads_of_an_old_version_add_up() -> None:
     result = parse(golden("sequential-read-2.0.21a"))
     assert (result.version, result.computer) == ("2.0.21a", "pkb-044ffc87-0")
-    assert (result.started, result.said, result.faults) == ("2018/10/18 21:39:04 UTC", (), ())
+    assert (result.started, result.messages, result.faults) == ("2018/10/18 21:39:04 UTC", (), ())
     (asked,), (span,) = result.asked, result.spans
     (target,) = asked.targets
     assert (asked.duration_s, asked.warmup_s) == (30, 5)
@@ -79,7 +79,7 @@ def test_a_target_that_could_not_be_opened_is_no_row_of_zeros() -> None:
     (fault,) = result.faults
     assert "test was interrupted" in fault.happened
     assert "Error opening file: C:\\ProgramData\\" in fault.do
-    assert result.said[-1] == "Error generating I/O requests"
+    assert result.messages[-1] == "Error generating I/O requests"
 
 
 @pytest.mark.parametrize("name", ["WriteCount", "BytesCount", "TestTimeSeconds", "ThreadCount"])

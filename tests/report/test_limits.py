@@ -72,7 +72,7 @@ def test_the_page_and_its_text_have_the_section() -> None:
 def test_without_telemetry_there_is_no_section() -> None:
     brief = replace(whole(), watched={})
     assert limits(brief, points(), {}, {}) is None
-    assert "resource watched" not in " ".join(one.text for one in make_page(brief).said)
+    assert "resource watched" not in " ".join(one.text for one in make_page(brief).findings)
 
 
 def test_the_runs_whose_telemetry_is_read_are_bounded() -> None:

@@ -35,7 +35,7 @@ def test_every_part_and_sentence_is_there() -> None:
     backing = READER.render(appendix())
     for heading in ("Key findings", "Every run", "How to repeat it"):
         assert f"<h2>{heading}</h2>" in backing
-    assert all(text(one.text) in appendix() for one in page.said)
+    assert all(text(one.text) in appendix() for one in page.findings)
 
 
 def test_every_row_has_as_many_cells_as_its_table() -> None:

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from iolab.analysis.points import summarise
-from iolab.report.narrative import FIRST, LINKS_MOST, said
+from iolab.report.narrative import FIRST, LINKS_MOST, linked_sentences
 from tests.report import shared
 from tests.report.made import build_brief
 from tests.report.studies import pair, sweep
@@ -15,7 +15,7 @@ SOURCE = sweep(("alpha", "beta"), seconds=6)
 
 
 def section() -> str:
-    found = re.search(r'<section id="said">(.*?)</section>', shared.html("two"), re.S)
+    found = re.search(r'<section id="findings">(.*?)</section>', shared.html("two"), re.S)
     assert found
     return found[1]
 
@@ -41,11 +41,13 @@ def test_runs_are_named_with_their_configuration_where_there_are_several() -> No
     results = SOURCE.results()
     anchors = {(one.digest, one.repeat): "run-1" for one in results}
     points = summarise(results, SOURCE.study)
-    first, *_ = said(SOURCE.study, points, results, anchors)
+    first, *_ = linked_sentences(SOURCE.study, points, results, anchors)
     assert first.links[0][1].endswith(" of Alpha")
     assert first.more == "and 20 more runs"
     alone = sweep(seconds=6)
-    one = said(alone.study, summarise(alone.results(), alone.study), alone.results(), anchors)[0]
+    one = linked_sentences(
+        alone.study, summarise(alone.results(), alone.study), alone.results(), anchors
+    )[0]
     assert all(" of " not in name for _, name in one.links)
 
 

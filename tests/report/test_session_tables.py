@@ -81,7 +81,7 @@ def test_one_load_made_by_two_engines_stands_side_by_side() -> None:
     assert ["every workload: engine", "fio", "native"] in rows
     engines = {row[7] for row in texts(page.jobs[0])}
     assert len(engines) == 2
-    assert any("Default (native)" in one.text for one in page.said)
+    assert any("Default (native)" in one.text for one in page.findings)
 
 
 def test_sessions_are_listed_with_what_each_is(page: ReportPage) -> None:

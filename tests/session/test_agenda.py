@@ -45,9 +45,9 @@ class Deciding:
     def next(self) -> PlannedRun | None:
         return self.queue.next()
 
-    def said(self) -> tuple[str, ...]:
+    def messages(self) -> tuple[str, ...]:
         said, self.words = tuple(self.words), []
-        return (*said, *self.queue.said())
+        return (*said, *self.queue.messages())
 
     def react(self, event: Event) -> None:
         if isinstance(event, RunFinished):

@@ -427,7 +427,7 @@ class AdaptiveQueue:
         self._since: list[Result] = []
         self._alarms = 0
         self._redone = False
-        self._said: list[str] = []
+        self._messages: list[str] = []
 
     def next(self) -> PlannedRun | None:
         """The run to make now; None when nothing more is wanted."""
@@ -440,7 +440,7 @@ class AdaptiveQueue:
             if stored is None:
                 return run
             self.learn(stored)
-            self._said.clear()
+            self._messages.clear()
         return None
 
     def learn(self, result: Result) -> None:
@@ -451,10 +451,10 @@ class AdaptiveQueue:
             self._look()
             self._since.clear()
 
-    def said(self) -> Sequence[str]:
+    def messages(self) -> Sequence[str]:
         """Sentences since it was last asked."""
-        said, self._said = tuple(self._said), []
-        return said
+        messages, self._messages = tuple(self._messages), []
+        return messages
 
     def _choose(self) -> Point | None:
         if self._sentinel is not None and self._is_due(self._sentinel):
@@ -500,7 +500,9 @@ class AdaptiveQueue:
             return
         self._alarms = len(found)
         if self._redone:
-            self._said.append(f"{alarm_text(found[-1])} It had been redone before and is left so.")
+            self._messages.append(
+                f"{alarm_text(found[-1])} It had been redone before and is left so."
+            )
             return
         self._redone = True
         self._queue.extendleft(
@@ -508,7 +510,7 @@ class AdaptiveQueue:
             for run in reversed(self._since)
             if found[-1].after < run.order < found[-1].at
         )
-        self._said.append(f"{alarm_text(found[-1])} The runs between are made again.")
+        self._messages.append(f"{alarm_text(found[-1])} The runs between are made again.")
 
 
 def _blocks(plan: Plan, sentinel: Point | None) -> list[list[Point]]:

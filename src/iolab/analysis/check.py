@@ -57,8 +57,8 @@ class Check(Generic[Asked]):
 
     def __call__(self, view: Asked) -> CheckResult:
         """The check's answer under its code."""
-        said = self.judge(view)
-        return CheckResult(self.code, said.level, said.says, said.evidence)
+        answer = self.judge(view)
+        return CheckResult(self.code, answer.level, answer.says, answer.evidence)
 
     def answered_by(self, judge: Callable[[View], CheckAnswer]) -> Check[View]:
         """The same question to a kind of load that answers it in a way of its own."""
@@ -113,9 +113,9 @@ def worst(
     without it come last), else the first.
     """
 
-    def badness(said: CheckAnswer) -> tuple[int, float]:
-        rank = -1 if said.level is None else said.level.rank
-        value = said.evidence.get(most or least or "")
+    def badness(answer: CheckAnswer) -> tuple[int, float]:
+        rank = -1 if answer.level is None else answer.level.rank
+        value = answer.evidence.get(most or least or "")
         if not isinstance(value, int | float):
             return rank, -math.inf
         return rank, float(value) if most else -float(value)

@@ -235,10 +235,10 @@ def _shares(low: float | None, high: float | None, better: Better) -> Interval |
 
 def _together(gain: Gain, cells: int) -> Interval | None:
     """The interval of a gain's share that holds at once with those of all cells."""
-    said = gain.comparison
-    if said.low is None or said.high is None or said.df == 0:
+    compared = gain.comparison
+    if compared.low is None or compared.high is None or compared.df == 0:
         return None
-    own = student_quantile(CONFIDENT, said.df) * said.error
-    wider = student_quantile(1 - (1 - CONFIDENT) / cells, said.df) * said.error
+    own = student_quantile(CONFIDENT, compared.df) * compared.error
+    wider = student_quantile(1 - (1 - CONFIDENT) / cells, compared.df) * compared.error
     more = wider - own
-    return _shares(said.low * math.exp(-more), said.high * math.exp(more), gain.better)
+    return _shares(compared.low * math.exp(-more), compared.high * math.exp(more), gain.better)

@@ -127,11 +127,11 @@ def compare_repeats(values: Sequence[float], figure: str) -> CheckResult | None:
         "most": most,
         "range_share": spread,
     }
-    said = f"{len(values)} repeats differ by {100 * spread:.0f} % of their mean"
+    text = f"{len(values)} repeats differ by {100 * spread:.0f} % of their mean"
     if ratio >= RATIO_BAD:
-        says = f"{said}, the most is {ratio:.3g} times the least: no value stands for all of them."
+        says = f"{text}, the most is {ratio:.3g} times the least: no value stands for all of them."
         return CheckResult(CODE, Level.INVALID, says, evidence)
     if spread > RANGE_GOOD:
-        says = f"{said}; {100 * RANGE_GOOD:.0f} % are allowed."
+        says = f"{text}; {100 * RANGE_GOOD:.0f} % are allowed."
         return CheckResult(CODE, Level.INDICATIVE, says, evidence)
     return None

@@ -184,14 +184,14 @@ def calibration_screen(found: Calibration) -> tuple[RenderableType, ...]:
     pairs = len(found.trials) // 2
     many = len(found.hosts) > 1
     shares = shares_of(found)
-    said = meanings(rows, shares, pairs=pairs, hosts=len(found.hosts))
+    found_meanings = meanings(rows, shares, pairs=pairs, hosts=len(found.hosts))
     return (
         *((title(f"{len(found.hosts)} hosts together"),) if many else ()),
         _figures(found, rows),
         *(("", title("Each host"), _hosts(found)) if many else ()),
         "",
         title("What this means"),
-        _meanings(said),
+        _meanings(found_meanings),
         "",
         plain(
             f"{count(pairs, 'pair')}, order swapped from one to the next: {versions_text(found)}.",
@@ -272,8 +272,8 @@ def _hosts(found: Calibration) -> RenderableType:
     return table(headings, lines)
 
 
-def _meanings(said: Sequence[Meaning]) -> RenderableType:
+def _meanings(found_meanings: Sequence[Meaning]) -> RenderableType:
     from iolab.report.terminal import Heading, plain, table
 
-    lines = [[plain(one.about, _STYLES[one.tone.value]), plain(one.says)] for one in said]
+    lines = [[plain(one.about, _STYLES[one.tone.value]), plain(one.says)] for one in found_meanings]
     return table([Heading(""), Heading("", main=True)], lines)

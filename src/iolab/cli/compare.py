@@ -264,9 +264,9 @@ def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
     reasons = _reasons(compared.rows)
     points: dict[str, list[list[Text | str]]] = {}
     for row in compared.rows:
-        point, _, *cells, said = row_texts(row)
+        point, _, *cells, verdict_word = row_texts(row)
         note = reasons.get(row.comparison.reason)
-        verdict_text = Text(said, style=_style(row.comparison.verdict))
+        verdict_text = Text(verdict_word, style=_style(row.comparison.verdict))
         verdict_text.append(f" {note}" if note else "", style="dim")
         runs = "/".join(map(str, row.comparison.runs))
         points.setdefault(point, []).append(
@@ -296,13 +296,13 @@ def _reasons(rows: Sequence[ComparedMetric]) -> dict[str, int]:
     from iolab.analysis.comparison import SAME_SESSION
     from iolab.stats.comparison import ComparisonVerdict
 
-    said = [
+    reasons = [
         row.comparison.reason
         for row in rows
         if row.comparison.verdict is ComparisonVerdict.INCONCLUSIVE
         or row.comparison.reason == SAME_SESSION
     ]
-    return {reason: number for number, reason in enumerate(dict.fromkeys(said), start=1)}
+    return {reason: number for number, reason in enumerate(dict.fromkeys(reasons), start=1)}
 
 
 def _skipped(compared: ComparisonResult) -> Iterator[RenderableType]:
@@ -452,7 +452,7 @@ def _sessions(directory: Path) -> list[Path]:
 
 def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableType]:
     """The sessions, the series and what each tells, and what else changed when one did."""
-    from iolab.report.comparison import day, point_text, said, summary_text
+    from iolab.report.comparison import change_text, day, point_text, summary_text
     from iolab.report.numbers import show
     from iolab.report.phrases import metric_word
     from iolab.report.terminal import Grouped, Heading, pairs, plain, title
@@ -475,7 +475,7 @@ def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableTyp
                 str(len(one.values)),
                 show(one.values[0].metric),
                 show(one.values[-1].metric),
-                plain(said(one), "bold yellow" if one.found.changes else ""),
+                plain(change_text(one), "bold yellow" if one.found.changes else ""),
             ]
         )
     heads = [Heading("metric", main=True)]

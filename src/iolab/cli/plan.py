@@ -183,8 +183,8 @@ def check(
             count(len(made.runs), "run"),
         )
     )
-    said = f"{study} is right: {read.id}, scale {read.scale}, {counted}."
-    result_screen(*(plain(one_line(text)) for text in (said, *foretold.lines())))
+    sentence = f"{study} is right: {read.id}, scale {read.scale}, {counted}."
+    result_screen(*(plain(one_line(text)) for text in (sentence, *foretold.lines())))
 
 
 def plan(

@@ -169,7 +169,9 @@ def print_summary(reader: SessionReader) -> set[Level]:
     from iolab.report.terminal import Heading, one_line, plain, table
 
     session, runs = reader.session, reader.overview()
-    said = f"{one_line(session.title)}: {session.status.value}, {count(len(runs), 'run')} committed"
+    sentence = (
+        f"{one_line(session.title)}: {session.status.value}, {count(len(runs), 'run')} committed"
+    )
     ended: dict[tuple[str, str], Counter[str]] = {}
     for entry in runs.values():
         kind = entry.level if entry.status is RunStatus.DONE else entry.status
@@ -189,7 +191,7 @@ def print_summary(reader: SessionReader) -> set[Level]:
         ]
         for place, found in sorted(ended.items())
     ]
-    result(f"{said}.")
+    result(f"{sentence}.")
     if rows:
         result_screen(table(headings, rows))
     return {entry.level for entry in runs.values()}

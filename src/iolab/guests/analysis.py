@@ -113,14 +113,14 @@ def limited_disk(view: RunView) -> CheckAnswer:
         "guest": fastest,
         "guest_iops": rates[fastest],
     }
-    said = f"The study holds each guest's disk at {format_count(limit)} IOPS"
+    text = f"The study holds each guest's disk at {format_count(limit)} IOPS"
     if held:
         return indicative(
-            f"{said}, and {held} of {len(guests)} guests reached it: their rate is the limit's.",
+            f"{text}, and {held} of {len(guests)} guests reached it: their rate is the limit's.",
             **evidence,
         )
     share = percent(rates[fastest] / limit)
-    return valid(f"{said}; none came nearer than {share} of it.", **evidence)
+    return valid(f"{text}; none came nearer than {share} of it.", **evidence)
 
 
 @check("guest-starved", "Guests without processors")
@@ -143,13 +143,13 @@ def _waited(view: RunView, guest: Guest) -> CheckAnswer:
             wait_share=None,
         )
     evidence: Numbers = {"guest": guest.name, "wait_share": use.wait, "run_share": use.run}
-    said = (
+    text = (
         f"The processors of {guest.name} waited {percent(use.wait)} of the time for a free one of "
         f"{guest.run.node}"
     )
     if use.wait >= WAITED:
-        return indicative(f"{said}: its latencies hold those pauses.", **evidence)
-    return valid(f"{said}.", **evidence)
+        return indicative(f"{text}: its latencies hold those pauses.", **evidence)
+    return valid(f"{text}.", **evidence)
 
 
 def _stolen_from_nodes(view: RunView) -> Iterator[CheckAnswer]:
@@ -195,14 +195,14 @@ def _bound(guest: Guest, found: GuestLimit) -> CheckAnswer:
             **evidence,
         )
     if found.waits_inside and engine is not None and below is not None:
-        said = (
+        text = (
             f"The generator in {guest.name} saw {format_ns(engine)} where its hypervisor "
             f"took {format_ns(below)}{_used(found)}"
         )
         if found.level is Level.INVALID:
-            return invalid(f"{said}: most of the latency is its processors'.", **evidence)
+            return invalid(f"{text}: most of the latency is its processors'.", **evidence)
         where = "in the guest, or on the way between the two"
-        return indicative(f"{said}: most of the latency was spent {where}.", **evidence)
+        return indicative(f"{text}: most of the latency was spent {where}.", **evidence)
     if found.rho is None and below is None:
         return unchecked(
             f"{guest.name} has no queue that should be full, and its node does not count its I/Os",
@@ -253,7 +253,7 @@ def guest_bytes(view: RunView) -> CheckAnswer:
     if account is None:
         return not_applicable("No guest of a known node made load.")
     evidence = _evidence(account)
-    answers = [said for one in account.guests for said in _served(one, evidence)]
+    answers = [answer for one in account.guests for answer in _served(one, evidence)]
     return worst([*answers, *_moved(view, account, evidence)])
 
 
@@ -269,14 +269,14 @@ def _served(guest: GuestBytes, evidence: Numbers) -> Iterator[CheckAnswer]:
     }
     for way, place in _WAYS:
         asked, served = guest.asked[place], guest.served[place]
-        said = (
+        text = (
             f"The hypervisor of {guest.name} counted {format_bytes(served)} {way} where the guest "
             f"counted {format_bytes(asked)}"
         )
         if served < MISSING_GOOD * asked - SLACK_BYTES:
-            yield invalid(f"{said}: the counts or the disk are others.", **numbers)
+            yield invalid(f"{text}: the counts or the disk are others.", **numbers)
         elif served > (1 + EXCESS_SHARE) * asked + SLACK_BYTES:
-            yield indicative(f"{said}: more than the load passed.", **numbers)
+            yield indicative(f"{text}: more than the load passed.", **numbers)
 
 
 def _moved(view: RunView, account: FleetBytes, evidence: Numbers) -> Iterator[CheckAnswer]:
@@ -310,16 +310,16 @@ def _against(
     slack = account.devices * (SLACK_BYTES + BACKGROUND_BYTES_PER_S * max(spans, default=0.0))
     for way, place in _WAYS:
         wanted, found = expected[place], moved[place]
-        said = (
+        text = (
             f"The nodes' devices have {format_bytes(found)} {way} where {format_bytes(wanted)} "
             "were expected for the guests"
         )
         if wanted and found < MISSING_GOOD * wanted:
             share = found / wanted
             verdict = invalid if share < MISSING_BAD else indicative
-            yield verdict(f"{said}: {percent(1 - share)} never reached them.", **evidence)
+            yield verdict(f"{text}: {percent(1 - share)} never reached them.", **evidence)
         elif found > (1 + EXCESS_SHARE) * wanted + slack:
-            yield indicative(f"{said}: amplification, or others' work.", **evidence)
+            yield indicative(f"{text}: amplification, or others' work.", **evidence)
     yield valid(
         f"The nodes' devices moved {format_bytes(sum(moved))} where {format_bytes(sum(expected))} "
         f"were expected for the {format_bytes(sum(account.below))} of the guests.",

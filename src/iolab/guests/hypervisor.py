@@ -297,12 +297,12 @@ async def boot(node: Host, argv: Sequence[str], folder: str, guest: str, limit_s
         await _require(relay.spoke, node, qemu, guest)
         return Booted(qemu, relay, asyncio.get_running_loop().time() - began_s)
     except BaseException as fault:
-        said = qemu.words()
+        console = qemu.words()
         if relay is not None:
             await relay.end()
         await qemu.kill()
         if isinstance(fault, TimeoutError):
-            raise _hung(node, said, guest, limit_s) from None
+            raise _hung(node, console, guest, limit_s) from None
         raise
 
 
@@ -347,7 +347,7 @@ async def _ended(node: Host, qemu: QemuRun, guest: str) -> HostError:
     return HostError(happened, "Correct what it says, or leave that node out.")
 
 
-def _hung(node: Host, said: str, guest: str, limit_s: float) -> BootHung:
-    last = f" Its console said last: {said.rstrip('.')}." if said else ""
+def _hung(node: Host, console: str, guest: str, limit_s: float) -> BootHung:
+    last = f" Its console said last: {console.rstrip('.')}." if console else ""
     happened = f"Guest '{guest}' on node '{node.name}' said nothing for {limit_s:g} s.{last}"
     return BootHung(happened, "Raise vm.boot_limit, or boot fewer at a time with vm.boots.")

@@ -272,8 +272,8 @@ class GuestMonitor:
         except TimeoutError:
             raise monitor._give_up(f"said nothing for {limit_s:g} s") from None
         if "QMP" not in greeting:
-            said = printable(json.dumps(greeting), SAID_CHARACTERS)
-            raise monitor._give_up(f"began with something else than a greeting: {said}")
+            text = printable(json.dumps(greeting), SAID_CHARACTERS)
+            raise monitor._give_up(f"began with something else than a greeting: {text}")
         monitor._listening = asyncio.create_task(monitor._listen(), name=f"monitor of {guest}")
         try:
             await monitor.command("qmp_capabilities", deadline_s=limit_s)
@@ -300,8 +300,8 @@ class GuestMonitor:
             return answer["return"]
         error = answer.get("error")
         says = error.get("desc") if isinstance(error, dict) else None
-        said = printable(str(says or "it gave no reason"), SAID_CHARACTERS).rstrip(".")
-        happened = f"The hypervisor of guest '{self._guest}' refused '{name}': {said}."
+        text = printable(str(says or "it gave no reason"), SAID_CHARACTERS).rstrip(".")
+        happened = f"The hypervisor of guest '{self._guest}' refused '{name}': {text}."
         raise MonitorRefusal(happened, "Use a QEMU of at least version 7.2 on its node.")
 
     async def close(self) -> None:
@@ -339,8 +339,8 @@ class GuestMonitor:
             return
         number = message.get("id")
         if not isinstance(number, int) or not 0 < number <= self._last_id:
-            said = printable(json.dumps(message), SAID_CHARACTERS)
-            raise self._give_up(f"answered what was not asked: {said}")
+            text = printable(json.dumps(message), SAID_CHARACTERS)
+            raise self._give_up(f"answered what was not asked: {text}")
         # An older one is of somebody who was cancelled meanwhile.
         if number == self._last_id and self._waiting and not self._waiting.done():
             self._waiting.set_result(message)
@@ -360,8 +360,8 @@ class GuestMonitor:
         except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict):
-            said = printable_bytes(line[:SAID_CHARACTERS], SAID_CHARACTERS)
-            raise self._give_up(f"said what is not QMP: {said}")
+            text = printable_bytes(line[:SAID_CHARACTERS], SAID_CHARACTERS)
+            raise self._give_up(f"said what is not QMP: {text}")
         return message
 
     def _give_up(self, reason: str) -> HostLost:
@@ -439,8 +439,8 @@ class QemuRun:
 
     def words(self) -> str:
         """How it ended, if it has, and what its console and it said last, for people."""
-        said = telling(self._console) or telling(self._stderr)
-        return "; ".join(part for part in (self._end, said) if part)
+        last_words = telling(self._console) or telling(self._stderr)
+        return "; ".join(part for part in (self._end, last_words) if part)
 
     async def kill(self) -> None:
         """End it by force and wait until it is gone."""

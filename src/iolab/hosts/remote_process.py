@@ -250,8 +250,8 @@ def ending_says(
     """
     exited = ending.exited
     lines = ending.stderr_tail.replace("\r", "\n").strip().split("\n")[-LAST_LINES:]
-    said = printable("; ".join((*faults, *(line for line in lines if line.strip())))).rstrip(".")
-    because = f" ({said})" if said else ""
+    text = printable("; ".join((*faults, *(line for line in lines if line.strip())))).rstrip(".")
+    because = f" ({text})" if text else ""
     if exited.timed_out:
         return f"did not end within {command.wall_limit_s:g} s, and was killed{because}"
     if exited.signal is not None:

@@ -112,25 +112,25 @@ def login_fault(attempt: Attempt, fault: Exception, limits: SshLimits) -> HostEr
             )
         case asyncssh.KeyExchangeFailed():
             return attempt.error(
-                f"({attempt.place}) shares no method with us: {_said(fault)}",
+                f"({attempt.place}) shares no method with us: {_reason(fault)}",
                 "See that its sshd has a host key of a kind that known_hosts lists.",
             )
         case asyncssh.ChannelOpenError():
             return attempt.error(
                 f"cannot be reached at {attempt.place} from jump host '{attempt.jump}': "
-                f"{_said(fault)}",
+                f"{_reason(fault)}",
                 "See that its sshd runs, and that the jump host may forward connections to it.",
             )
         case TimeoutError():
             return _late(attempt, limits)
         case asyncssh.Error():
             return attempt.error(
-                f"({attempt.place}) broke off while logging in: {_said(fault)}",
+                f"({attempt.place}) broke off while logging in: {_reason(fault)}",
                 "See that host's own logs of sshd; it may limit how many log in at once.",
             )
         case OSError():
             return _unreachable(attempt, fault)
-    return attempt.error(f"cannot be logged in to: {_said(fault)}", "Correct ~/.ssh/config.")
+    return attempt.error(f"cannot be logged in to: {_reason(fault)}", "Correct ~/.ssh/config.")
 
 
 def loss_of(fault: Exception, limits: SshLimits) -> str:
@@ -139,14 +139,14 @@ def loss_of(fault: Exception, limits: SshLimits) -> str:
         return f"it gave no sign of life for {limits.silence_s:g} s"
     if isinstance(fault, asyncssh.ConnectionLost | ConnectionError):
         return "its sshd closed the connection"
-    return _said(fault)
+    return _reason(fault)
 
 
 def _untrusted(attempt: Attempt, fault: asyncssh.HostKeyNotVerifiable) -> HostError:
     key = attempt.offered
     if key is None:
         return attempt.error(
-            f"({attempt.place}) shows a key or certificate that is not trusted: {_said(fault)}",
+            f"({attempt.place}) shows a key or certificate that is not trusted: {_reason(fault)}",
             f"Compare it on the host's own console, then correct {attempt.known_hosts}.",
         )
     kind = printable(key.algorithm.decode("ascii", "replace"), 60)
@@ -190,7 +190,7 @@ def _late(attempt: Attempt, limits: SshLimits) -> HostError:
 def _unreachable(attempt: Attempt, fault: OSError) -> HostError:
     if isinstance(fault, socket.gaierror):
         return attempt.error(
-            f"has an address that is not known here: '{attempt.address}' ({_said(fault)})",
+            f"has an address that is not known here: '{attempt.address}' ({_reason(fault)})",
             "Correct its name or address, or the resolver.",
         )
     if fault.errno == errno.ECONNREFUSED or isinstance(fault, ConnectionRefusedError):
@@ -199,7 +199,7 @@ def _unreachable(attempt: Attempt, fault: OSError) -> HostError:
         )
     if fault.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT):
         return attempt.error(
-            f"cannot be reached at {attempt.place} ({_said(fault)})",
+            f"cannot be reached at {attempt.place} ({_reason(fault)})",
             "See that it is up, that the address is right and that there is a route.",
         )
     if isinstance(fault, ConnectionResetError):
@@ -208,12 +208,12 @@ def _unreachable(attempt: Attempt, fault: OSError) -> HostError:
             "See that host's own logs of sshd; it may limit how many log in at once.",
         )
     return attempt.error(
-        f"cannot be logged in to at {attempt.place} ({_said(fault)})",
+        f"cannot be logged in to at {attempt.place} ({_reason(fault)})",
         "Correct the address, or the files that ~/.ssh/config names.",
     )
 
 
-def _said(fault: Exception) -> str:
+def _reason(fault: Exception) -> str:
     text = (fault.strerror or str(fault)) if isinstance(fault, OSError) else str(fault)
     return printable(text or type(fault).__name__, 200).rstrip(".")
 

@@ -175,8 +175,8 @@ class DiskspdImporter:
         except EngineError as error:
             raise ForeignFault(f"{error.happened}") from None
         if not result.spans:
-            said = result.faults[0].happened if result.faults else "there is no time span."
-            raise ForeignFault(clean(said, SENTENCE))
+            reason = result.faults[0].happened if result.faults else "there is no time span."
+            raise ForeignFault(clean(reason, SENTENCE))
         return [
             _span(file, result, number, span) for number, span in enumerate(result.spans, start=1)
         ]

@@ -128,12 +128,12 @@ def common_window(view: ImportedView) -> CheckAnswer:
     overlap = view.overlap
     if overlap is None:
         return unchecked("the file does not tell when each client ran", overlap=None)
-    said = f"All clients ran together in {percent(overlap)} of the time from first to last"
+    text = f"All clients ran together in {percent(overlap)} of the time from first to last"
     if not overlap:
         return invalid(
             "The clients never ran at the same time: there is no fleet number.", overlap=0.0
         )
-    return valid(f"{said}.", overlap=overlap)
+    return valid(f"{text}.", overlap=overlap)
 
 
 def skew(view: ImportedView) -> CheckAnswer:
@@ -144,11 +144,11 @@ def skew(view: ImportedView) -> CheckAnswer:
     if len(known) < len(view.clients):
         return not_applicable("Not known: the file does not tell when each client began.")
     skew_s = (max(known) - min(known)) / NS_PER_S
-    said = f"The clients began {skew_s:.3g} s apart"
+    text = f"The clients began {skew_s:.3g} s apart"
     if skew_s > SKEW_BAD_S:
-        return invalid(f"{said}: they were not started together.", start_skew_s=skew_s)
+        return invalid(f"{text}: they were not started together.", start_skew_s=skew_s)
     verdict = indicative if skew_s > SKEW_GOOD_S else valid
-    return verdict(f"{said}.", start_skew_s=skew_s)
+    return verdict(f"{text}.", start_skew_s=skew_s)
 
 
 def uneven(view: ImportedView) -> CheckAnswer:
@@ -249,16 +249,16 @@ def _rates_follow(view: ImportedView) -> Iterator[CheckAnswer]:
                     "computed": amount / one.seconds,
                     "off": abs(off),
                 }
-                said = (
+                text = (
                     f"{one.operation}{view.on(host)}: {shown(rate)} are told, {what} over time "
                     f"give {shown(amount / one.seconds)}"
                 )
                 if abs(off) > RATE_BAD:
-                    yield invalid(f"{said}: one of them is wrong.", **evidence)
+                    yield invalid(f"{text}: one of them is wrong.", **evidence)
                 elif abs(off) > ROUNDING:
-                    yield indicative(f"{said}.", **evidence)
+                    yield indicative(f"{text}.", **evidence)
                 else:
-                    yield valid(f"{said}.", **evidence)
+                    yield valid(f"{text}.", **evidence)
     yield not_applicable("Not known: the file does not tell counts and times of its rates.")
 
 
@@ -282,20 +282,20 @@ def _in_flight(view: ImportedView, index: int) -> CheckAnswer:
         "asked": asked,
         "off": abs(ratio - 1),
     }
-    said = f"Rate x latency gives {found:.3g} in flight{view.on(host)}, at most {asked} can be"
+    text = f"Rate x latency gives {found:.3g} in flight{view.on(host)}, at most {asked} can be"
     if ratio > IN_FLIGHT_MOST and view.imported.grouped:
         return indicative(
-            f"{said} of the job whose options are told: the group had more jobs, or the rates or "
+            f"{text} of the job whose options are told: the group had more jobs, or the rates or "
             "latencies are wrong.",
             **evidence,
         )
     if ratio > IN_FLIGHT_MOST:
-        return invalid(f"{said}: rates or latencies are wrong.", **evidence)
+        return invalid(f"{text}: rates or latencies are wrong.", **evidence)
     if view.imported.paced:
-        return not_applicable(f"{said}; the load is paced.", **evidence)
+        return not_applicable(f"{text}; the load is paced.", **evidence)
     if ratio < IN_FLIGHT_LEAST:
-        return indicative(f"{said}: the load is not what its options say.", **evidence)
-    return valid(f"{said}.", **evidence)
+        return indicative(f"{text}: the load is not what its options say.", **evidence)
+    return valid(f"{text}.", **evidence)
 
 
 def long_enough(view: ImportedView) -> CheckAnswer:
@@ -304,19 +304,19 @@ def long_enough(view: ImportedView) -> CheckAnswer:
     if seconds is None:
         return not_applicable("Not known: the file does not tell how long was measured.")
     evidence: Numbers = {"seconds": seconds, "ramp_s": run.ramp_s, "asked_s": run.asked_s}
-    said = f"{seconds:.1f} s were measured"
+    text = f"{seconds:.1f} s were measured"
     if run.ramp_s is not None and seconds < run.ramp_s:
         return invalid(
-            f"Only {said} after a ramp of {run.ramp_s:.1f} s: the ramp is the longer part.",
+            f"Only {text} after a ramp of {run.ramp_s:.1f} s: the ramp is the longer part.",
             **evidence,
         )
     if seconds < RUN_USELESS_S:
-        return invalid(f"Only {said}; {RUN_USELESS_S:.0f} s are the least.", **evidence)
+        return invalid(f"Only {text}; {RUN_USELESS_S:.0f} s are the least.", **evidence)
     if seconds < RUN_SHORT_S:
-        return indicative(f"Only {said}; valid needs {RUN_SHORT_S:.0f} s.", **evidence)
+        return indicative(f"Only {text}; valid needs {RUN_SHORT_S:.0f} s.", **evidence)
     if run.asked_s is not None and seconds < RUNTIME_SHARE * run.asked_s:
-        return indicative(f"{said} of {run.asked_s:.1f} s asked.", **evidence)
-    return valid(f"{said}.", **evidence)
+        return indicative(f"{text} of {run.asked_s:.1f} s asked.", **evidence)
+    return valid(f"{text}.", **evidence)
 
 
 def supported(view: ImportedView) -> CheckAnswer:
@@ -332,11 +332,11 @@ def supported(view: ImportedView) -> CheckAnswer:
     evidence: Numbers = {"operations": total}
     if lacking:
         names = ", ".join(f"p{at:g}" for at in lacking.values())
-        said = f"{format_count(total)} operations are too few for {names}: not shown."
+        text = f"{format_count(total)} operations are too few for {names}: not shown."
         # As of runs of our own: the others are not what such a run is made for.
         headline = LATENCY_HEADLINE if job_in(view.record).in_flight == 1 else HEADLINE
         verdict = indicative if lacking.keys() & set(headline) else valid
-        return verdict(said, **evidence)
+        return verdict(text, **evidence)
     return valid(f"{format_count(total)} operations support every percentile told.", **evidence)
 
 
@@ -382,24 +382,24 @@ def _contradictions(
 ) -> Iterator[CheckAnswer]:
     for at, value in one.percentiles:
         evidence: Numbers = {"operation": name, "percent": at, "told_ns": value}
-        said = f"p{at:g} of {name} is told as {format_ns(value)}"
+        text = f"p{at:g} of {name} is told as {format_ns(value)}"
         slack = resolution * value + step_ns
         if one.lat_max_ns is not None and value > one.lat_max_ns + slack:
             yield invalid(
-                f"{said}, beyond the maximum of {format_ns(one.lat_max_ns)}.",
+                f"{text}, beyond the maximum of {format_ns(one.lat_max_ns)}.",
                 **evidence,
                 max_ns=one.lat_max_ns,
             )
         if one.lat_min_ns is not None and value < one.lat_min_ns - slack:
             yield invalid(
-                f"{said}, below the minimum of {format_ns(one.lat_min_ns)}.",
+                f"{text}, below the minimum of {format_ns(one.lat_min_ns)}.",
                 **evidence,
                 min_ns=one.lat_min_ns,
             )
         found = bins.percentile_ns(at) if bins is not None and at > 0 else None
         if found is not None and abs(value - found) > 2 * resolution * found + step_ns:
             yield invalid(
-                f"{said}, and its bins give {format_ns(found)}.", **evidence, bins_ns=found
+                f"{text}, and its bins give {format_ns(found)}.", **evidence, bins_ns=found
             )
     for (low, a), (high, b) in pairwise(sorted(one.percentiles)):
         if a > b + step_ns:
@@ -440,15 +440,15 @@ def from_memory(view: ImportedView) -> CheckAnswer:
         what = "data" if run.data_bytes is None else "memory"
         return not_applicable(f"Not known: the file does not tell the clients' {what}.")
     evidence: Numbers = {"data_bytes": run.data_bytes, "memory_bytes": run.memory_bytes}
-    said = (
+    text = (
         f"{format_bytes(run.data_bytes)} of data, {format_bytes(run.memory_bytes)} of memory "
         "on each client"
     )
     if run.buffered is False:
-        return not_applicable(f"{said}; I/O was direct.", **evidence)
+        return not_applicable(f"{text}; I/O was direct.", **evidence)
     if run.data_bytes <= run.memory_bytes:
-        return indicative(f"{said}: all of it may have come from memory.", **evidence)
-    return valid(f"{said}.", **evidence)
+        return indicative(f"{text}: all of it may have come from memory.", **evidence)
+    return valid(f"{text}.", **evidence)
 
 
 def unknown(of: Check[ImportedView]) -> Check[ImportedView]:

@@ -61,13 +61,13 @@ class DiskspdDraft:
 
     def count(self, element: ET.Element, path: str) -> int | None:
         """A whole number of the element below, None where there is none."""
-        said = element.findtext(path)
-        if said is None:
+        text = element.findtext(path)
+        if text is None:
             return None
-        digits = said.strip()
+        digits = text.strip()
         if digits.isascii() and digits.isdigit() and len(digits) <= COUNT_DIGITS_LIMIT:
             return int(digits)
-        self._unreadable(path, said)
+        self._unreadable(path, text)
         return None
 
     def required_count(self, element: ET.Element, path: str) -> int | None:
@@ -77,8 +77,8 @@ class DiskspdDraft:
 
     def number(self, element: ET.Element, path: str) -> float | None:
         """A number from 0 on of the element below, None where there is none."""
-        said = element.findtext(path)
-        return None if said is None else self._number(path, said)
+        text = element.findtext(path)
+        return None if text is None else self._number(path, text)
 
     def required(self, element: ET.Element, path: str) -> float | None:
         """A number that must be there; None, and a fault, where it is not."""
@@ -87,24 +87,24 @@ class DiskspdDraft:
 
     def attribute(self, element: ET.Element, name: str) -> float | None:
         """A number that must be an attribute; None, and a fault, where it is not."""
-        said = element.get(name)
-        if said is None:
+        text = element.get(name)
+        if text is None:
             self._missing(f"attribute {name}", element.tag)
             return None
-        return self._number(name, said)
+        return self._number(name, text)
 
     def _require(self, element: ET.Element, path: str) -> None:
         if element.find(path) is None:
             self._missing(path, element.tag)
 
-    def _number(self, name: str, said: str) -> float | None:
+    def _number(self, name: str, text: str) -> float | None:
         try:
-            number = float(said)
+            number = float(text)
         except ValueError:
             number = math.nan
         if math.isfinite(number) and number >= 0:
             return number
-        self._unreadable(name, said)
+        self._unreadable(name, text)
         return None
 
     def _missing(self, name: str, within: str) -> None:
@@ -112,9 +112,9 @@ class DiskspdDraft:
             f"diskspd does not tell {name} in a {bounded(within)}.", "Keep all that diskspd prints."
         )
 
-    def _unreadable(self, name: str, said: str) -> None:
+    def _unreadable(self, name: str, text: str) -> None:
         self.fault(
-            f"diskspd tells {name} as {quoted(said)}.", "Keep what diskspd prints unchanged."
+            f"diskspd tells {name} as {quoted(text)}.", "Keep what diskspd prints unchanged."
         )
 
 
@@ -243,7 +243,7 @@ class DiskspdResult:
     """All that an output tells. With any of the `faults` it is no measurement.
 
     A span that could not be read whole is left out of `spans` and named among the faults. `started`
-    is diskspd's own word for the moment, `said` are its lines beside the document.
+    is diskspd's own word for the moment, `messages` are its lines beside the document.
     """
 
     version: str
@@ -251,7 +251,7 @@ class DiskspdResult:
     started: str
     asked: tuple[SpanSettings, ...]
     spans: tuple[MeasuredSpan, ...]
-    said: tuple[str, ...]
+    messages: tuple[str, ...]
     faults: tuple[Fault, ...]
 
 
@@ -261,19 +261,19 @@ def parse(raw: bytes) -> DiskspdResult:
     Raises EngineError where there is no whole document, or none that diskspd could have printed.
     """
     text = _decoded(raw)
-    document, said = _cut_out(text)
+    document, messages = _cut_out(text)
     root = _tree(document)
     draft = DiskspdDraft()
     system = root.find("System")
     asked = tuple(_asked(span, draft) for span in root.iterfind("Profile/TimeSpans/TimeSpan"))
-    spans = list(_spans(root, asked, said, draft))
+    spans = list(_spans(root, asked, messages, draft))
     return DiskspdResult(
         version=words_of(system, "Tool/Version"),
         computer=words_of(system, "ComputerName"),
         started=words_of(system, "RunTime"),
         asked=asked,
         spans=tuple(spans),
-        said=said,
+        messages=messages,
         faults=draft.faults,
     )
 
@@ -294,10 +294,10 @@ def _cut_out(text: str) -> tuple[str, tuple[str, ...]]:
     """The one document in the text, and what is said around it."""
     begin, last = text.find("<Results>"), text.rfind("</Results>")
     if begin < 0:
-        said = _said(text)
+        messages = _messages(text)
         happened = "The output holds no results of diskspd."
-        if said:
-            happened = f"The output holds no results of diskspd, but: {quoted(said[0])}."
+        if messages:
+            happened = f"The output holds no results of diskspd, but: {quoted(messages[0])}."
         raise EngineError(happened, "Run diskspd with -Rxml and keep all that it prints.")
     if last < begin or "<Results>" in text[begin + 1 :]:
         happened = "holds several results" if last > begin else "breaks off within its results"
@@ -305,10 +305,10 @@ def _cut_out(text: str) -> tuple[str, tuple[str, ...]]:
             f"The output of diskspd {happened}.", "Keep all that one run prints, each by itself."
         )
     end = last + len("</Results>")
-    return text[begin:end], _said(text[:begin] + "\n" + text[end:])
+    return text[begin:end], _messages(text[:begin] + "\n" + text[end:])
 
 
-def _said(text: str) -> tuple[str, ...]:
+def _messages(text: str) -> tuple[str, ...]:
     lines = (plain(line) for line in text.splitlines())
     return tuple(line for line in lines if line)[:SAID_LINES_LIMIT]
 
@@ -347,7 +347,10 @@ def _asked(span: ET.Element, draft: DiskspdDraft) -> SpanSettings:
 
 
 def _spans(
-    root: ET.Element, asked: tuple[SpanSettings, ...], said: tuple[str, ...], draft: DiskspdDraft
+    root: ET.Element,
+    asked: tuple[SpanSettings, ...],
+    messages: tuple[str, ...],
+    draft: DiskspdDraft,
 ) -> Iterator[MeasuredSpan]:
     found = root.findall("TimeSpan")
     if len(found) != len(asked) or not found:
@@ -360,7 +363,7 @@ def _spans(
         if error:
             draft.fault(
                 f"diskspd measured nothing in time span {number}: {quoted(error)}.",
-                f"It said: {quoted(said[0])}." if said else "Run it by hand to see why.",
+                f"It said: {quoted(messages[0])}." if messages else "Run it by hand to see why.",
             )
             continue
         before = len(draft.faults)

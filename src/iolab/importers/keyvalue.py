@@ -54,8 +54,8 @@ class DbBenchImporter:
         heard = b"".join(folder.use(one).content for one in beside)
         output = db_bench_output.parse(file.content, heard or file.content)
         if not output.results:
-            said = f": {clean(output.said[0], SENTENCE)}" if output.said else ""
-            raise ForeignFault(f"db_bench printed no result{said}.")
+            reason = f": {clean(output.messages[0], SENTENCE)}" if output.messages else ""
+            raise ForeignFault(f"db_bench printed no result{reason}.")
         reports = [
             one
             for one in folder.beside(file, re.compile(rf"{stem}.*\.csv"))
@@ -111,7 +111,7 @@ def _bench(
     host = ImportedHost(
         f"{file.name}: {clean(result.benchmark)}",
         (figures,),
-        errors=tuple(clean(one, SENTENCE) for one in (*output.said, *output.faults)),
+        errors=tuple(clean(one, SENTENCE) for one in (*output.messages, *output.faults)),
         step_ns=NS_PER_US,
     )
     return FoundRun(
@@ -232,7 +232,7 @@ class YcsbImporter:
         host = ImportedHost(
             f"{file.name}: [OVERALL]",
             figures,
-            errors=tuple(clean(one, SENTENCE) for one in output.said),
+            errors=tuple(clean(one, SENTENCE) for one in output.messages),
             step_ns=NS_PER_US,
         )
         client = ImportedClient(

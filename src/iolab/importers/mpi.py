@@ -149,10 +149,10 @@ class MdtestImporter:
         """The rows of the summary. ForeignFault where there is none."""
         del folder
         output = mdtest_output.parse(file.content)
-        errors = (*output.said, *output.faults, *mdtest_output.contradictions(output))
+        errors = (*output.messages, *output.faults, *mdtest_output.contradictions(output))
         if not output.rows:
-            said = f": {clean(errors[0], SENTENCE)}" if errors else ""
-            raise ForeignFault(f"mdtest printed no summary{said}.")
+            reason = f": {clean(errors[0], SENTENCE)}" if errors else ""
+            raise ForeignFault(f"mdtest printed no summary{reason}.")
         return [
             self._run(file, output, row, errors)
             for row in output.rows

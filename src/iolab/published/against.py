@@ -85,7 +85,7 @@ class StatedFigure:
 
     subject: str
     what: str
-    said: str
+    printed: str
     stated: FigureRange
     computed: Metric | None
     unit: str

@@ -221,7 +221,7 @@ def given_table(found: tuple[StatedFigure, ...]) -> Table | None:
         row(
             one.subject,
             one.what,
-            f"{one.said} {one.unit}",
+            f"{one.printed} {one.unit}",
             NOTHING if one.computed is None else f"{_digits(one.computed)} {one.unit}",
             NOTHING if one.computed is None else shown(one.bounds, one.unit),
             _so(one),
@@ -263,7 +263,7 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
                 "of": one.subject,
                 "figure": one.what,
                 "unit": one.unit,
-                "printed": one.said,
+                "printed": one.printed,
                 "computed": None if one.computed is None else _document(one.computed),
                 "agrees": one.agrees if one.computed is not None else None,
             }

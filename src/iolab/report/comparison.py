@@ -255,7 +255,7 @@ def summary_text(tracked: Tracked) -> str:
     return f"{count(tracked.changes, 'change')} over {sessions} in {series}.{rest}"
 
 
-def said(series: MetricHistory) -> str:
+def change_text(series: MetricHistory) -> str:
     """What one series tells, in a few words."""
     found = series.found
     if not found.enough:

@@ -39,8 +39,8 @@ from iolab.report.hardware import (
     same_hosts,
 )
 from iolab.report.kinds import Anchors, ChartGroup, PublishedTables, ReportSection
-from iolab.report.narrative import FIRST as SAID_FIRST
-from iolab.report.narrative import LinkedSentence, said
+from iolab.report.narrative import FIRST as FINDINGS_FIRST
+from iolab.report.narrative import LinkedSentence, linked_sentences
 from iolab.report.numbers import clean, count, listing, mark
 from iolab.report.phrases import (
     Objection,
@@ -84,7 +84,7 @@ class ReportPage:
     answer: Answer
     topology: Topology | None
     gains: tuple[tuple[Table, str], ...]
-    said: tuple[LinkedSentence, ...]
+    findings: tuple[LinkedSentence, ...]
     objections: tuple[Objection, ...]
     failures: tuple[Result, ...]
     more_failures: str
@@ -118,7 +118,7 @@ def make_page(brief: Brief) -> ReportPage:
     anchors = {(r.digest, r.repeat): f"run-{i}" for i, r in enumerate(brief.results, 1)}
     failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
     workloads, notes = shared_notes(workload_charts(brief, looks, anchors))
-    sentences = said(brief.study, points, brief.results, anchors, brief.watched)
+    sentences = linked_sentences(brief.study, points, brief.results, anchors, brief.watched)
     made = sections(brief, points, looks, anchors)
     in_brief = tuple(one for one in made if not one.in_appendix)
     backing = (*further_parts(workloads, in_brief), *(one for one in made if one.in_appendix))
@@ -135,7 +135,7 @@ def make_page(brief: Brief) -> ReportPage:
             has_charts=bool(workloads),
             has_runs=bool(brief.results),
             is_published=brief.published is not None,
-            is_said=bool(sentences),
+            has_findings=bool(sentences),
             is_united=brief.sessions.several,
             is_gained=bool(gains),
             sections=in_brief,
@@ -151,7 +151,7 @@ def make_page(brief: Brief) -> ReportPage:
         ),
         topology=topology(brief),
         gains=gains,
-        said=sentences,
+        findings=sentences,
         objections=caveats,
         failures=failures[:MAX_FAILURES],
         more_failures=f"{count(hidden, 'more run')} failed or was interrupted."
@@ -202,7 +202,7 @@ def _contents(
     has_charts: bool,
     has_runs: bool,
     is_published: bool,
-    is_said: bool,
+    has_findings: bool,
     is_united: bool,
     is_gained: bool,
     sections: Sequence[ReportSection],
@@ -218,7 +218,7 @@ def _contents(
         ("method", "Method"),
     )
     appendix = (
-        *((("said", "Key findings"),) if is_said else ()),
+        *((("findings", "Key findings"),) if has_findings else ()),
         ("know", "All caveats"),
         *((("gains", "Gains"),) if is_gained else ()),
         *((one.anchor, one.title) for one in backing),
@@ -302,7 +302,7 @@ def render_html(brief: Brief) -> str:
         levels={level.value: level for level in Level},
         names=names_among_several(brief.study),
         draw=_drawn,
-        said_first=SAID_FIRST,
+        findings_first=FINDINGS_FIRST,
         own=_own(brief.words),
         run_anchors=frozenset(part.anchor for part in page.runs),
         numbers_of=numbers_of,

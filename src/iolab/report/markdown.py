@@ -83,9 +83,9 @@ def _objection(item: Objection) -> str:
 
 
 def _findings(page: ReportPage) -> Iterator[str]:
-    if page.said:
+    if page.findings:
         yield from ("", "## Key findings", "")
-        yield from (f"- {text(one.text)}" for one in page.said)
+        yield from (f"- {text(one.text)}" for one in page.findings)
     if page.gains:
         yield from ("", "## Gains")
     for table, note in page.gains:

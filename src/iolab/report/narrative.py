@@ -245,7 +245,7 @@ class LinkedSentence:
     more: str
 
 
-def said(
+def linked_sentences(
     study: Study,
     points: Sequence[PointSummary],
     results: Sequence[Result],

@@ -313,8 +313,8 @@ def _add_ends(samples: _Samples, results: Sequence[Result], at_s: float | None) 
         end = (("status", one.status.value), ("verdict", one.verdict.level.value))
         ended[end] = ended.get(end, 0) + 1
         for check in one.verdict.objections:
-            said = (("check", check.code), ("level", check.word))
-            objected[said] = objected.get(said, 0) + 1
+            labels_text = (("check", check.code), ("level", check.word))
+            objected[labels_text] = objected.get(labels_text, 0) + 1
     for labels, count in ended.items():
         samples.add(RUNS, labels, count, at_s)
     for labels, count in objected.items():

@@ -155,7 +155,7 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     document = {
         **_frame(brief, page, paper, "appendix"),
         **_caveats(brief, page),
-        "said": [one.text for one in page.said],
+        "findings": [one.text for one in page.findings],
         "gains": [{"table": typst(table), "note": note} for table, note in page.gains],
         "sections": [_section(one, figures) for one in page.backing],
         "configuration": _tables([*page.jobs, *page.guests]),

@@ -172,7 +172,7 @@ def _bar(peak: PeakFigure, looks: Mapping[str, ConfigurationStyle]) -> Bar:
 def _finding(peaks: Sequence[PeakFigure], looks: Mapping[str, ConfigurationStyle]) -> str:
     """Of each workload the best configuration."""
     several = len(looks) > 1
-    said = []
+    sentences = []
     for workload in dict.fromkeys(one.best.workload for one in peaks):
         mine = [one.best for one in peaks if one.best.workload == workload]
         pick = min if mine[0].better is Better.LOWER else max
@@ -181,8 +181,8 @@ def _finding(peaks: Sequence[PeakFigure], looks: Mapping[str, ConfigurationStyle
         who = f" by {looks[best.configuration].title}" if several and len(mine) > 1 else ""
         at = f" at {axis_label(best.axis)}" if best.axis else ""
         doubt = "" if best.is_sound else ", invalid"
-        said.append(f"{best.title}: {show(best.value)}{who}{at}{doubt}")
-    return f"{sentence(said)} {_trust(peaks)}"
+        sentences.append(f"{best.title}: {show(best.value)}{who}{at}{doubt}")
+    return f"{sentence(sentences)} {_trust(peaks)}"
 
 
 def _trust(peaks: Sequence[PeakFigure]) -> str:
@@ -200,7 +200,7 @@ def _shares(
 ) -> Iterator[Figure]:
     """One client alone beside the mean of a host in the fleet, a chart for each unit."""
     for unit in dict.fromkeys(one.fleet.value.unit for one in found):
-        groups, said = [], []
+        groups, sentences = [], []
         for one in found:
             share = per_host(one.fleet)
             if one.fleet.value.unit != unit or share is None or one.kept is None:
@@ -214,14 +214,14 @@ def _shares(
             groups.append(BarGroup(one.fleet.title, bars))
             kept = 100 * (one.kept.value or 0.0)
             who = f"{note} hosts of {whole.title}" if len(looks) > 1 else note
-            said.append(f"{one.fleet.title}: {who} does {kept:.0f} % of what one does alone")
+            sentences.append(f"{one.fleet.title}: {who} does {kept:.0f} % of what one does alone")
         if not groups:
             continue
         figure = lying_bars(
             "One client and the fleet",
             "One client alone, and the mean of a host in the fleet",
             groups,
-            finding=sentence(said),
+            finding=sentence(sentences),
             table=table,
         )
         if figure is not None:
@@ -429,20 +429,20 @@ def caveat(one: Predicted, load: int) -> str:
     prediction = one.prediction
     if prediction is None:
         return f"{one.reason}."
-    said = []
+    parts = []
     if (
         prediction.limit is not None
         and one.limited_by is not None
         and prediction.high >= prediction.limit
     ):
-        said.append(
+        parts.append(
             f"at most {show_value(prediction.limit, one.unit)} by {resource_name(one.limited_by)}"
         )
     if load > (last := one.measured[-1].load):
-        said.append(
+        parts.append(
             f"{load / last:.2g} times the largest measured load: a bend or fall there is not seen"
         )
-    return "; ".join(said)
+    return "; ".join(parts)
 
 
 def _basis(

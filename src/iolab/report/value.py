@@ -495,7 +495,7 @@ def _bar(one: Quotient, looks: Mapping[str, ConfigurationStyle]) -> Bar:
 
 def _finding(groups: Sequence[Sequence[Quotient]], looks: Mapping[str, ConfigurationStyle]) -> str:
     """Of each group the largest, and of whom."""
-    said = []
+    sentences = []
     for of in groups:
         sound = [one for one in of if one.of.is_sound] or of
         best = max(sound, key=lambda one: one.value.value or 0.0)
@@ -504,8 +504,8 @@ def _finding(groups: Sequence[Sequence[Quotient]], looks: Mapping[str, Configura
         doubt = "" if best.of.is_sound else f" ({name}), invalid"
         if who and any(_meet(best, other) for other in sound if other is not best):
             doubt = ", with low confidence"
-        said.append(f"{_title(best)}: {who}{value_text(best.value)}{doubt}")
-    return sentence(said)
+        sentences.append(f"{_title(best)}: {who}{value_text(best.value)}{doubt}")
+    return sentence(sentences)
 
 
 def _meet(best: Quotient, other: Quotient) -> bool:

@@ -160,29 +160,29 @@ async def _run(argv: Sequence[str]) -> None:
     A report that leaves damaged runs out is one too, and says so.
     """
     try:
-        code, said, _ = await run_here(
+        code, output, _ = await run_here(
             ("nice", "-n", str(_NICENESS), *argv), limit_s=REPORT_S, output_bytes=_SAID_MAX
         )
     except TimeoutError as error:
         raise ReportError(
             f"The report was not made within {REPORT_S:.0f} s.", "Write it with `iolab report`."
         ) from error
-    if code != ExitCode.OK and not (code == ExitCode.STORE and _is_written(said)):
-        raise _error_of(said, code)
+    if code != ExitCode.OK and not (code == ExitCode.STORE and _is_written(output)):
+        raise _error_of(output, code)
 
 
-def _is_written(said: bytes) -> bool:
+def _is_written(output: bytes) -> bool:
     """Whether `iolab report --json` tells of a report, not of an error."""
     try:
-        return "written" in json.loads(said)
+        return "written" in json.loads(output)
     except (ValueError, TypeError):
         return False
 
 
-def _error_of(said: bytes, code: int) -> IolabError:
+def _error_of(output: bytes, code: int) -> IolabError:
     """The error that `iolab report --json` told, as far as it can be read."""
     try:
-        error = json.loads(said)["error"]
+        error = json.loads(output)["error"]
         return ReportError(str(error["happened"]), str(error["do"]))
     except (ValueError, KeyError, TypeError):
         return ReportError(

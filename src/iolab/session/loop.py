@@ -37,7 +37,7 @@ class RunQueue(Protocol):
     def next(self) -> PlannedRun | None:
         """The run to make now, None when nothing more is needed."""
 
-    def said(self) -> Sequence[str]:
+    def messages(self) -> Sequence[str]:
         """What the user should know of its choices, since it was last asked."""
 
 
@@ -51,7 +51,7 @@ class Walk:
         """The next of the runs."""
         return next(self._pending, None)
 
-    def said(self) -> Sequence[str]:
+    def messages(self) -> Sequence[str]:
         """Nothing: nothing is chosen."""
         return ()
 
@@ -260,7 +260,7 @@ class RunLoop:
         """
         for run in chain([first], iter(queue.next, None)):
             await self._rest(run)
-            for text in queue.said():
+            for text in queue.messages():
                 self._say(text)
             if self._session.stop.requested:
                 return SessionStatus.INTERRUPTED
@@ -268,7 +268,7 @@ class RunLoop:
                 self._say(f"Repeat {run.repeat} of {run.point.label} is left out: one has failed.")
             elif not await self._see_through(run):
                 return SessionStatus.INTERRUPTED
-        for text in queue.said():
+        for text in queue.messages():
             self._say(text)
         require_all(self._session)
         return SessionStatus.DONE

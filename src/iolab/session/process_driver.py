@@ -149,8 +149,8 @@ def ending_fault(engine: EngineName, mine: HostShare) -> EngineError | None:
     if how := ending_says(ending, mine.command, faults=faults):
         return EngineError(f"{engine} on host '{mine.name}' {how}.", _do_after(ending.exited))
     if faults:
-        said = printable("; ".join(faults)).rstrip(".")
-        return EngineError(f"{engine} on host '{mine.name}': {said}.", _SEE_OUTPUT)
+        reason = printable("; ".join(faults)).rstrip(".")
+        return EngineError(f"{engine} on host '{mine.name}': {reason}.", _SEE_OUTPUT)
     return None
 
 

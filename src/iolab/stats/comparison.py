@@ -77,8 +77,8 @@ def compare(
     difference = float(np.mean(b) - np.mean(a))
     runs = (len(a), len(b))
     error, df = _unpaired_error(a, b, prior)
-    said = _Said(difference, error, df, allowance)
-    return _judged(said, better, runs, paired=False)
+    estimate = _Estimate(difference, error, df, allowance)
+    return _judged(estimate, better, runs, paired=False)
 
 
 def compare_paired(
@@ -101,8 +101,8 @@ def compare_paired(
     doubled = replace(prior, variance=2 * prior.variance)
     spread = doubled.moderated(own_spread(differences.tolist()))
     error = spread.sd / math.sqrt(count) if spread.df else math.inf
-    said = _Said(float(differences.mean()), error, spread.df, allowance)
-    return _judged(said, better, (count, count), paired=True)
+    estimate = _Estimate(float(differences.mean()), error, spread.df, allowance)
+    return _judged(estimate, better, (count, count), paired=True)
 
 
 def judged_again(comparison: Comparison, adjusted_p: float) -> Comparison:
@@ -141,7 +141,7 @@ def _unpaired_error(a: Sequence[float], b: Sequence[float], prior: Prior) -> tup
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Estimate:
     """A log ratio with its standard error, degrees of freedom, and allowance for bias."""
 
     difference: float
@@ -150,9 +150,11 @@ class _Said:
     allowance: float
 
 
-def _judged(said: _Said, better: Better, runs: tuple[int, int], *, paired: bool) -> Comparison:
+def _judged(
+    estimate: _Estimate, better: Better, runs: tuple[int, int], *, paired: bool
+) -> Comparison:
     """The verdict on a log ratio with that standard error."""
-    difference, error, df = said.difference, said.error, said.df
+    difference, error, df = estimate.difference, estimate.error, estimate.df
     ratio = math.exp(difference)
     if df == 0:
         reason = "a single run on a side tells nothing of what another would give"
@@ -168,13 +170,13 @@ def _judged(said: _Said, better: Better, runs: tuple[int, int], *, paired: bool)
             0.0,
             1.0,
         )
-    reach = student_quantile(CONFIDENT, df) * error + said.allowance
+    reach = student_quantile(CONFIDENT, df) * error + estimate.allowance
     low, high = difference - reach, difference + reach
     verdict, reason = _verdict(low, high, better)
     if min(runs) < 2:
         verdict = ComparisonVerdict.INCONCLUSIVE
         reason = "a side has one run, so its interval is borrowed from other cells"
-    p = _beyond_noise_p(said)
+    p = _beyond_noise_p(estimate)
     return Comparison(
         ratio, math.exp(low), math.exp(high), verdict, reason, runs, paired, error, df, p
     )
@@ -197,12 +199,12 @@ def _verdict(low: float, high: float, better: Better) -> tuple[ComparisonVerdict
     )
 
 
-def _beyond_noise_p(said: _Said) -> float:
+def _beyond_noise_p(estimate: _Estimate) -> float:
     """Two-sided p-value of the hypothesis that the true difference is within the threshold."""
-    beyond = abs(said.difference) - math.log1p(NOISE_THRESHOLD) - said.allowance
+    beyond = abs(estimate.difference) - math.log1p(NOISE_THRESHOLD) - estimate.allowance
     if beyond <= 0:
         return 1.0
-    return student_excess(beyond / said.error, said.df) if said.error > 0 else 0.0
+    return student_excess(beyond / estimate.error, estimate.df) if estimate.error > 0 else 0.0
 
 
 BOOTSTRAP_MIN: Final = 10

@@ -63,8 +63,10 @@ class Forecast:
         """For people: the best verdict, then each limit with what to do about it."""
         each = [f"{level} for {number}" for level, number in self.counts.items() if number]
         (only, *more) = each or [str(Level.VALID)]
-        said = f"{only} of {self.runs} runs" if more else next(iter(self.levels), Level.VALID).value
-        yield f"best possible: {', '.join((said, *more))}"
+        verdicts = (
+            f"{only} of {self.runs} runs" if more else next(iter(self.levels), Level.VALID).value
+        )
+        yield f"best possible: {', '.join((verdicts, *more))}"
         for one in self.limits:
             if one is self.smoke:
                 yield f"smoke test, not rated: {one.why}; {one.do}"

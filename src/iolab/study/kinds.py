@@ -105,8 +105,8 @@ class LoadStudy:
     def job_text(self, job: Any) -> str:  # noqa: ANN401 - a job of its own
         """What a job of its own asks one client to do, in a line."""
         names = (one.name for one in fields(job) if getattr(job, one.name) != one.default)
-        said = (f"{name} {getattr(job, name)}" for name in names if name != "engine")
-        return f"{job.engine}: {', '.join(said)}"
+        texts = (f"{name} {getattr(job, name)}" for name in names if name != "engine")
+        return f"{job.engine}: {', '.join(texts)}"
 
     def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """Add every fault of its workloads that no single key shows."""

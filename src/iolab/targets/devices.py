@@ -134,12 +134,12 @@ on every Linux host that was installed in the last decade, and empty after a sta
 class MadeFileSystem:
     """A file system as a work directory, and the host's facts with it as the target.
 
-    `said` is what the user should know of it.
+    `notices` are what the user should know of it.
     """
 
     workdir: WorkDirectory
     facts: HostFacts
-    said: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 def folder_of(target: Target) -> tuple[str, str]:

@@ -183,8 +183,8 @@ def layout_fault(
 ) -> IolabError | None:
     """Why a layout is not what was asked for; None when it is."""
     error = reading.totals.error if reading.totals else 0
-    said = "; ".join((*reading.faults, ending.stderr_tail))
-    if os_says(errno.ENOSPC, error, said) or os_says(errno.EDQUOT, error, said):
+    reason = "; ".join((*reading.faults, ending.stderr_tail))
+    if os_says(errno.ENOSPC, error, reason) or os_says(errno.EDQUOT, error, reason):
         happened = (
             f"{printable(directory)} on host '{host}' ran full while {data_set.id} "
             f"({format_bytes(data_set.bytes_per_host)}) was laid out."
@@ -200,6 +200,6 @@ def layout_fault(
     return EngineError(happened, CORRECT)
 
 
-def os_says(number: int, error: int, said: str) -> bool:
+def os_says(number: int, error: int, output: str) -> bool:
     """Whether the engine's errno or its words are those of that error of the operating system."""
-    return error == number or os.strerror(number) in said
+    return error == number or os.strerror(number) in output

@@ -235,7 +235,7 @@ class WorkDirectories:
             seen = facts[target.key]
             if settings.make_xfs:
                 own = await self._take_own(host, target, seen)
-                for text in own.said:
+                for text in own.notices:
                     self._context.tell(Notice(text))
                 workdir, made[target.key] = own.workdir, own.facts
             elif target.serial is not None:

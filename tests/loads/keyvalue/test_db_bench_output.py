@@ -43,7 +43,7 @@ def stdout(name: str) -> bytes:
 def test_a_cell_tells_what_it_was_and_what_it_did(name: str) -> None:
     output = golden(name)
     assert output.version == "7.8.3"
-    assert output.said == output.faults == ()
+    assert output.messages == output.faults == ()
     header = output.header
     assert (header.keys, header.key_bytes, header.value_bytes) == (60000, 16, 1024)
     assert (header.compression, header.build) == ("NoCompression", Build.ASSERTIONS)
@@ -227,7 +227,7 @@ def test_lines_that_are_no_rows_are_none() -> None:
 )
 def test_what_db_bench_says_of_an_error_is_kept(name: str, says: str) -> None:
     output = golden(name)
-    assert output.said[0].startswith(says)
+    assert output.messages[0].startswith(says)
     assert output.results == ()
 
 
@@ -289,7 +289,7 @@ def test_limits_hold() -> None:
     output = parse(line.replace(b"x ", b"xx ") * (RESULTS_LIMIT + 1), b"ERROR: a\nERROR: b\n" * 99)
     assert len(output.results) == RESULTS_LIMIT
     assert any("more than" in fault for fault in output.faults)
-    assert len(output.said) <= SENTENCES_LIMIT
+    assert len(output.messages) <= SENTENCES_LIMIT
 
 
 def test_threads_tell_when_they_began() -> None:

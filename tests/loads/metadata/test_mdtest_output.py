@@ -47,7 +47,7 @@ def test_a_single_iteration_gives_six_rates(build: str) -> None:
     assert (output.version, output.rule) == RULES[build]
     assert (output.ranks, output.nodes, output.files, output.iterations) == (4, 1, 200, 1)
     assert output.finished
-    assert output.faults == output.said == contradictions(output) == ()
+    assert output.faults == output.messages == contradictions(output) == ()
     rates = reported(output)
     assert [rate.operation for rate in rates] == list(Operation)
     for rate in rates:
@@ -99,7 +99,7 @@ def test_a_run_that_broke_off_gives_what_is_known_and_says_why(name: str) -> Non
     assert not output.rows
     assert not reported(output)
     assert output.version
-    assert "No s" in output.said[0]
+    assert "No s" in output.messages[0]
     trees = [one.operation for one in output.seen]
     assert trees == ([Operation.TREE_CREATE] if name.startswith("full") else [])
 

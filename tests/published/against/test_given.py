@@ -58,7 +58,7 @@ def test_what_is_computed_is_what_was_printed_to_its_last_digit(name: str, figur
 
 def test_figures_per_terabyte_of_the_cluster_come_back() -> None:
     found = [one for one in computed("ssd-cluster") if "for each" in one.what]
-    assert [(one.subject, one.what, one.said) for one in found[:3]] == [
+    assert [(one.subject, one.what, one.printed) for one in found[:3]] == [
         ("high-capacity", "TB for each node", "245.76"),
         ("high-capacity", "read GB/s for each TB raw", "0.1"),
         ("high-capacity", "read IOPS for each TB raw", "3526"),

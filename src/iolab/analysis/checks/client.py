@@ -126,9 +126,9 @@ def _stolen(view: RunView, index: int, counted: Container[str]) -> CheckAnswer:
         )
     if share is None:
         return unchecked(f"{host.host} has no telemetry of its cores")
-    said = f"The hypervisor took {percent(share)} of the processors' time{view.on(host)}"
+    text = f"The hypervisor took {percent(share)} of the processors' time{view.on(host)}"
     verdict = indicative if share >= STOLEN else valid
-    return verdict(f"{said}.", host=host.host, steal_share=share)
+    return verdict(f"{text}.", host=host.host, steal_share=share)
 
 
 @check("thermal-throttling", "Thermal throttling")
@@ -211,18 +211,18 @@ def _throttled(view: RunView, host: HostRun) -> CheckAnswer:
         "stood_share": stood,
         "wait_share": waited,
     }
-    said = (
+    text = (
         f"The quota of {group.quota_cores:.3g} cores of control group {group.path}{view.on(host)} "
         f"was used up in {percent(periods)} of its periods"
     )
     if periods < THROTTLED_GOOD:
-        return valid(f"{said}.", **evidence)
+        return valid(f"{text}.", **evidence)
     cost = f", and its processors stood still for {percent(stood)} of the time"
     if waited is not None:
         cost += f"; the engine's threads waited {percent(waited)} of the time for a processor"
     if periods >= THROTTLED_BAD or stood >= STOOD_BAD:
-        return invalid(f"{said}{cost}: rates and latencies are those of the quota.", **evidence)
-    return indicative(f"{said}{cost}.", **evidence)
+        return invalid(f"{text}{cost}: rates and latencies are those of the quota.", **evidence)
+    return indicative(f"{text}{cost}.", **evidence)
 
 
 def _used_up(group: ProcessorGroup, use: ProcessorUse) -> float:
@@ -267,22 +267,22 @@ def _starved(view: RunView, index: int) -> CheckAnswer:
         "cores_busy_share": busy,
         "others_busy_share": others,
     }
-    said = (
+    text = (
         f"The engine's threads{view.on(host)} waited {percent(waited)} of the time for a processor"
     )
     rest = waited - by_quota
     limit = STARVED_GOOD if busy is None or busy < BUSY_CORES else STARVED_ON_BUSY
     if rest < limit:
         why = ", for the most part by a quota" if by_quota and waited >= limit else ""
-        return valid(f"{said}{why}.", **evidence)
+        return valid(f"{text}{why}.", **evidence)
     if is_bound(view, index):
         which = ", ".join(str(core) for core in use.cores[:4]) + (", …" * (len(use.cores) > 4))
-        said += f", bound to {len(use.cores)} of {cores} cores ({which})"
+        text += f", bound to {len(use.cores)} of {cores} cores ({which})"
     if others is not None:
-        said += f"; other work took {percent(others)} of the cores that they may use"
+        text += f"; other work took {percent(others)} of the cores that they may use"
     if rest >= STARVED_BAD:
-        return invalid(f"{said}: most of each latency is that wait.", **evidence)
-    return indicative(f"{said}: latencies hold that wait, and rates lack it.", **evidence)
+        return invalid(f"{text}: most of each latency is that wait.", **evidence)
+    return indicative(f"{text}: latencies hold that wait, and rates lack it.", **evidence)
 
 
 def _wait_share(use: ProcessorUse) -> float | None:

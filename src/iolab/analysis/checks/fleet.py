@@ -62,11 +62,11 @@ def start_skew(view: RunView) -> CheckAnswer:
         "first": first,
         "last": last,
     }
-    said = f"The first I/Os of the hosts came {skew_s * 1e3:.0f} ms apart"
+    text = f"The first I/Os of the hosts came {skew_s * 1e3:.0f} ms apart"
     if skew_s > SKEW_BAD_S:
-        return invalid(f"{said}, {last} last: they were not started together.", **evidence)
+        return invalid(f"{text}, {last} last: they were not started together.", **evidence)
     verdict = indicative if skew_s > SKEW_GOOD_S else valid
-    return verdict(f"{said}.", **evidence)
+    return verdict(f"{text}.", **evidence)
 
 
 @check("clock-drift", "Clocks that moved during the run")
@@ -96,12 +96,12 @@ def _drift_of(host: HostRun) -> CheckAnswer:
         "drift_s": abs(drift) / 1e9,
         "clock_error_s": error_ns / 1e9,
     }
-    said = f"The clock of {host.host} moved by {drift / 1e6:+.1f} ms during the run"
+    text = f"The clock of {host.host} moved by {drift / 1e6:+.1f} ms during the run"
     if certain_ns > DRIFT_BAD_NS:
-        return invalid(f"{said}: its seconds are not those of other clocks.", **evidence)
+        return invalid(f"{text}: its seconds are not those of other clocks.", **evidence)
     if certain_ns > DRIFT_GOOD_NS:
-        return indicative(f"{said}.", **evidence)
-    return valid(f"{said}, no more than can be told.", **evidence)
+        return indicative(f"{text}.", **evidence)
+    return valid(f"{text}, no more than can be told.", **evidence)
 
 
 @check("clock-step", "Clock stepped during the run", needs_load=False)
@@ -121,13 +121,13 @@ def _step_of(host: HostRun) -> CheckAnswer:
     }
     if not step_ns:
         return valid(f"Nobody set the clock of {host.host} during the run.", **evidence)
-    said = (
+    text = (
         f"The clock of {host.host} was set {evidence['direction']} by {abs(step_ns) / 1e6:.1f} ms"
     )
     if abs(step_ns) > DRIFT_BAD_NS:
-        return invalid(f"{said} during the run: its seconds are no seconds.", **evidence)
+        return invalid(f"{text} during the run: its seconds are no seconds.", **evidence)
     verdict = indicative if abs(step_ns) > DRIFT_GOOD_NS else valid
-    return verdict(f"{said} during the run.", **evidence)
+    return verdict(f"{text} during the run.", **evidence)
 
 
 @check("uneven-fleet", "Hosts that did unlike amounts")
@@ -161,13 +161,13 @@ def unevenness(view: RunView, rates: Floats, shares: Floats, unit: str) -> Check
             f"{view.hosts[slow].host} did nothing while {view.hosts[fast].host} did the most.",
             **evidence,
         )
-    said = (
+    text = (
         f"{view.hosts[fast].host} did {ratio:.2f} times as much as {view.hosts[slow].host}, "
         f"Jain's index is {index:.3f}"
     )
     if ratio > MAX_OVER_MIN_GOOD or index < JAIN_GOOD:
-        return indicative(f"{said}: the total hides how unlike the hosts are.", **evidence)
-    return valid(f"{said}.", **evidence)
+        return indicative(f"{text}: the total hides how unlike the hosts are.", **evidence)
+    return valid(f"{text}.", **evidence)
 
 
 @check("bystander-lost", "Monitored node lost", needs_load=False)

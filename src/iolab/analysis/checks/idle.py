@@ -50,8 +50,8 @@ def idle_before(view: RunView, index: int, seconds: float | None) -> CheckAnswer
     ios = max((d.read_ios + d.write_ios for d in host.devices), default=0)
     others = _others(view, index, host.idle, _Own(moved, ios, seconds))
     if others.share > OTHERS_SHARE:
-        return indicative(f"{others.said}: {_beside(others.share)}.", **others.evidence)
-    return valid(f"{others.said}.", **others.evidence)
+        return indicative(f"{others.text}: {_beside(others.share)}.", **others.evidence)
+    return valid(f"{others.text}.", **others.evidence)
 
 
 def _idle(view: RunView, index: int) -> CheckAnswer:
@@ -63,8 +63,8 @@ def _idle(view: RunView, index: int) -> CheckAnswer:
     own = _Own(float(load.bytes[index].sum()), ios, float(load.seconds[index]))
     others = _others(view, index, host.idle, own)
     if others.share > OTHERS_SHARE:
-        return indicative(f"{others.said}: {_beside(others.share)}.", **others.evidence)
-    return valid(f"{others.said}.", **others.evidence)
+        return indicative(f"{others.text}: {_beside(others.share)}.", **others.evidence)
+    return valid(f"{others.text}.", **others.evidence)
 
 
 def _beside(share: float) -> str:
@@ -94,7 +94,7 @@ class _Others:
     """What others did before: the larger share of the run's own rates, and how it is said."""
 
     share: float
-    said: str
+    text: str
     evidence: Numbers
 
 
@@ -104,7 +104,7 @@ def _others(view: RunView, index: int, proof: IdleProof, own: _Own) -> _Others:
         _share(proof.bytes_per_s, IDLE_BYTES_PER_S, own.bytes / seconds),
         _share(proof.ios_per_s, IDLE_IOS_PER_S, own.ios / seconds),
     )
-    said = (
+    text = (
         f"Before the start {_devices(view, host)} did {format_count(proof.ios_per_s)} IOPS "
         f"and {format_rate_bytes(proof.bytes_per_s)} for others"
     )
@@ -115,7 +115,7 @@ def _others(view: RunView, index: int, proof: IdleProof, own: _Own) -> _Others:
         "ios_per_s": proof.ios_per_s,
         "share_of_run": share,
     }
-    return _Others(share, said, evidence)
+    return _Others(share, text, evidence)
 
 
 def _devices(view: RunView, host: HostRun) -> str:

@@ -28,11 +28,11 @@ FEWER_BAD: Final = 0.90
 
 def counts_text(by: str, what: str, claimed: int, counted: float) -> tuple[str, Numbers]:
     """Both counts as a sentence without its end, and as evidence."""
-    said = (
+    text = (
         f"{by} counted {format_count(counted)} operations of {what}, the engine claims "
         f"{format_count(claimed)}"
     )
-    return said, {
+    return text, {
         "operation": what,
         "claimed": claimed,
         "counted": counted,
@@ -40,10 +40,10 @@ def counts_text(by: str, what: str, claimed: int, counted: float) -> tuple[str, 
     }
 
 
-def held_against(claimed: int, counted: float, said: str, evidence: Numbers) -> CheckAnswer:
+def held_against(claimed: int, counted: float, text: str, evidence: Numbers) -> CheckAnswer:
     """Whether what was counted bears out what was claimed."""
     if counted < FEWER_GOOD * claimed:
         verdict = invalid if counted < FEWER_BAD * claimed else indicative
         part = percent(1 - counted / claimed)
-        return verdict(f"{said}: {part} of them were not done.", **evidence)
-    return valid(f"{said}.", **evidence)
+        return verdict(f"{text}: {part} of them were not done.", **evidence)
+    return valid(f"{text}.", **evidence)

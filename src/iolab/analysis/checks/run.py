@@ -105,8 +105,10 @@ def process_faults(host: HostRun) -> Iterator[str]:
     totals = host.totals
     if totals is not None and totals.generator and totals.generator.errors:
         errors = totals.generator.errors
-        said = ", ".join(f"{format_count(count)} x {name}" for name, count in errors[:ERRORS_SHOWN])
-        yield f"failed {format_count(totals.generator.failed_ios)} I/Os ({said})"
+        counts = ", ".join(
+            f"{format_count(count)} x {name}" for name, count in errors[:ERRORS_SHOWN]
+        )
+        yield f"failed {format_count(totals.generator.failed_ios)} I/Os ({counts})"
     elif totals is not None and totals.error:
         yield f"reported error {totals.error}"
     if totals is not None and totals.generator and totals.generator.hung_ios:

@@ -107,12 +107,12 @@ def run_too_short(view: RunView) -> CheckAnswer:
     """Whether the measured time is long enough to stand for more than itself."""
     seconds = float(view.load.seconds.min())
     # Cut and not rounded: 2.97 s are not the 3.0 s that would do.
-    said = f"{math.floor(10 * seconds) / 10:.1f} s were measured"
+    text = f"{math.floor(10 * seconds) / 10:.1f} s were measured"
     if seconds < RUN_USELESS_S:
-        return invalid(f"Only {said}; {RUN_USELESS_S:.0f} s are the least.", seconds=seconds)
+        return invalid(f"Only {text}; {RUN_USELESS_S:.0f} s are the least.", seconds=seconds)
     if seconds < RUN_SHORT_S:
-        return indicative(f"Only {said}; valid needs {RUN_SHORT_S:.0f} s.", seconds=seconds)
-    return valid(f"{said}.", seconds=seconds)
+        return indicative(f"Only {text}; valid needs {RUN_SHORT_S:.0f} s.", seconds=seconds)
+    return valid(f"{text}.", seconds=seconds)
 
 
 @check("missing-seconds", "Seconds missing from the record")
@@ -134,12 +134,12 @@ def _covered(view: RunView, index: int) -> CheckAnswer:
     whole_s = max(between_s, (window.seconds if window else 0.0) - edges_s)
     share = float(view.load.seconds[index]) / whole_s if whole_s > 0 else 0.0
     evidence: Numbers = {"host": host.host, "covered_share": share, "seconds": whole_s}
-    said = f"The intervals{view.on(host)} cover {percent(share)} of {whole_s:.1f} s"
+    text = f"The intervals{view.on(host)} cover {percent(share)} of {whole_s:.1f} s"
     if share < COVERED_BAD:
-        return invalid(f"{said}.", **evidence)
+        return invalid(f"{text}.", **evidence)
     if share < COVERED_GOOD:
-        return indicative(f"{said}.", **evidence)
-    return valid(f"{said}.", **evidence)
+        return indicative(f"{text}.", **evidence)
+    return valid(f"{text}.", **evidence)
 
 
 @check("percentile-support", "Too few I/Os for a percentile")
@@ -159,10 +159,10 @@ def percentile_support(view: RunView) -> CheckAnswer:
         return valid(f"{format_count(total)} I/Os support every percentile.", **evidence)
     needs = ", ".join(f"{_words(at)} ({format_count(ios_needed(at))})" for _, at in lacking)
     evidence |= {f"{name}_needs": ios_needed(at) for name, at in lacking}
-    said = f"{format_count(total)} I/Os are too few for {needs}: not printed."
+    text = f"{format_count(total)} I/Os are too few for {needs}: not printed."
     headline = LATENCY_HEADLINE if view.one_in_flight else HEADLINE
     verdict = indicative if any(name in headline for name, _ in lacking) else valid
-    return verdict(said, **evidence)
+    return verdict(text, **evidence)
 
 
 def _words(at: float) -> str:
@@ -195,10 +195,10 @@ def transient(view: RunView) -> CheckAnswer:
 
 
 def _not_steady(view: RunView, steady: Steady, evidence: Numbers) -> CheckAnswer:
-    said = f"Not steady. {' '.join(steady.steadiness.reasons)}"
+    text = f"Not steady. {' '.join(steady.steadiness.reasons)}"
     if view.record.rule is not None and abs(steady.halves) > DRIFT_TOLERABLE:
-        return invalid(f"{said} This is no steady state's number.", **evidence)
-    return indicative(said, **evidence)
+        return invalid(f"{text} This is no steady state's number.", **evidence)
+    return indicative(text, **evidence)
 
 
 @check("burst-credits", "The rate fell to a plateau")
@@ -223,14 +223,14 @@ def burst_credits(view: RunView) -> CheckAnswer:
         "plateau": fall.plateau,
         "spread": fall.spread,
     }
-    said = (
+    text = (
         f"After {first + fall.second} s the rate fell from {format_count(fall.before)} to "
         f"{format_count(fall.plateau)} IOPS and stayed there within {percent(fall.spread)}"
     )
     provisioned = _provisioned(view)
     if provisioned is None:
         return indicative(
-            f"{said}, as of a volume whose burst credits are used up: the mean is of neither.",
+            f"{text}, as of a volume whose burst credits are used up: the mean is of neither.",
             **evidence,
         )
     limit, types = provisioned
@@ -243,7 +243,7 @@ def burst_credits(view: RunView) -> CheckAnswer:
         why += "another limit, as that of the instance, is the lower one"
     else:
         why += "it still bursts, or is provisioned for more"
-    return indicative(f"{said}, {why}; the mean is of neither.", **evidence)
+    return indicative(f"{text}, {why}; the mean is of neither.", **evidence)
 
 
 def _provisioned(view: RunView) -> tuple[float, str] | None:
@@ -306,20 +306,20 @@ def imprecise(view: RunView) -> CheckAnswer:
         )
     evidence["precision"] = rule.precision
     width, asked = percent(steadiness.half_width), percent(rule.precision)
-    said = f"The mean is known to ±{width}, asked was ±{asked}"
+    text = f"The mean is known to ±{width}, asked was ±{asked}"
     if steadiness.half_width > rule.precision:
         stalls = f": it stalled {steady.episodes} times" if steady.episodes else ""
-        return indicative(f"{said}{stalls}.", **evidence)
-    return valid(f"{said}.", **evidence)
+        return indicative(f"{text}{stalls}.", **evidence)
+    return valid(f"{text}.", **evidence)
 
 
 def _without_interval(view: RunView, steady: Steady, evidence: Numbers) -> CheckAnswer:
     steadiness, rule = steady.steadiness, view.record.rule
     correlated = steadiness.status is SeriesStatus.CORRELATED
-    said = " ".join(steadiness.reasons) if correlated else "The run's own mean has no interval."
+    text = " ".join(steadiness.reasons) if correlated else "The run's own mean has no interval."
     if rule is None:
-        return valid(said, **evidence)
-    return indicative(said, **evidence, precision=rule.precision)
+        return valid(text, **evidence)
+    return indicative(text, **evidence, precision=rule.precision)
 
 
 def _unseen(view: RunView) -> CheckAnswer:

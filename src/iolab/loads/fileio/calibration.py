@@ -347,9 +347,11 @@ async def _driven(
     if ending.halted:
         return None
     reading = load.reader.finish()
-    said = "; ".join((*reading.faults, *ending.stderr_tail.strip().splitlines()[-2:]))
+    reason = "; ".join((*reading.faults, *ending.stderr_tail.strip().splitlines()[-2:]))
     if ending.exited.code != 0 or reading.faults or reading.totals is None:
-        happened = f"{engine.name} did not make its run{place.where} ({said or 'it said nothing'})."
+        happened = (
+            f"{engine.name} did not make its run{place.where} ({reason or 'it said nothing'})."
+        )
         raise EngineError(happened, "Correct what it says and run again.")
     if reading.totals.error:
         happened = f"{engine.name} met errors of the target{place.where} ({reading.totals.error})."

@@ -104,7 +104,7 @@ def _overlay(
 ) -> Meaning:
     """Whether results of both engines can be set beside each other."""
     states = [_state(row) for row in rows]
-    says = "; ".join(_said(row, state) for row, state in zip(rows, states, strict=True))
+    says = "; ".join(_row_text(row, state) for row, state in zip(rows, states, strict=True))
     tone = max(states, key=list(Tone).index)
     if tone is Tone.WARNING:
         why = " What differs is the engines', which are their own limit here." if bound else ""
@@ -128,7 +128,7 @@ def _state(row: CalibrationRow) -> Tone:
     return Tone.WARNING if beyond and not one.low <= 1 <= one.high else Tone.OPEN
 
 
-def _said(row: CalibrationRow, state: Tone) -> str:
+def _row_text(row: CalibrationRow, state: Tone) -> str:
     name, limit, one = NAMES[row.key], WITHIN[row.key], row.comparison
     verb = "agree" if name == "IOPS" else "agrees"
     if state is Tone.GOOD:
@@ -156,10 +156,10 @@ def _cost(row: CalibrationRow) -> Meaning:
     """What each engine takes of the client's processors."""
     one = row.comparison
     fio, native = format_ns(row.fio), format_ns(row.native)
-    said = f"an I/O costs the client {fio} of a processor by fio and {native} by native"
+    text = f"an I/O costs the client {fio} of a processor by fio and {native} by native"
     if one.low is None or one.high is None or one.low <= 1 <= one.high:
-        return Meaning("CPU", Tone.OPEN, f"{said}: no difference that is sure.")
-    return Meaning("CPU", Tone.GOOD, f"{said}, {_changed(one.ratio)}.")
+        return Meaning("CPU", Tone.OPEN, f"{text}: no difference that is sure.")
+    return Meaning("CPU", Tone.GOOD, f"{text}, {_changed(one.ratio)}.")
 
 
 def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> Iterator[Meaning]:
@@ -171,13 +171,13 @@ def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> It
         f"that it makes without a target{f' on {one.host}' if hosts > 1 else ''}"
         for one in shares
     ]
-    said = "; ".join(parts)
+    text = "; ".join(parts)
     bound = [one.engine for one in shares if one.bound]
     if not bound and apart:
         yield Meaning(
             "limit",
             Tone.WARNING,
-            f"{said}: below {percent(BOUND_SHARE)} of that, but IOPS that depend on the engine are "
+            f"{text}: below {percent(BOUND_SHARE)} of that, but IOPS that depend on the engine are "
             "partly its own, as where a target answers within the submitting call.",
         )
         return
@@ -185,7 +185,7 @@ def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> It
         yield Meaning(
             "limit",
             Tone.GOOD,
-            f"{said}: below {percent(BOUND_SHARE)} of that, results here are the target's.",
+            f"{text}: below {percent(BOUND_SHARE)} of that, results here are the target's.",
         )
         return
     free = [one.engine for one in shares if not one.bound]
@@ -194,7 +194,7 @@ def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> It
     yield Meaning(
         "limit",
         Tone.WARNING,
-        f"{said}: from {percent(BOUND_SHARE)} on, results of {names} here are bound by the "
+        f"{text}: from {percent(BOUND_SHARE)} on, results of {names} here are bound by the "
         f"generator; {do}.",
     )
 
@@ -219,7 +219,7 @@ def calibration_document(found: Calibration) -> dict[str, Any]:
     Versions and methods that differ between hosts are None there.
     """
     rows, shares = rows_of(found.trials), shares_of(found)
-    said = meanings(rows, shares, pairs=len(found.trials) // 2, hosts=len(found.hosts))
+    found_meanings = meanings(rows, shares, pairs=len(found.trials) // 2, hosts=len(found.hosts))
     nearest = {one.engine: one.share for one in shares}
     return {
         "format": 1,
@@ -236,7 +236,9 @@ def calibration_document(found: Calibration) -> dict[str, Any]:
         "rows": [_row(row) for row in rows],
         "trials": [_trial(one) for one in found.trials],
         "hosts": [_host(host) for host in found.hosts],
-        "means": [{"about": one.about, "tone": one.tone.value, "says": one.says} for one in said],
+        "means": [
+            {"about": one.about, "tone": one.tone.value, "says": one.says} for one in found_meanings
+        ],
     }
 
 

@@ -73,23 +73,23 @@ def _kept(view: RunView, index: int) -> CheckAnswer:
     }
     full = _full_share(view, index, job.depth_total)
     evidence["full_seconds"] = full
-    said = (
+    text = (
         f"{percent(achieved)} of {format_count(target)} IOPS were kept{view.on(host)} with "
         f"{found.in_flight:.3g} of {job.depth_total} I/Os in flight"
     )
     if achieved < ACHIEVED_LEAST or found.in_flight >= IN_FLIGHT_MOST * job.depth_total:
         return indicative(
-            f"{said}: the latencies are service time at concurrency {found.in_flight:.3g}, not "
+            f"{text}: the latencies are service time at concurrency {found.in_flight:.3g}, not "
             "latency at that rate.",
             **evidence,
         )
     if full > FULL_TOLERABLE:
         return indicative(
-            f"{said}, but in {percent(full)} of the seconds all that the depth allows: I/Os then "
+            f"{text}, but in {percent(full)} of the seconds all that the depth allows: I/Os then "
             "waited unseen, and the far percentiles are too small.",
             **evidence,
         )
-    return valid(f"{said}: the latencies are those at that rate.", **evidence)
+    return valid(f"{text}: the latencies are those at that rate.", **evidence)
 
 
 def _reached(view: RunView, index: int, job: Job) -> CheckAnswer:
@@ -115,10 +115,10 @@ def _reached(view: RunView, index: int, job: Job) -> CheckAnswer:
         "unsubmitted": unsubmitted,
         "drained": drained,
     }
-    said = f"{percent(achieved)} of {format_count(target)} IOPS were kept{view.on(host)}"
+    text = f"{percent(achieved)} of {format_count(target)} IOPS were kept{view.on(host)}"
     if achieved < ACHIEVED_LEAST or unreached:
         return indicative(
-            f"{said}: what was due waited ever longer, so the latencies say how long the run was, "
+            f"{text}: what was due waited ever longer, so the latencies say how long the run was, "
             f"not what that rate costs{_missing(generator)}.",
             **evidence,
         )
@@ -127,12 +127,12 @@ def _reached(view: RunView, index: int, job: Job) -> CheckAnswer:
     evidence |= {"lost": share, "in_flight": usual}
     if share > LOST_MOST:
         return indicative(
-            f"{said}, but {format_count(lost)} I/Os that were due were still under way or not "
+            f"{text}, but {format_count(lost)} I/Os that were due were still under way or not "
             f"begun at the end, where {usual:.3g} were on average: their response times are "
             "missing, and the far percentiles are too small.",
             **evidence,
         )
-    return valid(f"{said}, and latencies count from when each I/O was due.", **evidence)
+    return valid(f"{text}, and latencies count from when each I/O was due.", **evidence)
 
 
 def _lost(view: RunView, index: int, lost: int, job: Job) -> tuple[float, float]:
@@ -212,27 +212,27 @@ def _depth_of(view: RunView, host: HostRun) -> CheckAnswer:
     level = depth_level(job.iodepth)
     share = shares.get(level, 0.0) / 100
     evidence: Numbers = {"host": host.host, "iodepth": job.iodepth, "level": level, "share": share}
-    said = (
+    text = (
         f"{percent(share)} of the I/Os{where} were submitted at depth level {level} "
         f"(asked: {job.iodepth})"
     )
     if share < DEPTH_SHARE_BAD:
-        return invalid(f"{said}: the load is not what its label says.", **evidence)
+        return invalid(f"{text}: the load is not what its label says.", **evidence)
     if share < DEPTH_SHARE_GOOD:
-        return indicative(f"{said}: the queue often ran short.", **evidence)
-    return valid(f"{said}.", **evidence)
+        return indicative(f"{text}: the queue often ran short.", **evidence)
+    return valid(f"{text}.", **evidence)
 
 
 def _room_for(generator: GeneratorTotals, host: str, where: str) -> CheckAnswer:
     """Of an engine that submits whenever it has room: how much room the kernel granted it."""
     asked, used = generator.depth_asked, generator.depth_used
     evidence: Numbers = {"host": host, "iodepth": asked, "room": used, "share": used / asked}
-    said = f"The engine{where} had room for {used} of {asked} I/Os in flight"
+    text = f"The engine{where} had room for {used} of {asked} I/Os in flight"
     if used < DEPTH_SHARE_BAD * asked:
-        return invalid(f"{said}: the load is not what its label says.", **evidence)
+        return invalid(f"{text}: the load is not what its label says.", **evidence)
     if used < asked:
-        return indicative(f"{said}: the queue could not be as deep as asked.", **evidence)
-    return valid(f"{said}.", **evidence)
+        return indicative(f"{text}: the queue could not be as deep as asked.", **evidence)
+    return valid(f"{text}.", **evidence)
 
 
 @check("littles-law", "Little's law")
@@ -260,40 +260,40 @@ def _law_of(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
     mean = f"{found.in_flight:.3g} I/Os were in flight{view.on(host)}"
     if not job.is_closed_loop:
         return not_applicable(f"The load is paced: on average {mean}.", **evidence)
-    said = f"On average {mean}, asked were {found.asked} (ratio {found.rho:.3f})"
+    text = f"On average {mean}, asked were {found.asked} (ratio {found.rho:.3f})"
     if host.host in limited and found.rho < 1:
-        return not_applicable(f"{said}: what kept the guest from more is said beside.", **evidence)
+        return not_applicable(f"{text}: what kept the guest from more is said beside.", **evidence)
     off = found.rho - 1
     too_few = off < -good_limit(job.iodepth) - found.edge
     if too_few and device_contradicts(view, index, view.whole_bins[index]):
         # The queue may have been full: what is wrong are the times.
         verdict = invalid if off < RHO_BAD_LOW - 1 else indicative
         return verdict(
-            f"{said}: the latencies told are shorter than the device's, so this tells nothing of "
+            f"{text}: the latencies told are shorter than the device's, so this tells nothing of "
             "the queue.",
             **{**evidence, "latency_contradicted": True},
         )
-    return _law_verdict(said, off, found.edge, job.iodepth, evidence)
+    return _law_verdict(text, off, found.edge, job.iodepth, evidence)
 
 
 def _law_verdict(
-    said: str, off: float, edge: float, iodepth: int, evidence: Numbers
+    text: str, off: float, edge: float, iodepth: int, evidence: Numbers
 ) -> CheckAnswer:
     """More in flight than there can be contradicts itself; fewer is a lighter load."""
     if abs(off) <= good_limit(iodepth) + edge:
-        return valid(f"{said}.", **evidence)
+        return valid(f"{text}.", **evidence)
     if off > tolerable_limit(iodepth) + edge:
-        return invalid(f"{said}: more than can be, so the counts or times are wrong.", **evidence)
+        return invalid(f"{text}: more than can be, so the counts or times are wrong.", **evidence)
     if off < RHO_BAD_LOW - 1:
-        return invalid(f"{said}: the load is not what its label says.", **evidence)
+        return invalid(f"{text}: the load is not what its label says.", **evidence)
     if off > 0:
-        return indicative(f"{said}: slightly more than can be.", **evidence)
+        return indicative(f"{text}: slightly more than can be.", **evidence)
     if off < -tolerable_limit(iodepth) - edge:
         return indicative(
-            f"{said}: the client did not keep the queue full, or latencies are told too short.",
+            f"{text}: the client did not keep the queue full, or latencies are told too short.",
             **evidence,
         )
-    return indicative(f"{said}: the engine lost time between I/Os.", **evidence)
+    return indicative(f"{text}: the engine lost time between I/Os.", **evidence)
 
 
 LATE_SHARE: Final = 0.1
@@ -339,21 +339,21 @@ def _late(view: RunView, index: int) -> CheckAnswer:
         "interval_ns": interval_ns,
         "share": share,
     }
-    said = f"99 % of the I/Os{view.on(host)} were at most {format_ns(late.p99_ns)} late"
+    text = f"99 % of the I/Os{view.on(host)} were at most {format_ns(late.p99_ns)} late"
     if late.machine_p99_ns is not None:
-        said += f" (the machine alone: {format_ns(late.machine_p99_ns)})"
+        text += f" (the machine alone: {format_ns(late.machine_p99_ns)})"
     if share is not None and share > LATE_SHARE:
         return indicative(
-            f"{said}, {percent(share)} of the response time at that percentile: the tail is partly "
+            f"{text}, {percent(share)} of the response time at that percentile: the tail is partly "
             "the generator's.",
             **evidence,
         )
     if late.p99_ns > LATE_INTERVALS * interval_ns:
         return indicative(
-            f"{said}, where one was due every {format_ns(interval_ns)}: they came in bunches.",
+            f"{text}, where one was due every {format_ns(interval_ns)}: they came in bunches.",
             **evidence,
         )
-    return valid(f"{said}.", **evidence)
+    return valid(f"{text}.", **evidence)
 
 
 @check("generator-bound", "Load generator at its own limit")
@@ -382,19 +382,19 @@ def _bound(view: RunView, index: int) -> CheckAnswer:
         "ceiling_iops": host.ceiling_iops,
         "share": share,
     }
-    said = (
+    text = (
         f"The load{view.on(host)} was {percent(share)} of the {format_count(host.ceiling_iops)} "
         f"IOPS that {engine} makes there on a null target"
     )
     if share >= BOUND_SHARE:
-        return indicative(f"{said}: {engine} may be the limit.", **evidence)
-    return valid(f"{said}.", **evidence)
+        return indicative(f"{text}: {engine} may be the limit.", **evidence)
+    return valid(f"{text}.", **evidence)
 
 
 @check("wrong-blocks", "Blocks that do not hold what was written", needs_load=False)
 def wrong_blocks(view: RunView) -> CheckAnswer:
     """Whether every block that was read and verified held what was last written there."""
-    return worst((said for host in view.hosts for said in _verified(view, host)), most="wrong")
+    return worst((answer for host in view.hosts for answer in _verified(view, host)), most="wrong")
 
 
 def _verified(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:

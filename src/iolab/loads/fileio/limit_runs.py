@@ -128,8 +128,8 @@ def generator_limit_of(ending: Ending, reading: EngineReading) -> GeneratorLimit
     rate = null_rate(totals) if totals else None
     if rate is not None and ending.exited.code == 0 and not reading.faults:
         return GeneratorLimit(rate)
-    said = (*reading.faults, *ending.stderr_tail.strip().splitlines()[-1:])
-    return GeneratorLimit(None, printable("; ".join(said) or "it told nothing", WORDS_LIMIT))
+    reasons = (*reading.faults, *ending.stderr_tail.strip().splitlines()[-1:])
+    return GeneratorLimit(None, printable("; ".join(reasons) or "it told nothing", WORDS_LIMIT))
 
 
 def null_rate(totals: EngineTotals) -> float | None:

@@ -623,7 +623,7 @@ def latency_contradicted(view: RunView) -> CheckAnswer:
 def device_contradicts(view: RunView, index: int, bins: Ints) -> bool:
     """Whether a host's latencies are told shorter than its device took, of its bins."""
     answers = _against_device(view, index, bins)
-    return any(said.level in (Level.INDICATIVE, Level.INVALID) for said in answers)
+    return any(answer.level in (Level.INDICATIVE, Level.INVALID) for answer in answers)
 
 
 def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnswer]:

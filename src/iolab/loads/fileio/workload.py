@@ -229,8 +229,8 @@ class Job(AnyJob):
 
     def with_users(self) -> Job:
         """See `AnyJob`."""
-        said = self.arrivals is not None or _ARRIVALS in dict(self.options)
-        return self if said else replace(self, arrivals=Arrivals.POISSON)
+        is_set = self.arrivals is not None or _ARRIVALS in dict(self.options)
+        return self if is_set else replace(self, arrivals=Arrivals.POISSON)
 
 
 def _short_size(count: int) -> str:

@@ -163,12 +163,12 @@ def debug_build(view: KeyValueView) -> CheckAnswer:
     builds = {reply.build: host.host for host, reply in _replies(view) if reply.build}
     if not builds:
         return valid("No engine remarks on its build.", build="")
-    said = ", ".join(sorted(builds))
+    names = ", ".join(sorted(builds))
     return indicative(
-        f"The engine was built with {said}: a release build may be faster."
-        if "assert" in said
-        else f"The engine says of its build: {said}.",
-        build=said,
+        f"The engine was built with {names}: a release build may be faster."
+        if "assert" in names
+        else f"The engine says of its build: {names}.",
+        build=names,
         host=next(iter(builds.values())),
     )
 
@@ -355,11 +355,11 @@ def _widths(load: KeyValueLoad) -> Iterator[CheckAnswer]:
                 "width": width if np.isfinite(width) else None,
                 "resolution_ns": binned.resolution_ns,
             }
-            said = (
+            text = (
                 f"p{at:g} of {operation.word} lies between {format_ns(low)} and {format_ns(high)}"
             )
             verdict = indicative if width > WIDE_BIN else valid
-            yield verdict(f"The engine's own bins tell no more than that {said}.", **evidence)
+            yield verdict(f"The engine's own bins tell no more than that {text}.", **evidence)
 
 
 @rate_kept
@@ -389,14 +389,14 @@ def _kept(view: KeyValueView, index: int, rate: int) -> CheckAnswer:
         "target_ops_per_s": rate,
         "achieved": achieved,
     }
-    said = f"{percent(achieved)} of {format_count(rate)} ops/s were kept{view.on(host)}"
+    text = f"{percent(achieved)} of {format_count(rate)} ops/s were kept{view.on(host)}"
     if achieved < ACHIEVED_LEAST:
         return indicative(
-            f"{said}: intended latencies grow as long as the run is, and service times are those "
+            f"{text}: intended latencies grow as long as the run is, and service times are those "
             "of a closed loop.",
             **evidence,
         )
-    return valid(f"{said}.", **evidence)
+    return valid(f"{text}.", **evidence)
 
 
 def _apart(load: KeyValueLoad) -> Iterator[CheckAnswer]:
@@ -423,14 +423,14 @@ def _apart(load: KeyValueLoad) -> Iterator[CheckAnswer]:
             "intended_p99_ns": long,
             "ratio": long / short,
         }
-        said = (
+        text = (
             f"The p99 of {operation.word} is {format_ns(short)} from its start and "
             f"{format_ns(long)} from when it was due"
         )
         if long > APART * short:
-            yield indicative(f"{said}: only the latter is latency at that rate.", **evidence)
+            yield indicative(f"{text}: only the latter is latency at that rate.", **evidence)
         else:
-            yield valid(f"{said}.", **evidence)
+            yield valid(f"{text}.", **evidence)
 
 
 @check("writer-rate", "Writer beside readers without its rate")
@@ -460,13 +460,13 @@ def _written(view: KeyValueView, index: int, written: float, asked: int) -> Chec
     }
     if not written:
         return unchecked(f"what the writer{view.on(host)} did in the window is not known")
-    said = (
+    text = (
         f"The writer{view.on(host)} wrote {format_rate_bytes(written)} of "
         f"{format_rate_bytes(asked)}"
     )
     if written < WRITER_LEAST * asked:
-        return indicative(f"{said}: the readers had fewer writes beside them.", **evidence)
-    return valid(f"{said}.", **evidence)
+        return indicative(f"{text}: the readers had fewer writes beside them.", **evidence)
+    return valid(f"{text}.", **evidence)
 
 
 def key_value_cpu(view: KeyValueView) -> CheckAnswer:
@@ -486,10 +486,10 @@ def _busy(view: KeyValueView, index: int) -> CheckAnswer:
     }
     if share is None:
         return unchecked(f"{host.host} has no telemetry of its cores", **evidence)
-    said = f"All cores{view.on(host)} were {percent(share)} busy"
+    text = f"All cores{view.on(host)} were {percent(share)} busy"
     if share >= BUSY_CORES:
-        return indicative(f"{said}: the client may be the limit.", **evidence)
-    return valid(f"{said}.", **evidence)
+        return indicative(f"{text}: the client may be the limit.", **evidence)
+    return valid(f"{text}.", **evidence)
 
 
 def key_value_uneven(view: KeyValueView) -> CheckAnswer:
@@ -543,10 +543,10 @@ def _by_rocksdb(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
         claimed = _claimed(view, (index,), operations)
         if claimed and name in statistics:
             counted += 1
-            said, evidence = counts_text(
+            text, evidence = counts_text(
                 f"RocksDB{view.on(host)}", operations[0].word, claimed, statistics[name]
             )
-            yield held_against(claimed, statistics[name], said, {"host": host.host, **evidence})
+            yield held_against(claimed, statistics[name], text, {"host": host.host, **evidence})
     if not counted:
         yield not_applicable(f"RocksDB{view.on(host)} told no counters of keys.", host=host.host)
 
@@ -561,10 +561,10 @@ def _by_server(view: KeyValueView, server: ServerRun) -> Iterator[CheckAnswer]:
             continue
         looked += 1
         counted = after[name] - before[name]
-        said, evidence = counts_text("The server", operations[0].word, claimed, counted)
+        text, evidence = counts_text("The server", operations[0].word, claimed, counted)
         if counted > (1 + MORE_SHARE) * claimed + MORE_OPERATIONS:
-            yield indicative(f"{said}: others used the server, too.", **evidence)
-        yield held_against(claimed, counted, said, evidence)
+            yield indicative(f"{text}: others used the server, too.", **evidence)
+        yield held_against(claimed, counted, text, evidence)
     if not looked:
         yield not_applicable(f"{server.product} tells no counts of its requests.")
 

@@ -355,8 +355,8 @@ def _load_fault(
     output: DbBenchOutput,
 ) -> IolabError | None:
     """Why a load did not leave the database that was asked for; None when it did."""
-    said = "; ".join((*output.said, ending.stderr_tail))
-    if os_says(errno.ENOSPC, 0, said) or os_says(errno.EDQUOT, 0, said):
+    reason = "; ".join((*output.messages, ending.stderr_tail))
+    if os_says(errno.ENOSPC, 0, reason) or os_says(errno.EDQUOT, 0, reason):
         size = format_bytes(loaded.keys * loaded.entry_bytes)
         happened = (
             f"{printable(workdir.dir)} on host '{workdir.name}' ran full while a database of "

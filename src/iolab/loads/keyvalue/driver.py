@@ -141,8 +141,8 @@ def read_back(mine: HostShare, client: YcsbClientState) -> tuple[str, ...]:
 
 def fault_of(mine: HostShare, faults: Sequence[str]) -> EngineError:
     """What speaks against a client's part of the run, as an error."""
-    said = printable("; ".join(faults)).rstrip(".")
-    return EngineError(f"YCSB on host '{mine.name}': {said}.", SEE_OUTPUT)
+    reason = printable("; ".join(faults)).rstrip(".")
+    return EngineError(f"YCSB on host '{mine.name}': {reason}.", SEE_OUTPUT)
 
 
 def require_in_common(shares: Sequence[HostShare], method: Method) -> None:

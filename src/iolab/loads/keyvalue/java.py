@@ -60,19 +60,19 @@ async def java_on(host: Host, program: str, *, oldest: int) -> Java:
 
     HostError when the host fails.
     """
-    said = bytearray()
+    output = bytearray()
     command = Command(
         (program, "-version"), "/", b"", f"{program} -version", LIMIT_S, OUTPUT_LIMIT_BYTES
     )
     # Java tells its version on standard error, and what calls itself so perhaps elsewhere.
     ending = await driven(
-        host, command, asyncio.Event(), said.extend, on_stderr=said.extend, install=INSTALL_JAVA
+        host, command, asyncio.Event(), output.extend, on_stderr=output.extend, install=INSTALL_JAVA
     )
     if fault := ending_says(ending, command):
         raise EngineError(f"{program_of(command)} on host '{host.name}' {fault}.", INSTALL_JAVA)
-    java = java_of(program, said.decode("utf-8", "replace"))
+    java = java_of(program, output.decode("utf-8", "replace"))
     if java is None:
-        words = printable(said.decode("utf-8", "replace").strip().partition("\n")[0], 100)
+        words = printable(output.decode("utf-8", "replace").strip().partition("\n")[0], 100)
         raise EngineError(
             f"{program_of(command)} on host '{host.name}' says no version of Java: {words!r}.",
             INSTALL_JAVA,
@@ -86,9 +86,9 @@ async def java_on(host: Host, program: str, *, oldest: int) -> Java:
     return java
 
 
-def java_of(program: str, said: str) -> Java | None:
+def java_of(program: str, output: str) -> Java | None:
     """The Java that says this of itself under `-version`; None when it says no version."""
-    found = _JAVA_VERSION.search(said)
+    found = _JAVA_VERSION.search(output)
     if found is None:
         return None
     first, second = int(found["first"]), int(found["second"] or 0)
@@ -139,13 +139,13 @@ class Maven:
             *(f"-D{name}={text}" for name, text in properties.items()),
             "package",
         ]
-        if await self._said([*words, "-o"], min(OFFLINE_LIMIT_S, self.limit_s), title) is None:
+        if await self._output([*words, "-o"], min(OFFLINE_LIMIT_S, self.limit_s), title) is None:
             return
-        said = await self._said(words, self.limit_s, title)
-        if said is not None:
-            raise _fault(said, title)
+        output = await self._output(words, self.limit_s, title)
+        if output is not None:
+            raise _fault(output, title)
 
-    async def _said(self, words: list[str], limit_s: float, title: str) -> bytes | None:
+    async def _output(self, words: list[str], limit_s: float, title: str) -> bytes | None:
         """The end of what a Maven that failed printed; None when it did not fail."""
         try:
             process = await asyncio.create_subprocess_exec(
@@ -191,9 +191,9 @@ _NO_ARTIFACT: Final = re.compile(rb"Could not find artifact ([\w.:-]{1,200})")
 _ESCAPES: Final = re.compile(rb"\x1b\[[0-9;]*m")
 
 
-def _fault(said: bytes, title: str) -> EngineError:
+def _fault(output: bytes, title: str) -> EngineError:
     """What a failed build means, most telling first."""
-    tail = _ESCAPES.sub(b"", said)
+    tail = _ESCAPES.sub(b"", output)
     if _NO_JAVA.search(tail) or _OLD_JAVA.search(tail):
         happened = f"Maven found no Java compiler here that can build {title}{_shown(tail)}."
         return EngineError(happened, "Install a JDK (`apt-get install openjdk-17-jdk-headless`).")

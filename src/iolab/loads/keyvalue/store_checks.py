@@ -101,14 +101,14 @@ def _answered(view: KeyValueView, store: StoreReads) -> Iterator[CheckAnswer]:
         "memory_bounded": store.bounded,
         "below_read_bytes": store.below_bytes,
     }
-    said = (
+    text = (
         f"For each of {format_count(reads)} reads {store.device} did {_each(ios)} I/Os and "
         f"{format_bytes(round(each))}"
     )
     if share < EXPLAINED_GOOD * needed:
         verdict = invalid if share < EXPLAINED_BAD * needed else indicative
         yield verdict(
-            f"{said}, where memory of {format_bytes(store.memory_bytes or 0)} beside "
+            f"{text}, where memory of {format_bytes(store.memory_bytes or 0)} beside "
             f"{format_bytes(store.data_bytes)} of data can hold no more than {percent(kept)} of "
             "the keys: something else answered.",
             **evidence,
@@ -116,10 +116,10 @@ def _answered(view: KeyValueView, store: StoreReads) -> Iterator[CheckAnswer]:
     yield from _below(store, evidence)
     if share < FROM_DEVICE_GOOD:
         yield indicative(
-            f"{said}: at least {percent(1 - share)} of what was read came from memory.",
+            f"{text}: at least {percent(1 - share)} of what was read came from memory.",
             **evidence,
         )
-    yield valid(f"{said}.", **evidence)
+    yield valid(f"{text}.", **evidence)
 
 
 def _each(ios: float) -> str:

@@ -254,16 +254,16 @@ def _together(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
             f"In {word} the ranks never worked all at the same time: there is no fleet rate.",
             **evidence,
         )
-    said = f"In {word} all ranks worked together for {percent(share)} of the phase"
+    text = f"In {word} all ranks worked together for {percent(share)} of the phase"
     if share < TOGETHER_SHARE:
-        return indicative(f"{said}.", **evidence)
+        return indicative(f"{text}.", **evidence)
     if len(view.hosts) > 1 and clock_error_ns > EDGE_SLACK_NS:
         return indicative(
             f"A host's clock is known only to {clock_error_ns / 1e6:.0f} ms, so how far the hosts "
             "worked together is not certain.",
             **evidence,
         )
-    return valid(f"{said}, the least of all phases on files.", **evidence)
+    return valid(f"{text}, the least of all phases on files.", **evidence)
 
 
 @check("phase-too-short", "Phase too short")
@@ -274,13 +274,13 @@ def phase_too_short(view: MetadataView) -> CheckAnswer:
         return unchecked("nothing tells how long the phases took")
     operation = min(seconds, key=lambda one: seconds[one])
     least = seconds[operation]
-    said = f"{operation.word} took {format_ns(least * 1e9)}"
+    text = f"{operation.word} took {format_ns(least * 1e9)}"
     evidence: Numbers = {"phase": operation.word, "seconds": least}
     if least < PHASE_USELESS_S:
-        return invalid(f"Phase {said}; {PHASE_USELESS_S:g} s is the least.", **evidence)
+        return invalid(f"Phase {text}; {PHASE_USELESS_S:g} s is the least.", **evidence)
     if least < PHASE_SHORT_S:
-        return indicative(f"Phase {said}; valid needs {PHASE_SHORT_S:.0f} s.", **evidence)
-    return valid(f"Phase {said}, the shortest on files.", **evidence)
+        return indicative(f"Phase {text}; valid needs {PHASE_SHORT_S:.0f} s.", **evidence)
+    return valid(f"Phase {text}, the shortest on files.", **evidence)
 
 
 def _phase_seconds(view: MetadataView) -> Iterator[tuple[Operation, float]]:
@@ -353,14 +353,14 @@ def _preempted(view: MetadataView, phase: PhaseLoad, index: int) -> CheckAnswer:
         "ranks": view.metadata_job.ranks,
         "cores": _cores(view, index),
     }
-    said = f"In {phase.operation.word}{view.on(host)} ranks lost their processor"
+    text = f"In {phase.operation.word}{view.on(host)} ranks lost their processor"
     if share > PREEMPTED_SHARE:
         return indicative(
-            f"{said} {format_count(preemptions)} times in {format_count(done)} operations: the "
+            f"{text} {format_count(preemptions)} times in {format_count(done)} operations: the "
             "tail of the latencies is waits for a processor.",
             **evidence,
         )
-    return valid(f"{said} {format_count(preemptions)} times, the most of all phases.", **evidence)
+    return valid(f"{text} {format_count(preemptions)} times, the most of all phases.", **evidence)
 
 
 def _crowded(view: MetadataView, index: int) -> CheckAnswer:
@@ -417,7 +417,7 @@ def metadata_cpu(view: MetadataView) -> CheckAnswer:
         _busy(view, index, "the run", view.mean_of(index, "cpu", "all", "busy_share"))
         for index in range(len(view.hosts))
     ]
-    known = [said for said in answers if said.evidence["cores_busy_share"] is not None]
+    known = [answer for answer in answers if answer.evidence["cores_busy_share"] is not None]
     return worst(known or whole, most="cores_busy_share")
 
 
@@ -426,10 +426,10 @@ def _busy(view: MetadataView, index: int, word: str, share: float | None) -> Che
     evidence: Numbers = {"host": host.host, "phase": word, "cores_busy_share": share}
     if share is None:
         return unchecked(f"{host.host} has no telemetry of its cores", **evidence)
-    said = f"All cores{view.on(host)} were {percent(share)} busy in {word}"
+    text = f"All cores{view.on(host)} were {percent(share)} busy in {word}"
     if share >= BUSY_CORES:
-        return indicative(f"{said}: the client may be the limit.", **evidence)
-    return valid(f"{said}, the most of all phases.", **evidence)
+        return indicative(f"{text}: the client may be the limit.", **evidence)
+    return valid(f"{text}, the most of all phases.", **evidence)
 
 
 SAMPLES_SURE: Final = 2
@@ -487,8 +487,8 @@ def _by_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
     ):
         if not claimed:
             continue
-        said, evidence = counts_text(f"The file system{_of(view, members)}", what, claimed, counted)
-        answer = held_against(claimed, counted, said, {"fs_type": target.fs_type, **evidence})
+        text, evidence = counts_text(f"The file system{_of(view, members)}", what, claimed, counted)
+        answer = held_against(claimed, counted, text, {"fs_type": target.fs_type, **evidence})
         if answer.level is not None and answer.level.rank and _missable(view, files):
             answer = not_applicable(
                 "The files were there for too short a time to be sampled.", kept_s=files.kept_s

@@ -198,7 +198,12 @@ def faults_of(output: MdtestOutput, job: MetadataJob, ranks: int) -> tuple[str, 
     if output.ranks == 1 and ranks > 1:
         # Each is rank 0 of its own world; they make and remove the same files.
         return (f"{ranks} ranks ran alone: this mdtest was built for another MPI than mpiexec's",)
-    return (*output.said, *output.faults, *contradictions(output), *_lacking(output, job, ranks))
+    return (
+        *output.messages,
+        *output.faults,
+        *contradictions(output),
+        *_lacking(output, job, ranks),
+    )
 
 
 def _optional(job: MetadataJob, total: int, options: dict[str, str]) -> Iterator[str]:

@@ -73,7 +73,7 @@ class MdtestOutput:
     """All that an output tells; None and empty for what it does not.
 
     `rule` is None without a summary. `files` are those of all ranks in one iteration. `finished`
-    when mdtest came to its own end. `faults` say what is wrong with the output, `said` are the
+    when mdtest came to its own end. `faults` say what is wrong with the output, `messages` are the
     lines in which mdtest or MPI tells of an error.
     """
 
@@ -86,7 +86,7 @@ class MdtestOutput:
     rows: tuple[SummaryRow, ...]
     seen: tuple[PhaseLine, ...]
     finished: bool
-    said: tuple[str, ...]
+    messages: tuple[str, ...]
     faults: tuple[str, ...]
 
     def row(self, operation: Operation) -> SummaryRow | None:
@@ -169,7 +169,7 @@ class _Draft:
         self._rows: dict[Operation, SummaryRow] = {}
         self._seen: list[PhaseLine] = []
         self._finished = False
-        self._said: list[str] = []
+        self._messages: list[str] = []
 
     def take(self, line: str) -> None:
         """One line, in order."""
@@ -204,7 +204,7 @@ class _Draft:
             rows=tuple(self._rows[key] for key in Operation if key in self._rows),
             seen=tuple(self._seen),
             finished=self._finished,
-            said=tuple(self._said),
+            messages=tuple(self._messages),
             faults=tuple(dict.fromkeys(self.faults)),
         )
 
@@ -249,8 +249,8 @@ class _Draft:
             self._rule = _rule_of(match)
 
     def _add_said(self, line: str) -> None:
-        if len(self._said) < SENTENCES_LIMIT:
-            self._said.append(line.strip()[:SENTENCE_LIMIT])
+        if len(self._messages) < SENTENCES_LIMIT:
+            self._messages.append(line.strip()[:SENTENCE_LIMIT])
 
 
 def _rule_of(match: re.Match[str]) -> RateRule:

@@ -107,8 +107,8 @@ def _products(result: Result, point: Point) -> Iterator[Outcome]:
         bandwidth = _value(result.metrics, f"{way}bw_bytes_per_s")
         if iops is None or bandwidth is None:
             continue
-        said = f"{way.replace('_', ' ')}bytes/s"
-        yield _close("rate-times-size", result, said, bandwidth, iops * job.io_bytes)
+        unit = f"{way.replace('_', ' ')}bytes/s"
+        yield _close("rate-times-size", result, unit, bandwidth, iops * job.io_bytes)
 
 
 def _in_flight(result: Result, point: Point) -> Iterator[Outcome]:
@@ -183,11 +183,11 @@ def _rank(level: Level) -> int:
     return level.rank
 
 
-def _close(rule: str, result: Result, said: str, stated: float, computed: float) -> Outcome:
+def _close(rule: str, result: Result, text: str, stated: float, computed: float) -> Outcome:
     verdict = agreement(exact(stated), exact(computed), EXACT)
     made = shown(FigureRange(computed, computed), "")
     so = "is" if verdict is Agreement.AGREES else "is not"
-    says = f"{said} {so} what its parts give: {stated:,.6g} against {computed:,.6g}."
+    says = f"{text} {so} what its parts give: {stated:,.6g} against {computed:,.6g}."
     return Outcome(rule, _name(result), verdict, says, f"{stated:.6g}", made.strip())
 
 

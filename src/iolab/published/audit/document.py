@@ -77,10 +77,10 @@ class PublishedSet:
     def place(self, kind: str, table: Mapping[str, Any] | None = None) -> str:
         """Where in the document a table stands, or one element of an array; "" if not said."""
         own = (table or {}).get(WHERE)
-        said = self.table(WHERE).get(kind)
-        if isinstance(said, dict):
-            said = said.get(str((table or {}).get("id")))
-        return str(own or said or "")
+        place_text = self.table(WHERE).get(kind)
+        if isinstance(place_text, dict):
+            place_text = place_text.get(str((table or {}).get("id")))
+        return str(own or place_text or "")
 
     def figures(self) -> Iterator[tuple[Path, int | Decimal]]:
         """Every number with its path, in the order of the file."""

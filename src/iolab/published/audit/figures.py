@@ -24,10 +24,10 @@ from iolab.published.audit.relations import (
     both,
     compared,
     doubted,
+    figure_text,
     judged,
     number,
     quantities,
-    said,
     shown,
     spoken,
     unit_value,
@@ -61,7 +61,7 @@ def ordered(published: PublishedSet) -> Iterator[Outcome]:
                 groups[found.of, found.part, found.unit, found.depth].append(found)
             if found.ranges and (found.depth is not None or found.unit == "1/s"):
                 fine = found.lowest.low <= found.highest.high
-                says = f"{spoken(found.name)} goes from {found.said}."
+                says = f"{spoken(found.name)} goes from {found.printed}."
                 yield judged("order", one, says, fine=fine)
         for group in groups.values():
             yield from _ascending(one, sorted(group, key=_rank))
@@ -77,10 +77,10 @@ def _ascending(one: Element, group: list[FigureQuantity]) -> Iterator[Outcome]:
     ]
     if falls:
         (a, b) = falls[0]
-        says = f"{spoken(a.name)} is {a.said}, above {spoken(b.name)} with {b.said}."
+        says = f"{spoken(a.name)} is {a.printed}, above {spoken(b.name)} with {b.printed}."
     else:
         names = dict.fromkeys(q for pair in pairs for q in pair)
-        ascends = ", ".join(f"{spoken(q.name)} {q.said}" for q in sorted(names, key=_rank))
+        ascends = ", ".join(f"{spoken(q.name)} {q.printed}" for q in sorted(names, key=_rank))
         says = f"They ascend: {ascends}."
     yield judged("order", one, says, fine=not falls)
 
@@ -119,15 +119,16 @@ def spreads(published: PublishedSet) -> Iterator[Outcome]:
                 continue
             low, mean, high = (q.value for q in ends)
             made = [_deviation(low, mean, high, repeats, repeats - less) for less in (0, 1)]
-            said = f"A standard deviation of {deviation.said}"
-            how = f"of {repeats} values from {ends[0].said} to {ends[2].said}, mean {ends[1].said}"
+            text = f"A standard deviation of {deviation.printed}"
+            low_end, middle, high_end = (one.printed for one in ends)
+            how = f"of {repeats} values from {low_end} to {high_end}, mean {middle}"
             nearest = min(made, key=deviation.value.gap)
             stated = deviation.value
             yield compared(
-                CheckedFigure("spread", one.name, said, stated, nearest, "", how, one.where)
+                CheckedFigure("spread", one.name, text, stated, nearest, "", how, one.where)
             )
             width = (high.high - low.low) / mean.middle if mean.low > 0 else 1.0
-            says = f"{repeats} repeats lie within {width:.1g} of their mean {ends[1].said}"
+            says = f"{repeats} repeats lie within {width:.1g} of their mean {ends[1].printed}"
             fine = width >= SPREAD_LEAST
             says += "." if fine else ": measured apart, or one figure told again?"
             yield doubted("spread", one.name, says, fine=fine, where=one.where)
@@ -170,8 +171,8 @@ def shares(published: PublishedSet) -> Iterator[Outcome]:
             if count is None or not spans:
                 continue
             at, stated = max(spans, key=lambda pair: pair[1].high)
-            whole = said(at.table[what])
-            how = f"{count:g} x {said(value)}"
+            whole = figure_text(at.table[what])
+            how = f"{count:g} x {figure_text(value)}"
             text = f"{spoken(what)} {whole}"
             made = (_count(name, value) or each) * exact(count)
             yield compared(CheckedFigure("shares", one.name, text, stated, made, "", how, at.where))
@@ -197,7 +198,7 @@ def percentages(published: PublishedSet) -> Iterator[Outcome]:
     ]
     wrong = [(one, q) for one, q in found if q.value.low > 100 or q.value.high < 0]
     for one, q in wrong:
-        yield judged("percentages", one, f"{spoken(q.name)} is {q.said} %.", fine=False)
+        yield judged("percentages", one, f"{spoken(q.name)} is {q.printed} %.", fine=False)
     if found and not wrong:
         says = f"{len(found)} shares lie between 0 and 100 %."
         yield Outcome("percentages", published.id, Agreement.AGREES, says)
@@ -219,7 +220,7 @@ def part_of(published: PublishedSet) -> Iterator[Outcome]:
             for q in parts[:1]:
                 for at, other in _whole_of(published, one, q, whole):
                     made = q.value * exact(100) / other.value
-                    how = f"{q.said} of {spoken(other.name)} {other.said}"
+                    how = f"{q.printed} of {spoken(other.name)} {other.printed}"
                     where = both(one.where, at.where)
                     text, subject = f"{value} %", f"{one.name}, {spoken(q.name)}"
                     yield compared(
@@ -274,9 +275,9 @@ def restated(published: PublishedSet) -> Iterator[Outcome]:
                 fine = agreement(other, stated) is Agreement.AGREES
                 fine = fine or (over and other.low <= stated.high)
                 says = (
-                    f"{spoken(name)} is {said(one.table[name])}; elsewhere"
+                    f"{spoken(name)} is {figure_text(one.table[name])}; elsewhere"
                     f"{f' ({again.where})' if again.where else ''} it is "
-                    f"{'over ' if over else ''}{said(value)}."
+                    f"{'over ' if over else ''}{figure_text(value)}."
                 )
                 yield judged("restated", one, says, fine=fine)
 
@@ -339,8 +340,8 @@ def stands_out(published: PublishedSet) -> Iterator[Outcome]:
         name = f"{spoken(statistic)} latency at depth {depth}"
         highest = shown(unit_value("s", hull(others), found.name), "")
         says = (
-            f"Its {name}, {found.said}, is {found.highest.high / hull(others).high:.2g} times that "
-            f"of any other mix ({highest})."
+            f"Its {name}, {found.printed}, is {found.highest.high / hull(others).high:.2g} times "
+            f"that of any other mix ({highest})."
             if far
             else f"No mix stands out in {name}."
         )

@@ -27,10 +27,10 @@ from iolab.published.audit.relations import (
     agreement,
     compared,
     doubted,
+    figure_text,
     judged,
     number,
     quantities,
-    said,
     shown,
     spoken,
 )
@@ -114,8 +114,8 @@ def _mean(
         fine = asked <= made.high * (1 + LITTLE_SLACK)
     so = f"{'is' if fine else 'is not'} {'within ' if lighter else ''}what"
     says = (
-        f"{asked:,.0f} in flight {so} {spoken(rate.name)} {rate.said} x {spoken(latency.name)} "
-        f"{latency.said} give ({shown(made, 'I/Os')})."
+        f"{asked:,.0f} in flight {so} {spoken(rate.name)} {rate.printed} x {spoken(latency.name)} "
+        f"{latency.printed} give ({shown(made, 'I/Os')})."
     )
     return judged("littles-law", one, says, fine=fine)
 
@@ -126,8 +126,8 @@ def _percentile(
     mean = exact(asked) / rate.value
     fine = mean.low <= latency.highest.high
     says = (
-        f"{asked:,.0f} in flight at {rate.said}/s wait {shown(mean * exact(1e3), 'ms')} on "
-        f"average, {'below' if fine else 'above'} {spoken(latency.name)} of {latency.said}."
+        f"{asked:,.0f} in flight at {rate.printed}/s wait {shown(mean * exact(1e3), 'ms')} on "
+        f"average, {'below' if fine else 'above'} {spoken(latency.name)} of {latency.printed}."
     )
     return judged("littles-law", one, says, fine=fine)
 
@@ -163,8 +163,8 @@ def _unloaded(published: PublishedSet) -> Iterator[Outcome]:
             asked = hosts * jobs * depth
             fine = made.low <= asked
             says = (
-                f"{spoken(named[0].name)} {named[0].said} x {alone.said} us of one I/O at a time "
-                f"are {shown(made, 'I/Os')} in flight, of {asked:,.0f} ({hosts:g} hosts x "
+                f"{spoken(named[0].name)} {named[0].printed} x {alone.printed} us of one I/O at a "
+                f"time are {shown(made, 'I/Os')} in flight, of {asked:,.0f} ({hosts:g} hosts x "
                 f"{jobs:g} jobs x {depth:g})."
             )
             yield judged("littles-law", one, says, fine=fine)
@@ -222,9 +222,9 @@ def _mixed(
         made = exact(1) / time
         fine = agreement(q.value, made, MIX_SLACK) is Agreement.AGREES
         says = (
-            f"{q.part or spoken(q.name)} at {share:g} % writes is {q.said}; reads alone "
-            f"({ends[0][1].said}) and writes alone ({ends[1][1].said}), one after the other, make "
-            f"{shown(made, 'IOPS')}."
+            f"{q.part or spoken(q.name)} at {share:g} % writes is {q.printed}; reads alone "
+            f"({ends[0][1].printed}) and writes alone ({ends[1][1].printed}), one after the other, "
+            f"make {shown(made, 'IOPS')}."
         )
         yield doubted("mix", one.name, says, fine=fine, where=one.where)
 
@@ -277,8 +277,8 @@ def drives_of_node(published: PublishedSet) -> Iterator[Outcome]:
     for one in published.elements():
         each, whole = span(one.table.get("ssd_iops")), span(one.table.get("node_iops"))
         if each is not None and whole is not None and len(drives) == 1:
-            how = f"{drives[0]} drives x {said(one.table['ssd_iops'])}"
-            text, made = f"{said(one.table['node_iops'])} IOPS", each * exact(drives[0])
+            how = f"{drives[0]} drives x {figure_text(one.table['ssd_iops'])}"
+            text, made = f"{figure_text(one.table['node_iops'])} IOPS", each * exact(drives[0])
             yield compared(
                 CheckedFigure("drives", one.name, text, whole, made, "IOPS", how, one.where)
             )
@@ -427,7 +427,7 @@ def _given(
         if one.computed is None:
             continue
         where = published.place(kind, {"id": one.subject})
-        text = f"{one.said} {one.unit} ({one.what})"
+        text = f"{one.printed} {one.unit} ({one.what})"
         stated, made = one.stated, one.bounds
         yield compared(CheckedFigure(rule, one.subject, text, stated, made, one.unit, how, where))
 
@@ -443,7 +443,7 @@ def line_rate(published: PublishedSet) -> Iterator[Outcome]:
         single = [q for q in rates if q.of.startswith("port_")]
         others = [q for q in rates if q not in single]
         if single and speeds:
-            yield _carried(one, single, speeds[0].value, speeds[0].said + " Gbit/s")
+            yield _carried(one, single, speeds[0].value, speeds[0].printed + " Gbit/s")
         found = _NIC.search(str(one.table.get("nic", "")))
         count = number(one.table.get("nodes", one.table.get("hosts")))
         if others and found and count:
@@ -466,7 +466,7 @@ def _carried(one: Element, rates: list[FigureQuantity], limit: FigureRange, how:
     most = max(rates, key=lambda q: q.value.low)
     fine = most.value.low <= limit.high
     says = (
-        f"{spoken(most.name)} {most.said} is {most.value.middle / 1e9:.4g} GB/s, {how} carry "
+        f"{spoken(most.name)} {most.printed} is {most.value.middle / 1e9:.4g} GB/s, {how} carry "
         f"{limit.middle / 1e9:.4g} GB/s."
     )
     return judged("line-rate", one, says, fine=fine)
@@ -476,7 +476,7 @@ def _frame_size(one: Element, sent: FigureQuantity, frames: FigureQuantity) -> O
     size, (least, most) = sent.value / frames.value, FRAME_BYTES
     fine = size.high >= least and size.low <= most
     says = (
-        f"{spoken(sent.name)} {sent.said} over {spoken(frames.name)} {frames.said} is "
+        f"{spoken(sent.name)} {sent.printed} over {spoken(frames.name)} {frames.printed} is "
         f"{size.middle:.4g} bytes a frame; frames have {least} to {most:,}."
     )
     return judged("line-rate", one, says, fine=fine)

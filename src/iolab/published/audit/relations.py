@@ -48,11 +48,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class CheckedFigure:
-    """A stated figure, as it is `said`, and what others make of it by the arithmetic `how`."""
+    """A stated figure, as it is `printed`, and what others make of it by the arithmetic `how`."""
 
     rule: str
     subject: str
-    said: str
+    printed: str
     stated: FigureRange
     computed: FigureRange
     unit: str
@@ -80,12 +80,12 @@ def compared(one: CheckedFigure) -> Outcome:
     made = shown(one.computed, one.unit)
     how = f"{one.how} = {made}" if one.how else made
     if verdict is Agreement.AGREES:
-        says = f"{one.said} is what the other figures give ({how})."
+        says = f"{one.printed} is what the other figures give ({how})."
     else:
         off = one.stated.middle / one.computed.middle if one.computed.middle else 0.0
         near = f"{off:.3g}" if 0.95 < off < 1.05 else f"{off:.2g}"  # never 1 times something else
-        says = f"{one.said} is {near} times what the other figures give ({how})."
-    return Outcome(one.rule, one.subject, verdict, says, one.said, made, one.where)
+        says = f"{one.printed} is {near} times what the other figures give ({how})."
+    return Outcome(one.rule, one.subject, verdict, says, one.printed, made, one.where)
 
 
 def judged(rule: str, one: Element, says: str, *, fine: bool, where: str = "") -> Outcome:
@@ -160,7 +160,7 @@ class FigureQuantity:
     part: str
     unit: str
     depth: int | None
-    said: str
+    printed: str
     value: FigureRange
     lowest: FigureRange
     highest: FigureRange
@@ -200,7 +200,7 @@ def quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:
             part=part,
             unit=unit,
             depth=depth,
-            said=said(value),
+            printed=figure_text(value),
             value=found * exact(factor),
             lowest=low * exact(factor),
             highest=high * exact(factor),
@@ -240,10 +240,10 @@ def _bare(name: str) -> str:
     return re.sub("_+", "_", name).strip("_")
 
 
-def said(value: object) -> str:
+def figure_text(value: object) -> str:
     """A printed value for people: figures without powers of ten, ranges from and to."""
     if isinstance(value, list) and value:
-        return f"{said(value[0])} to {said(value[-1])}"
+        return f"{figure_text(value[0])} to {figure_text(value[-1])}"
     if isinstance(value, Decimal):
         return f"{value:,f}"
     return f"{value:,}" if isinstance(value, int) else str(value)

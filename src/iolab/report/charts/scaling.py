@@ -188,20 +188,20 @@ def _sentence(one: ScalingLine, *, several: bool) -> str:
     values = [step.point.metrics[scaling.metric] for step in (first, last)]
     times = (values[1].value or 0.0) / (values[0].value or 1.0)
     trust = trust_of([step.point.level for step in scaling.steps])
-    said = (
+    text = (
         f"{_name(one) if several else ''}from {show(values[0])} of {count(first.hosts, 'host')} to "
         f"{show(values[1])} of {last.hosts}, {times:.3g} times as much where the ideal is "
         f"{last.hosts / first.hosts:.3g}; {trust}."
     )
-    said = said if several else _capital(said)
+    text = text if several else _capital(text)
     law = scaling.law
     if law is None:
-        return said
+        return text
     parts = [f"{100 * law.sigma:.0f} % contention"] if law.sigma >= _SHOWN else []
     parts += (
         [f"the most at {law.best_load:.0f} hosts"] if law.best_load <= _FAR * last.hosts else []
     )
-    return f"{said} By the law: {' and '.join(parts)}." if parts else said
+    return f"{text} By the law: {' and '.join(parts)}." if parts else text
 
 
 _SHOWN: Final = 0.005
@@ -216,8 +216,8 @@ def _efficiency(one: ScalingLine, *, several: bool) -> str:
     interval = _between(last.efficiency)
     fewest = one.scaling.first.hosts
     beside = "one alone gives" if fewest == 1 else f"each of {fewest} gives"
-    said = f"each of {last.hosts} hosts gives {show(last.efficiency)}{interval} of what {beside}."
-    return f"{_name(one)}{said}" if several else _capital(said)
+    text = f"each of {last.hosts} hosts gives {show(last.efficiency)}{interval} of what {beside}."
+    return f"{_name(one)}{text}" if several else _capital(text)
 
 
 def _between(metric: Metric) -> str:

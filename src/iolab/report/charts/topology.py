@@ -133,7 +133,7 @@ def _end(path: str) -> str:
 def _drawn(rows: Mapping[tuple[_Side, str, _Side], Sequence[str]]) -> Topology:
     shown = list(rows.items())[:ROWS_MOST]
     several = len(rows) > 1
-    parts, said = [], []
+    parts, notes = [], []
     top = 0
     for (clients, network, storage), titles in shown:
         if several:
@@ -152,11 +152,11 @@ def _drawn(rows: Mapping[tuple[_Side, str, _Side], Sequence[str]]) -> Topology:
         over = f" over {network}" if network else ""
         whose = f"{listing(list(titles), 3)}: " if several else ""
         boxes = (", ".join(filter(None, (one.name, *one.lines))) for one in (clients, storage))
-        said.append(f"{whose}{f'{over} load '.join(boxes).strip()}.")
+        notes.append(f"{whose}{f'{over} load '.join(boxes).strip()}.")
         top += height + _GAP
     hidden = len(rows) - len(shown)
-    said += [f"{count(hidden, 'configuration')} more in the table."] if hidden > 0 else []
-    alt = clean(" ".join(said))
+    notes += [f"{count(hidden, 'configuration')} more in the table."] if hidden > 0 else []
+    alt = clean(" ".join(notes))
     body = "".join(parts)
     svg = (
         f'<svg class="topology" role="img" viewBox="-1 -1 {WIDTH + 2} {top - _GAP + 2}" '

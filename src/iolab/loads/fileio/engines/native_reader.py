@@ -365,8 +365,8 @@ class NativeReader:
         if not line.strip():
             return None
         try:
-            said = object_of(json.loads(line))
-            return self._line(said)
+            document = object_of(json.loads(line))
+            return self._line(document)
         except LineFault as fault:
             self._fault(str(fault))
         except (ValueError, RecursionError):
@@ -374,41 +374,43 @@ class NativeReader:
             self._fault(f"it printed a line that is no JSON: {words}")
         return None
 
-    def _line(self, said: dict[str, Any]) -> Interval | None:
-        if "fault" in said:
-            faults = said["fault"] if isinstance(said["fault"], list) else [said["fault"]]
+    def _line(self, document: dict[str, Any]) -> Interval | None:
+        if "fault" in document:
+            faults = (
+                document["fault"] if isinstance(document["fault"], list) else [document["fault"]]
+            )
             for fault in faults:
                 self._fault(printable(str(fault), TEXT_LIMIT).rstrip("."))
-        elif "native" in said:
-            self._head = said
-        elif "started_real_ns" in said:
-            self._start_ns = count_of(said, "started_real_ns")
-        elif "end" in said:
-            self._end = object_of(said["end"])
-        elif "seq" in said:
-            interval = self._interval(said)
+        elif "native" in document:
+            self._head = document
+        elif "started_real_ns" in document:
+            self._start_ns = count_of(document, "started_real_ns")
+        elif "end" in document:
+            self._end = object_of(document["end"])
+        elif "seq" in document:
+            interval = self._interval(document)
             self._log.append(interval)
             self._last_ns = interval.end_real_ns
             return interval
         return None
 
-    def _interval(self, said: dict[str, Any]) -> Interval:
+    def _interval(self, document: dict[str, Any]) -> Interval:
         parts = []
         for direction, name in NAMES.items():
-            if direction not in self._directions and name not in said:
+            if direction not in self._directions and name not in document:
                 continue
-            part = part_of(said, name)
+            part = part_of(document, name)
             if direction not in self._directions and not count_of(part, "ios"):
                 continue
             parts.append(_part(direction, part))
             service = part.get("service")
             if isinstance(service, dict):
                 parts.append(_served(direction, parts[-1], service))
-        end_ns, span_ns = count_of(said, "end_real_ns"), count_of(said, "span_ns")
+        end_ns, span_ns = count_of(document, "end_real_ns"), count_of(document, "span_ns")
         if self._last_ns is not None and end_ns <= self._last_ns:
             raise LineFault("it told an interval that ends before the one before it")
-        if count_of(said, "seq") != len(self._log):
-            self._fault(f"it told interval {said['seq']} where {len(self._log)} was due")
+        if count_of(document, "seq") != len(self._log):
+            self._fault(f"it told interval {document['seq']} where {len(self._log)} was due")
         return Interval(len(self._log), end_ns, span_ns, tuple(parts))
 
     def _fault(self, sentence: str) -> None:

@@ -155,8 +155,8 @@ class CassandraNode:
         if MARKER in line:
             self._serving.set()
         if not self._no_room and NO_ROOM.search(line):
-            said = line.decode("utf-8", "replace")
-            self._no_room = printable(said, SAID_LIMIT).rstrip(".")
+            text = line.decode("utf-8", "replace")
+            self._no_room = printable(text, SAID_LIMIT).rstrip(".")
 
     def _read_counters(self, line: bytes) -> None:
         try:

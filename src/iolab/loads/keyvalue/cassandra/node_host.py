@@ -342,8 +342,10 @@ class Daemon:
         """How it ended, as the second half of a sentence, with the end of what it said."""
         # Who is killed has no say in it: his last words tell of something else.
         struck = self.exited is not None and self.exited.signal is not None
-        said = printable("; ".join(_telling(self.tail, struck=struck)), SAID_LIMIT).rstrip(".")
-        return f"{self._how()}{f' ({said})' if said else ''}"
+        last_words = printable("; ".join(_telling(self.tail, struck=struck)), SAID_LIMIT).rstrip(
+            "."
+        )
+        return f"{self._how()}{f' ({last_words})' if last_words else ''}"
 
     async def _signal(self, name: str) -> None:
         """A process that has just ended takes none, and a lost host is told by the stream."""
@@ -392,9 +394,9 @@ class Daemon:
                     self._on_line(line)
 
 
-def _telling(said: str, *, struck: bool) -> list[str]:
+def _telling(output: str, *, struck: bool) -> list[str]:
     """The lines that tell most of an end: the last errors, else the last ones of all."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     bad = [line for line in lines if any(word in line for word in _BAD)]
     bad = [line for line in bad if not line.startswith("at ")]
     return (bad if bad or struck else lines)[-TOLD_LINES:]

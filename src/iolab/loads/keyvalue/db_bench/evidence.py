@@ -56,7 +56,7 @@ def load_faults(output: DbBenchOutput, loaded: KeyValueSet) -> tuple[str, ...]:
     What db_bench itself said of an error comes first.
     """
     return (
-        *output.said,
+        *output.messages,
         *output.faults,
         *_header_faults(output, loaded),
         *_load_result_faults(output, loaded),
@@ -71,7 +71,7 @@ def cell_faults(
 
     `loaded_bytes` are those of the tree after its load, where they are known.
     """
-    faults = [*output.said, *output.faults, *_header_faults(output, job.loaded)]
+    faults = [*output.messages, *output.faults, *_header_faults(output, job.loaded)]
     result = output.result(job.workload)
     if result is None:
         return (*faults, _no_result(output, job.workload))

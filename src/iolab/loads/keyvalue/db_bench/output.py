@@ -327,8 +327,8 @@ class DbBenchOutput:
     """All that both streams tell; None and empty for what they do not.
 
     `tickers` are counters of the statistics by RocksDB's names, `timed` its histograms.
-    `compaction` are the rows by level and in sum, `levels` those of `levelstats`. `said` are the
-    lines in which db_bench tells of an error, `faults` say what is wrong with the output.
+    `compaction` are the rows by level and in sum, `levels` those of `levelstats`. `messages` are
+    lines in which db_bench tells of an error, `faults` what is wrong with the output.
     """
 
     version: str
@@ -340,7 +340,7 @@ class DbBenchOutput:
     tickers: dict[str, int]
     timed: dict[str, TimedTicker]
     progress: tuple[ThreadProgress, ...]
-    said: tuple[str, ...]
+    messages: tuple[str, ...]
     faults: tuple[str, ...]
 
     def result(self, benchmark: str) -> BenchmarkOutput | None:
@@ -362,7 +362,7 @@ def parse(stdout: bytes, stderr: bytes) -> DbBenchOutput:
         if match := _VERSION.match(line):
             version = match[1]
         else:
-            _hear(draft.said, line)
+            _hear(draft.messages, line)
     return draft.output(version, progress_of(_lines(stderr)))
 
 
@@ -399,7 +399,7 @@ class _Draft:
 
     def __init__(self) -> None:
         self.faults: list[str] = []
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self._head: dict[str, str] = {}
         self._warnings: list[str] = []
         self._header_ended = False
@@ -432,7 +432,7 @@ class _Draft:
         elif self._in_statistics:
             self._take_statistic(line)
         elif not self._take_table(line):
-            _hear(self.said, line)
+            _hear(self.messages, line)
 
     def close(self) -> None:
         """End the histogram that is being read, if one is."""
@@ -460,7 +460,7 @@ class _Draft:
             tickers=self._tickers,
             timed=self._timed,
             progress=progress,
-            said=tuple(dict.fromkeys(self.said)),
+            messages=tuple(dict.fromkeys(self.messages)),
             faults=tuple(dict.fromkeys(self.faults)),
         )
 
@@ -557,9 +557,9 @@ def _first_thread(tail: str) -> FirstThread | None:
     return None
 
 
-def _hear(said: list[str], line: str) -> None:
-    if _ERROR.search(line) and len(said) < SENTENCES_LIMIT:
-        said.append(line.strip()[:SENTENCE_LIMIT])
+def _hear(messages: list[str], line: str) -> None:
+    if _ERROR.search(line) and len(messages) < SENTENCES_LIMIT:
+        messages.append(line.strip()[:SENTENCE_LIMIT])
 
 
 def _lines(raw: bytes) -> list[str]:

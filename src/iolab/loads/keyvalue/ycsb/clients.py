@@ -167,12 +167,12 @@ class YcsbClients:
         except EngineError:
             if died() is None:
                 raise
-        if said := died():
+        if fault := died():
             # Operations that fail, and clients that give up, follow from it: nobody else is guilty.
             for mine in self._shares:
                 mine.error = None
             do = "See what the server said before it died; the next run starts it again."
-            raise EngineError(said, do)
+            raise EngineError(fault, do)
 
     async def fetch(self, names: Mapping[str, Sequence[str]]) -> None:
         """Bring each client's files by their paths into its share, as far as they are there.
@@ -333,8 +333,8 @@ async def _load_share(
         raise EngineError(f"YCSB on host '{mine.name}' {fault}.", LOAD_AGAIN)
     output = parse(bytes(printed.stdout), bytes(printed.stderr))
     if faults := load_faults(output, share.count):
-        said = printable("; ".join(faults)).rstrip(".")
-        raise EngineError(f"A load of YCSB on host '{mine.name}': {said}.", LOAD_AGAIN)
+        reason = printable("; ".join(faults)).rstrip(".")
+        raise EngineError(f"A load of YCSB on host '{mine.name}': {reason}.", LOAD_AGAIN)
 
 
 OLDEST_JAVA: Final = 8
@@ -606,8 +606,8 @@ async def _settled(workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall) -> 
     )
     found = read_shape(words)
     if found is None or (faults := shape_faults(found, job.records)):
-        said = "; ".join(faults) if found else "it does not tell what it holds"
-        happened = f"The loaded database on host '{workdir.name}' cannot serve: {said}."
+        reason = "; ".join(faults) if found else "it does not tell what it holds"
+        happened = f"The loaded database on host '{workdir.name}' cannot serve: {reason}."
         raise EngineError(happened, RUN_AGAIN)
     marker = {**_marker_of(job, tools), "shape": _marked(found.shape)}
     await commit_golden(workdir.host, golden_folder(workdir, job), marker)

@@ -66,7 +66,7 @@ class YcsbOutput:
     """All that both streams tell; None and empty for what they do not.
 
     `reported_ops_per_s` over `reported_s` is YCSB's own total: with connecting, warm-up and
-    closing, and with operations that failed. `said` are the lines in which YCSB or the binding tell
+    closing, and with operations that failed. `messages` are lines in which YCSB or the binding tell
     of an error, `faults` say what is wrong with the output.
     """
 
@@ -75,7 +75,7 @@ class YcsbOutput:
     statistics: tuple[Statistic, ...]
     reported_s: float | None
     reported_ops_per_s: float | None
-    said: tuple[str, ...]
+    messages: tuple[str, ...]
     faults: tuple[str, ...]
 
     def section(self, name: str) -> YcsbSection | None:
@@ -123,7 +123,7 @@ def ycsb_faults(
 
     `logs` are the latency logs that were there. What YCSB itself said of an error comes first.
     """
-    faults = [*output.said, *output.faults]
+    faults = [*output.messages, *output.faults]
     if output.reported_s is None:
         return (*faults, "YCSB printed no result", *_log_faults(logs))
     if output.reported_s < seconds - DURATION_TOLERANCE_S:
@@ -139,7 +139,7 @@ def ycsb_faults(
 
 def load_faults(output: YcsbOutput, count: int) -> tuple[str, ...]:
     """Why a load did not insert `count` records; empty when it did."""
-    faults = [*output.said, *output.faults]
+    faults = [*output.messages, *output.faults]
     if output.reported_s is None:
         return (*faults, "YCSB printed no result")
     faults += _status_faults(output)
@@ -177,7 +177,7 @@ class _Draft:
     def __init__(self) -> None:
         self.faults: list[str] = []
         self._version = ""
-        self._said: dict[str, None] = {}
+        self._messages: dict[str, None] = {}
         self._overall: dict[str, float] = {}
         self._statistics: list[Statistic] = []
         self._sections: dict[str, dict[str, int]] = {}
@@ -186,12 +186,12 @@ class _Draft:
         """A line of standard error, or one of standard output that is no result."""
         if match := _VERSION.match(line):
             self._version = match[1]
-        elif _ERROR.match(line) and len(self._said) < SAID_LIMIT:
-            said = printable(line, 300).removeprefix("iolab: ").rstrip(".")
+        elif _ERROR.match(line) and len(self._messages) < SAID_LIMIT:
+            message = printable(line, 300).removeprefix("iolab: ").rstrip(".")
             # What the binding told once is told again by every thread, with its cause.
-            reason = said.partition(": ")[2] or said
-            if not any(reason.rpartition("Exception: ")[2] in known for known in self._said):
-                self._said[said] = None
+            reason = message.partition(": ")[2] or message
+            if not any(reason.rpartition("Exception: ")[2] in known for known in self._messages):
+                self._messages[message] = None
 
     def take(self, line: str) -> None:
         """A line of standard output."""
@@ -219,7 +219,7 @@ class _Draft:
             statistics=tuple(self._statistics),
             reported_s=None if runtime_ms is None else runtime_ms / 1000,
             reported_ops_per_s=self._overall.get("Throughput(ops/sec)"),
-            said=tuple(self._said),
+            messages=tuple(self._messages),
             faults=tuple(dict.fromkeys(self.faults)),
         )
 
