@@ -29,7 +29,6 @@ class AppendEngine:
     """`appends.py`; see `Engine`."""
 
     name: EngineName = APPEND_ENGINE
-    version_argv: tuple[str, ...] = ("python3", "--version")
 
     def check(self, tool: ToolFacts) -> None:
         """EngineError where there is no Python."""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 from iolab.core.engine import EngineName
 from iolab.core.metric_spec import Better, Combine, MetricSpec
+from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, AnyJob, Indicator
 from iolab.loads.kind import LoadKind
 from iolab.study import values
-from iolab.study.kinds import LoadStudy
+from iolab.study.kinds import LoadStudy, Programs
 from iolab.study.load_tables import IO_INDICATORS, LoadTable
 from iolab.study.target_tables import Sizes
 
@@ -61,6 +62,10 @@ class AppendStudy(LoadStudy):
 
     tables = MappingProxyType({AppendTable: (APPEND_ENGINE,)})
     examples = MappingProxyType({"block": '"4k"'})
+
+    def asked(self, study: Study) -> Programs:
+        """For Python."""
+        return {APPEND_ENGINE: ["python3", "--version"]}
 
 
 def _session() -> LoadSession:

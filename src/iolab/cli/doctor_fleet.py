@@ -19,7 +19,7 @@ from iolab.cli.doctor import (
     probe_findings,
     target_findings,
 )
-from iolab.cli.kinds import session_kinds, study_kinds
+from iolab.cli.kinds import study_kinds
 from iolab.core.host import CloudFacts, HostFacts, NicFacts, Role, TargetFacts
 from iolab.errors import IolabError
 from iolab.hosts.barrier import Outcomes
@@ -33,7 +33,6 @@ from iolab.session.discovery import (
     QUIET_WATCH_S,
     Inspected,
     inspect_hosts,
-    tools_of,
 )
 from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes
 
@@ -323,9 +322,8 @@ async def inspect_fleet(
     `path` is absolute, for hosts that name none of their own; with `cloud` each asks its cloud's
     metadata service.
     """
-    tools = tools_of(session_kinds().tools)
-    for program in study_kinds().programs:
-        tools |= {name: list(words) for name, words in program.asked.items()}
+    programs = study_kinds().programs
+    tools = {name: list(words) for one in programs for name, words in one.asked.items()}
     async with open_hosts(specs) as hosts:
         return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK, cloud=cloud)
 

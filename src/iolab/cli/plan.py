@@ -266,14 +266,14 @@ async def _discover(study: Study) -> Discovery:
     """
     import asyncio
 
-    from iolab.cli.kinds import session_kinds
+    from iolab.cli.kinds import study_kinds
     from iolab.core.host import HostKind
     from iolab.hosts.factory import hosts_of
-    from iolab.session.discovery import discover
+    from iolab.session.discovery import Questions, discover
     from iolab.study.targets import hosts_used
 
     hosts = hosts_of([spec for spec in hosts_used(study) if spec.kind is not HostKind.VM])
     try:
-        return await discover(study, hosts, session_kinds().questions(study))
+        return await discover(study, hosts, Questions.of(study, study_kinds()))
     finally:
         await asyncio.gather(*(host.close() for host in hosts.values()), return_exceptions=True)

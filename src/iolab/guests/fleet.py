@@ -29,7 +29,7 @@ from iolab.guests.hosts import booted, machines_of, node_path
 from iolab.guests.hypervisor import Hypervisor, Running
 from iolab.guests.kit import GuestKit, guest_kit
 from iolab.guests.pinning import pins_of
-from iolab.guests.problems import check_nodes, guest_tools, node_targets
+from iolab.guests.problems import check_nodes
 from iolab.hosts.answers import UseAnswer, read_answer
 from iolab.hosts.barrier import together
 from iolab.hosts.builds import Say
@@ -407,9 +407,6 @@ class GuestSession:
     """The part of guests in sessions; see `HostSession`. `kits` makes what they boot from."""
 
     kits: GuestKits = guest_kit
-
-    targets = staticmethod(node_targets)
-    programs = staticmethod(guest_tools)
 
     def hosts(self, session: SessionContext) -> Guests:
         """The guests of a session."""

@@ -17,7 +17,7 @@ from iolab.guests.guest import (
     settings_in,
 )
 from iolab.guests.hosts import fleet_lines, forced_loads, guest_hosts, guest_notes, node_path
-from iolab.guests.problems import check_guests, check_nodes, node_targets
+from iolab.guests.problems import check_guests, check_nodes, guest_tools, node_targets
 from iolab.guests.vm_table import VmTable, settings_of, stand_in
 from iolab.study.build import host_spec
 from iolab.study.file import HostTable
@@ -54,6 +54,7 @@ class GuestStudy:
     hosts = staticmethod(guest_hosts)
     lines = staticmethod(fleet_lines)
     targets = staticmethod(node_targets)
+    asked = staticmethod(guest_tools)
 
     def turning_loads(self, tables: Tables, loads: Sequence[int]) -> tuple[int, ...]:
         """Of these numbers of guests on a node those at which its load may turn."""

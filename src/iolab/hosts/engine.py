@@ -92,13 +92,6 @@ class Tool(Protocol):
     def name(self) -> EngineName:
         """Its name in study files."""
 
-    @property
-    def version_argv(self) -> tuple[str, ...]:
-        """The command whose first line of output is the version in `ToolFacts`.
-
-        Empty for an engine that is no tool of the host.
-        """
-
     def check(self, tool: ToolFacts) -> None:
         """EngineError unless this tool, as found on a host, can serve."""
 

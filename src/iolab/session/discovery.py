@@ -16,12 +16,12 @@ from iolab.hosts.answers import Leftovers, read_answer, read_facts
 from iolab.hosts.barrier import Outcomes, together
 from iolab.hosts.clock import Clock, ClockOffset, measure_offset
 from iolab.hosts.device_counters import SNAPSHOT_LIMIT_S, core_times, cpu_busy, idle_proof, look_of
-from iolab.hosts.engine import Tool
 from iolab.hosts.factory import open_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import Hello
 from iolab.hosts.telemetry import DISK
 from iolab.study.guard import NVME, NVME_ARGV, NVME_PURGES, asks_rights
+from iolab.study.kinds import StudyKinds
 from iolab.study.targets import Target, nodes_of, targets_of
 from iolab.targets.devices import MOUNT_PARENT, look_at, with_device
 from iolab.targets.work_directories import CLOSE_LIMIT_S
@@ -102,6 +102,11 @@ class Questions:
     nodes: tuple[Target, ...] = ()
     node_programs: Mapping[str, list[str]] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, study: Study, kinds: StudyKinds) -> Questions:
+        """What those kinds ask where the study has their load."""
+        return cls(kinds.asked(study), kinds.hosts.targets(study), kinds.hosts.asked(study))
+
 
 async def discover(study: Study, hosts: Mapping[str, Host], questions: Questions) -> Discovery:
     """Ask all hosts given at once. HostError names every one that failed, and what to do.
@@ -135,11 +140,6 @@ async def discover(study: Study, hosts: Mapping[str, Host], questions: Questions
 
     visits = await together([hosts[name] for name in (*by_host, *watched)], visit)
     return Discovery.joined(visits.complete().values())
-
-
-def tools_of(engines: Iterable[Tool]) -> dict[str, list[str]]:
-    """How hosts tell their version of each engine; those that are no tool of theirs left out."""
-    return {engine.name: list(engine.version_argv) for engine in engines if engine.version_argv}
 
 
 async def _visit(

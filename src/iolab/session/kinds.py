@@ -11,16 +11,14 @@ from typing import Any, Protocol
 from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts
 from iolab.core.run import PlannedRun, RunRecord
-from iolab.core.study import Study
-from iolab.hosts.engine import Engine, FileEngine, Tool
+from iolab.hosts.engine import Engine, FileEngine
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
-from iolab.session.discovery import Discovery, Questions, tools_of
+from iolab.session.discovery import Discovery
 from iolab.session.driver import Driver, Drivers
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.reconnect import Reach
 from iolab.study.kinds import StudyKinds
-from iolab.study.targets import Target
 from iolab.targets.work_directories import WorkDirectories
 
 
@@ -41,33 +39,22 @@ class Resources:
         return (*held, *left, *await self.booted.end())
 
 
-Programs = Mapping[str, list[str]]
-"""Programs, each with the command that tells its version."""
-
-
-def _none(_: Study) -> Programs:
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class LoadSession:
     """The part of a kind of load in sessions.
 
     `drivers` make the load of each engine. `engines` are those of files and devices, which lay them
-    out too, and `tools` all others that hosts are asked for. `programs` are what a study's load
-    needs on clients beside them.
+    out too.
     """
 
     drivers: Mapping[EngineName, Callable[[], Driver]]
     engines: tuple[FileEngine[Any], ...] = ()
-    tools: tuple[Tool, ...] = ()
-    programs: Callable[[Study], Programs] = _none
 
     @classmethod
     def of(cls, *engines: Engine[Any]) -> LoadSession:
         """That of engines that run as one process on each host."""
         drivers = {one.name: partial(ProcessDriver, one) for one in engines}
-        return cls(drivers=drivers, tools=engines)
+        return cls(drivers=drivers)
 
 
 class BootedHosts(Protocol):
@@ -114,12 +101,6 @@ class BootedHosts(Protocol):
 class HostSession(Protocol):
     """The part in sessions of the kind of host that is booted."""
 
-    def targets(self, study: Study) -> tuple[Target, ...]:
-        """Where a study's hosts are booted: a directory of each node."""
-
-    def programs(self, study: Study) -> Programs:
-        """What they need on their nodes."""
-
     def hosts(self, session: SessionContext) -> BootedHosts:
         """Those of a session."""
 
@@ -139,18 +120,6 @@ class SessionKinds:
         return tuple(engine for load in self.loads for engine in load.engines)
 
     @property
-    def tools(self) -> tuple[Tool, ...]:
-        """Every engine that hosts are asked for."""
-        return (*self.engines, *(tool for load in self.loads for tool in load.tools))
-
-    @property
     def drivers(self) -> Mapping[EngineName, Callable[[], Driver]]:
         """Every maker of load that a run may name."""
         return {name: made for load in self.loads for name, made in load.drivers.items()}
-
-    def questions(self, study: Study) -> Questions:
-        """What hosts of a study are asked."""
-        programs = tools_of(self.tools)
-        for load in self.loads:
-            programs |= load.programs(study)
-        return Questions(programs, self.hosts.targets(study), dict(self.hosts.programs(study)))

@@ -25,7 +25,7 @@ from iolab.hosts.barrier import Stop, alongside, together
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock
 from iolab.hosts.host import Host
 from iolab.session.context import RuleFor, SessionContext
-from iolab.session.discovery import QUIET_WATCH_S, Discovery, discover, watch_quiet
+from iolab.session.discovery import QUIET_WATCH_S, Discovery, Questions, discover, watch_quiet
 from iolab.session.driver import Drivers
 from iolab.session.kinds import BootedHosts, Resources, SessionKinds
 from iolab.session.loop import Recovery, RunLoop, RunQueue, Walk
@@ -210,7 +210,7 @@ async def run_session(
         session_id,
         left_out=set(earlier.left_out),
         bystanders=beside,
-        questions=kinds.questions(study),
+        questions=Questions.of(study, kinds.study),
         rule_for=rule_for,
     )
     pending = [run for run in plan.runs if (run.point.digest, run.repeat) not in earlier.done]

@@ -24,6 +24,9 @@ Reason = tuple[str, float]
 """What takes time, and its seconds."""
 
 
+Programs = Mapping[str, list[str]]
+"""Programs, each with the command whose first line of output is its version."""
+
 SeenFacts = Mapping[str, HostFacts] | None
 """What is known of hosts, by `Target.key`; None where they were not asked."""
 
@@ -107,6 +110,10 @@ class LoadStudy:
         names = (one.name for one in fields(job) if getattr(job, one.name) != one.default)
         texts = (f"{name} {getattr(job, name)}" for name in names if name != "engine")
         return f"{job.engine}: {', '.join(texts)}"
+
+    def asked(self, study: Study) -> Programs:  # noqa: ARG002 - of kinds made by hosts' programs
+        """What clients of a study are asked for; the name of an engine stands for its program."""
+        return {}
 
     def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """Add every fault of its workloads that no single key shows."""
@@ -215,6 +222,9 @@ class HostStudy(Protocol):
     def targets(self, study: Study) -> tuple[Target, ...]:
         """What there is before the session of what they need; none where it makes none."""
 
+    def asked(self, study: Study) -> Programs:
+        """What those nodes are asked for."""
+
     def document(self, study: Study, facts: SeenFacts) -> dict[str, Any] | None:
         """Those of a study in `iolab plan --json`; None where it has none."""
 
@@ -269,6 +279,10 @@ class StudyKinds:
     def programs(self) -> tuple[HostProgram, ...]:
         """What `iolab doctor` looks for on clients."""
         return tuple(program for kind in self.loads for program in kind.programs)
+
+    def asked(self, study: Study) -> Programs:
+        """What clients of a study are asked for."""
+        return {name: argv for one in self.loads for name, argv in one.asked(study).items()}
 
     @property
     def sections(self) -> tuple[SettingsSection, ...]:

@@ -27,13 +27,13 @@ from iolab.hosts.host import Host
 from iolab.hosts.intervals import NS_PER_S
 from iolab.hosts.remote_process import drive
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration, Trial
-from iolab.loads.fileio.engine_facts import AUTO, FIO_ENGINE, NATIVE_ENGINE
+from iolab.loads.fileio.engine_facts import ASKED, AUTO, FIO_ENGINE, NATIVE_ENGINE
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.generator_limit import kind_of
 from iolab.loads.fileio.limit_runs import LimitTally, null_rate, tally_of, trial_of
 from iolab.loads.fileio.workload import Job
-from iolab.session.discovery import FACTS_LIMIT_S, tools_of
+from iolab.session.discovery import FACTS_LIMIT_S
 from iolab.session.start import ROUND_TRIPS_TO_START
 from iolab.stats.comparison import Comparison, compare_paired
 from iolab.stats.quantiles import BIN_ERROR
@@ -151,9 +151,7 @@ class _Place:
 async def _get_ready(place: _Place) -> None:
     host = place.host
     await host.connect()
-    answer = await host.ask(
-        "facts", deadline_s=FACTS_LIMIT_S, path=place.path, tools=tools_of(ENGINES)
-    )
+    answer = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=place.path, tools=ASKED)
     try:
         refuse_unready(read_facts(host.name, answer), place.path, place.job)
     except (EngineError, HostError) as fault:

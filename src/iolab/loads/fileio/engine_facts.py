@@ -92,3 +92,11 @@ FILE_ENGINES: Final[Mapping[str, FileEngineFacts]] = MappingProxyType(
     }
 )
 """All that a study may name. Times of looks are as they were measured on two busy cores."""
+
+ASKED: Final[Mapping[str, list[str]]] = {
+    name: list(argv)
+    for one in FILE_ENGINES.values()
+    if one.program
+    for name, argv in one.program.asked.items()
+}
+"""What hosts are asked for: programs, each with the command that tells its version."""

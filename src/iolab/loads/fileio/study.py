@@ -10,14 +10,14 @@ from iolab.core.host import HostFacts
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.fileio.engine_facts import FILE_ENGINES
+from iolab.loads.fileio.engine_facts import ASKED, FILE_ENGINES
 from iolab.loads.fileio.generator_limit import limit_reasons, look_notes
 from iolab.loads.fileio.options import ADVICE
 from iolab.loads.fileio.problems import check_io, check_shares
 from iolab.loads.fileio.table import IO_ENGINES, FileTable
 from iolab.loads.fileio.workload import Job, file_job
 from iolab.study.document import Faults, StudyDocument
-from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, SeenFacts
+from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, Programs, SeenFacts
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Tables
 from iolab.study.targets import Target, makers_of
@@ -37,6 +37,10 @@ class FileIoStudy(LoadStudy):
     def job_text(self, job: Job) -> str:
         """See `LoadStudy`."""
         return _io_job(job)
+
+    def asked(self, study: Study) -> Programs:  # noqa: ARG002 - files are laid out by it, too
+        """See `LoadStudy`."""
+        return ASKED
 
     def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """Add every fault of its workloads that no single key shows."""

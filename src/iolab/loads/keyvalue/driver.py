@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from iolab.core.events import Notice, Phase
 from iolab.core.run import NOT_DROPPED, PlannedRun, RunRecord
-from iolab.core.study import Method, Study
+from iolab.core.study import Method
 from iolab.errors import EngineError, HostError
 from iolab.hosts.barrier import alongside, together
 from iolab.hosts.host import Host
@@ -52,7 +52,6 @@ from iolab.loads.keyvalue.db_bench.engine import (
 )
 from iolab.loads.keyvalue.db_bench.evidence import CellRequest
 from iolab.loads.keyvalue.java import Kits, kit_on
-from iolab.loads.keyvalue.problems import wanted_tools
 from iolab.loads.keyvalue.workload import (
     DB_BENCH_ENGINE,
     YCSB_ENGINE,
@@ -84,7 +83,7 @@ from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.ycsb.output import intervals_of, parse, ycsb_faults
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostShare, on_each
-from iolab.session.kinds import LoadSession, Programs
+from iolab.session.kinds import LoadSession
 from iolab.session.start import NS_PER_S, Go, load_at_once, offset_of, watch_idle
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.study.targets import bystanders_of
@@ -602,12 +601,6 @@ async def _remove_copies(shares: Sequence[HostShare]) -> None:
     await together(living, lambda mine: remove(mine.workdir.host, cell_folder(mine.workdir)))
 
 
-def programs_of(study: Study) -> Programs:
-    """What a study's key-value load needs on clients."""
-    return {program: argv for program, (_, argv) in wanted_tools(study).items()}
-
-
 KEY_VALUE: Final = LoadSession(
     drivers={DB_BENCH_ENGINE: DbBenchDriver, YCSB_ENGINE: YcsbDriver},
-    programs=programs_of,
 )

@@ -29,6 +29,7 @@ from iolab.loads.keyvalue.problems import (
     check_key_values,
     key_value_faults,
     memory_notes,
+    wanted_tools,
 )
 from iolab.loads.keyvalue.table import (
     DB_BENCH_ENGINES,
@@ -52,7 +53,7 @@ from iolab.report.numbers import count
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, overhead_s
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.foretold import VerdictLimit, time_limits
-from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, SeenFacts
+from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, Programs, SeenFacts
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Item, Tables, start
 from iolab.study.target_tables import XFS, StudyTable
@@ -98,6 +99,10 @@ class KeyValueStudy(LoadStudy):
     def job_text(self, job: KeyJob) -> str:
         """See `LoadStudy`."""
         return _ycsb_job(job) if isinstance(job, YcsbJob) else _db_bench_job(job)
+
+    def asked(self, study: Study) -> Programs:
+        """See `LoadStudy`."""
+        return {program: argv for program, (_, argv) in wanted_tools(study).items()}
 
     def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
         """Add every fault of its workloads and of their server that no single key shows."""

@@ -75,11 +75,6 @@ class FioEngine:
         """The name in study files."""
         return FIO_ENGINE
 
-    @property
-    def version_argv(self) -> tuple[str, ...]:
-        """Prints `fio-3.33`."""
-        return ("fio", "--version")
-
     def check(self, tool: ToolFacts) -> None:
         """EngineError when fio is missing, unknown or older than 3.16."""
         if wrong := fio_fault(tool):

@@ -370,11 +370,6 @@ class NativeEngine:
         """The name in study files."""
         return NATIVE_ENGINE
 
-    @property
-    def version_argv(self) -> tuple[str, ...]:
-        """Empty: it is no tool of the host. It tells its version when it runs."""
-        return ()
-
     def check(self, tool: ToolFacts) -> None:
         """Nothing can be wrong: it is part of the agent."""
 
