@@ -30,11 +30,12 @@ from iolab.loads.fileio.workload import (
 )
 from iolab.study.checks import FILES_PER_HOST_MAX
 from iolab.study.document import Faults, StudyDocument
+from iolab.study.options import check_options
 from iolab.study.schedule import expand
 from iolab.study.tables import Item, Tables, place, start
 from iolab.study.targets import makers_of
 from iolab.study.values import option_text
-from iolab.study.wording import nearest, shown, suggestion
+from iolab.study.wording import nearest, shown
 from iolab.units import format_bytes, parse_size
 
 IN_FLIGHT_MAX: Final = 1 << 20
@@ -61,7 +62,7 @@ def check_io(document: StudyDocument, tables: Tables, faults: Faults) -> None:
         _check_in_flight(document, item, workload, faults)
         _check_sizes(document, item, workload, faults)
     for item in tables.items["workload"]:
-        _check_fio_options(document, item, faults)
+        check_options(document, item, "fio", FileTable, FIO_OPTIONS, faults, advice=_advice)
     _check_engine(document, tables, faults)
 
 
@@ -122,31 +123,11 @@ def _check_sizes(document: StudyDocument, item: Item, workload: FileTable, fault
         faults.add(document.where((*item.path, "files")), happened, do)
 
 
-def _check_fio_options(document: StudyDocument, item: Item, faults: Faults) -> None:
-    """The options by themselves, so that they are told also where another key is at fault."""
-    written = item.written.get("fio")
-    for name, value in written.items() if isinstance(written, dict) else ():
-        if not isinstance(value, str | int | float):
-            continue  # it is told of where the table is read
-        origin = document.where((*item.path, "fio", name))
-        if name not in FIO_OPTIONS:
-            happened = f"fio option {shown(name)} of {place(document, item.path)} is not allowed."
-            faults.add_once(origin, name, happened, _instead_of(name))
-            continue
-        option = FIO_OPTIONS[name]
-        if not option.fits(option_text(value)):
-            happened = f"fio option {name} of {place(document, item.path)} is {shown(value)}."
-            faults.add_once(origin, name, happened, f"Write for example {shown(option.example)}.")
-
-
-def _instead_of(option: str) -> str:
-    if option in FileTable.model_fields:
-        return f"Write {option} as a key of the workload itself."
-    if option in ADVICE:
-        return ADVICE[option]
-    if nearest(option, FIO_OPTIONS) is not None:
-        return suggestion(option, FIO_OPTIONS, "allowed options")
-    return "docs/reference/study.md lists the options that are."
+def _advice(option: str) -> str | None:
+    """What to do about an option that is none, None where the nearest that is one is named."""
+    if option not in ADVICE and nearest(option, FIO_OPTIONS) is None:
+        return "docs/reference/study.md lists the options that are."
+    return ADVICE.get(option)
 
 
 def _check_engine(document: StudyDocument, tables: Tables, faults: Faults) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from iolab.core.engine import EngineOption
 from iolab.core.host import DeviceFacts, HostFacts, Role
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
@@ -40,9 +39,9 @@ from iolab.loads.keyvalue.workload import (
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, with_spare
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import ConfigurationTable, HostTable
+from iolab.study.options import check_options
 from iolab.study.tables import Item, Tables, place, start, with_paths
 from iolab.study.targets import Target, targets_of
-from iolab.study.values import option_text
 from iolab.study.wording import shown, suggestion
 from iolab.units import format_bytes, parse_size
 
@@ -53,8 +52,8 @@ OVERWRITE: Final = "overwrite"
 def check_key_values(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Add every fault of key-value workloads and of their server that no single key shows."""
     for item in tables.items["workload"]:
-        _check_options(document, item, "db_bench", DB_BENCH_OPTIONS, option_text, faults)
-        _check_options(document, item, "ycsb", YCSB_OPTIONS, ycsb_text, faults)
+        check_options(document, item, "db_bench", DbBenchTable, DB_BENCH_OPTIONS, faults)
+        check_options(document, item, "ycsb", YcsbTable, YCSB_OPTIONS, faults, text_of=ycsb_text)
     for item, bench in tables.read("workload", DbBenchTable):
         _check_benchmark(document, item, bench, faults)
         _check_database(document, item, bench, faults)
@@ -62,34 +61,6 @@ def check_key_values(document: StudyDocument, tables: Tables, faults: Faults) ->
     for item, mixed in tables.read("workload", YcsbTable):
         _check_mix(document, item, mixed, faults)
     _check_server(document, tables, faults)
-
-
-def _check_options(
-    document: StudyDocument,
-    item: Item,
-    key: str,
-    allowed: Mapping[str, EngineOption],
-    text_of: Callable[[float | str], str],
-    faults: Faults,
-) -> None:
-    """The options by themselves, so that they are told also where another key is at fault."""
-    written = item.written.get(key)
-    if item.table is not None and key not in type(item.table).model_fields:
-        return  # the key itself is told of
-    for name, value in written.items() if isinstance(written, dict) else ():
-        if not isinstance(value, str | int | float):
-            continue  # it is told of where the table is read
-        origin = document.where((*item.path, key, name))
-        if name not in allowed:
-            happened = f"{key} option {shown(name)} of {place(document, item.path)} is not allowed."
-            do = suggestion(name, allowed, "allowed options")
-            if item.table is not None and name in type(item.table).model_fields:
-                do = f"Write {name} as a key of the workload itself."
-            faults.add_once(origin, name, happened, do)
-        elif not allowed[name].fits(text_of(value)):
-            happened = f"{key} option {name} of {place(document, item.path)} is {shown(value)}."
-            do = f"Write for example {shown(allowed[name].example)}."
-            faults.add_once(origin, name, happened, do)
 
 
 def _check_benchmark(

@@ -20,10 +20,10 @@ from iolab.loads.metadata.workload import (
 from iolab.study.cost import with_spare
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import ConfigurationTable
+from iolab.study.options import check_options
 from iolab.study.tables import Item, Tables, place, start, with_paths
 from iolab.study.targets import Target, targets_of
-from iolab.study.values import option_text
-from iolab.study.wording import shown, suggestion
+from iolab.study.wording import shown
 from iolab.units import format_bytes, parse_size
 
 TOTAL_RANKS_MAX: Final = 1 << 20
@@ -36,6 +36,8 @@ BUFFERS_MAX: Final = 1 << 30
 def check_metadata(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Add every fault of metadata workloads that no single key shows."""
     clients = _most_clients(tables)
+    for item in tables.items["workload"]:
+        check_options(document, item, "mdtest", MetadataTable, MDTEST_OPTIONS, faults)
     for item, workload in tables.read("workload", MetadataTable):
         _check_ranks(document, item, workload, clients, faults)
         _check_shift(document, item, workload, faults)
@@ -55,24 +57,6 @@ def check_metadata(document: StudyDocument, tables: Tables, faults: Faults) -> N
             do = "Leave it out and set files_per_rank, or write engine = 'metadata'."
             where = document.where((*item.path, "phase_runtime"))
             faults.add_once(where, "phase_runtime", happened, do)
-        _check_options(document, item, workload, faults)
-
-
-def _check_options(
-    document: StudyDocument, item: Item, workload: MetadataTable, faults: Faults
-) -> None:
-    for name, value in workload.mdtest.items():
-        origin = document.where((*item.path, "mdtest", name))
-        if name not in MDTEST_OPTIONS:
-            happened = (
-                f"mdtest option {shown(name)} of {place(document, item.path)} is not allowed."
-            )
-            do = suggestion(name, MDTEST_OPTIONS, "allowed options")
-            faults.add_once(origin, name, happened, do)
-        elif not MDTEST_OPTIONS[name].fits(option_text(value)):
-            happened = f"mdtest option {name} of {place(document, item.path)} is {shown(value)}."
-            do = f"Write for example {shown(MDTEST_OPTIONS[name].example)}."
-            faults.add_once(origin, name, happened, do)
 
 
 def _most_clients(tables: Tables) -> int:
