@@ -117,7 +117,7 @@ def _port_bytes(record: RunRecord, index: int) -> tuple[int | None, int | None]:
 
 def kernels_of(facts: Mapping[str, HostFacts]) -> dict[str, str]:
     """Each host's boot of its kernel; hosts of one (containers, name spaces) see the same disks."""
-    return {name: host.kernel.boot_id or name for name, host in facts.items()}
+    return {name: host.kernel.boot_or(name) for name, host in facts.items()}
 
 
 def devices_once(

@@ -223,6 +223,10 @@ class KernelFacts:
     io_uring_disabled: int | None
     hypervisor: str | None
 
+    def boot_or(self, host: str) -> str:
+        """What hosts of one kernel share, its boot; the name of a host that tells none."""
+        return self.boot_id or host
+
 
 CLOUD_TAGS: Final = {
     "7783-7084-3265-9085-8269-3286-77": "Microsoft Azure",

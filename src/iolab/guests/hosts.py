@@ -57,7 +57,7 @@ def machines_of(study: Study, facts: Mapping[str, HostFacts]) -> list[list[HostS
     found: dict[str, list[HostSpec]] = {}
     for node in nodes_of(study):
         if node.name in facts:
-            key = facts[node.name].kernel.boot_id or f"of {node.name}"
+            key = facts[node.name].kernel.boot_or(node.name)
             found.setdefault(key, []).append(node)
     return list(found.values())
 

@@ -95,7 +95,7 @@ def vcpus_of(view: RunView, guest: Guest) -> int | None:
 def kernel_of(node: str, facts: Mapping[str, HostFacts]) -> str:
     """What tells kernels apart: nodes of one (containers, network namespaces) share its devices."""
     seen = facts.get(node)
-    return (seen.kernel.boot_id if seen else "") or node
+    return seen.kernel.boot_or(node) if seen else node
 
 
 def counted_once(

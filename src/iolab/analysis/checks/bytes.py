@@ -91,7 +91,7 @@ def moved_by_device(view: RunView) -> tuple[Moved, ...] | None:
         device = None if facts is None else _device_of(facts, host.devices)
         if facts is None or device is None:
             return None
-        groups.setdefault((facts.kernel.boot_id or host.host, device), []).append(index)
+        groups.setdefault((facts.kernel.boot_or(host.host), device), []).append(index)
     return tuple(_group(view, device, members) for (_, device), members in groups.items())
 
 

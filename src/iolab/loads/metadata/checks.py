@@ -454,7 +454,7 @@ def metadata_counted(view: MetadataView) -> CheckAnswer:
         if target.fs_type not in COUNTED_AT_ONCE:
             return not_applicable(f"{target.fs_type} does not count files at once.")
         place = target.device or target.mount_point
-        systems.setdefault((facts.kernel.boot_id or host.host, place), []).append(index)
+        systems.setdefault((facts.kernel.boot_or(host.host), place), []).append(index)
     return worst(
         (answer for members in systems.values() for answer in _by_system(view, members)),
         least="counted_share",
