@@ -276,11 +276,6 @@ def view_of(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) 
     return kinds.view(record, facts, telemetry)
 
 
-POLLING: Final = ("hipri", "sqthread_poll", "iodepth_batch_complete_max=0")
-"""Beginnings of options by which an engine asks again and again instead of sleeping: it uses a
-whole core then, however little it has to do."""
-
-
 class Loop(StrEnum):
     """What decides when the next I/O is issued."""
 
@@ -416,9 +411,7 @@ def _processor_uses(
 def _job_share(view: RunView, host: HostRun) -> float | None:
     """What each job used of a core, as its engine counts it over the whole run."""
     job = view.job
-    if host.totals is None or not job.depth_total:
-        return None
-    if any(f"{name}={value}".startswith(POLLING) for name, value in job.options):
+    if host.totals is None or not job.depth_total or job.polls:
         return None
     percent = host.totals.user_cpu_percent + host.totals.system_cpu_percent
     return percent / 100

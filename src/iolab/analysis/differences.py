@@ -366,7 +366,10 @@ def _of_points(
 def _free(one: AnyJob, other: AnyJob) -> tuple[str, ...]:
     """The settings of two jobs that may differ: of one load made by two engines these, too."""
     laid_out = bool(one.directions and other.directions)
-    return (*_PLACES, *_ENGINES) if laid_out and one.engine != other.engine else _PLACES
+    places = (*one.places, *other.places)
+    if laid_out and one.engine != other.engine:
+        return (*places, *one.engine_settings, *other.engine_settings)
+    return places
 
 
 def _clients(side: ComparisonSide) -> str:
@@ -429,26 +432,8 @@ def _on_server(side: ComparisonSide) -> bool:
     return any(point.job.uses_server for point in side.points.values())
 
 
-_PLACES: Final = (
-    "database",
-    "directory",
-    "filename",
-    "filename_format",
-    "write_bw_log",
-    "write_hist_log",
-    "write_iops_log",
-    "write_lat_log",
-)
-"""Settings of a job that say where something lies: they may differ, and are shown."""
-
 _OPTIONS: Final = ("options", "settings")
 """Settings of a job that are a tool's own options, each a name and a value."""
-
-_ENGINES: Final = ("engine", "ioengine")
-"""Settings of a job that say what makes its I/Os, and how that asks the kernel for them.
-
-They may differ where engines do, which is then what is compared; those of one engine must not.
-"""
 
 
 def _numbers(host_numjobs: tuple[tuple[str, int], ...]) -> tuple[int, ...]:

@@ -74,6 +74,10 @@ class AnyJob(Owned):
     `follows_rule` is whether it goes on alike for as long as the method says, which a stopping rule
     may decide. `load_axes` are those along which it rises. `indicators` are words for its headline,
     each with the key of the metric that it is, None where no single one is.
+
+    Of settings and options `places` are those that say where something lies: they may differ where
+    results are compared, and are shown. `engine_settings` say what makes its I/Os, and how that
+    asks the kernel for them: they may differ where engines are compared.
     """
 
     __slots__ = ()
@@ -83,6 +87,8 @@ class AnyJob(Owned):
     fills_store: ClassVar[bool] = False
     follows_rule: ClassVar[bool] = False
     load_axes: ClassVar[tuple[str, ...]] = ()
+    places: ClassVar[tuple[str, ...]] = ()
+    engine_settings: ClassVar[tuple[str, ...]] = ("engine",)
     indicators: ClassVar[Mapping[str, str | None]] = MappingProxyType(
         {BY_IOPS: "iops", BY_BANDWIDTH: "bw_bytes_per_s", BY_LATENCY: "lat_ns_mean"}
     )
@@ -121,6 +127,11 @@ class AnyJob(Owned):
     @property
     def uses_server(self) -> bool:
         """Whether it may work against the study's server."""
+        return False
+
+    @property
+    def polls(self) -> bool:
+        """Whether its engine asks again and again, with a whole core, instead of sleeping."""
         return False
 
     @property

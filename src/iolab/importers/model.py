@@ -31,6 +31,15 @@ class ImportedJob(AnyJob):
     stored_as: ClassVar[str] = "imported"
     load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", "threads")
     tells_latency: ClassVar[bool] = False
+    places: ClassVar[tuple[str, ...]] = (
+        "directory",
+        "filename",
+        "filename_format",
+        "write_bw_log",
+        "write_hist_log",
+        "write_iops_log",
+        "write_lat_log",
+    )
 
     engine: EngineName
     operations: tuple[str, ...]

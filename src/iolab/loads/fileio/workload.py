@@ -104,6 +104,7 @@ class Job(AnyJob):
     stored_as: ClassVar[str] = "io"
     follows_rule: ClassVar[bool] = True
     load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", PER_NODE)
+    engine_settings: ClassVar[tuple[str, ...]] = ("engine", "ioengine")
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "rw": "access",
@@ -221,6 +222,11 @@ class Job(AnyJob):
         paced = any(name.startswith(_PACING_OPTIONS) for name, _ in self.options)
         return self.asked_iops is None and not paced
 
+    @property
+    def polls(self) -> bool:
+        """See `AnyJob`."""
+        return any(f"{name}={value}".startswith(_POLLING) for name, value in self.options)
+
     def among(self, jobs: int) -> Job:
         """See `AnyJob`; what does not come out even is refused when a study is read."""
         if self.fleet_rate_iops is None:
@@ -244,6 +250,9 @@ _ARRIVALS: Final = "rate_process"
 """fio's option for how I/Os come under a rate."""
 
 _COMPRESSIBLE: Final = ("buffer_compress_percentage", "dedupe_percentage")
+
+_POLLING: Final = ("hipri", "sqthread_poll", "iodepth_batch_complete_max=0")
+"""Beginnings of options with which an engine never sleeps, however little it has to do."""
 
 _PACING_OPTIONS: Final = ("thinktime", "rate")
 """Prefixes of options that open the loop: the queue is then meant to run empty."""

@@ -110,6 +110,7 @@ class KeyValueJob(AnyJob):
     stored_as: ClassVar[str] = "db_bench"
     tells_latency: ClassVar[bool] = False
     fills_store: ClassVar[bool] = True
+    places: ClassVar[tuple[str, ...]] = ("database",)
     load_axes: ClassVar[tuple[str, ...]] = ("threads",)
     indicators: ClassVar[Mapping[str, str | None]] = KEY_INDICATORS
     keys: ClassVar[Mapping[str, str]] = MappingProxyType(
