@@ -542,19 +542,19 @@ def check_devices(
     document: StudyDocument, tables: Tables, kinds: StudyKinds, faults: Faults
 ) -> None:
     """Add every fault of device targets and of preconditioning that no single key shows."""
-    places = list(_places(tables))
+    places = list(places_of(tables))
     for path, table in places:
         _check_pair(document, path, table, faults)
     devices = [path for path, table in places if table.device]
     folders = [path for path, table in places if table.path]
     if devices:
         _check_with_devices(document, tables, kinds, faults)
-    _check_trims(document, tables, faults, has_folder=bool(folders))
     _check_precondition(document, tables.precondition, devices, folders, faults)
     check_filesystem(document, tables, kinds, devices, folders, faults)
 
 
-def _places(tables: Tables) -> Iterator[tuple[Path, AnyTarget]]:
+def places_of(tables: Tables) -> Iterator[tuple[Path, AnyTarget]]:
+    """The tables that may name a target, each with its path in the file."""
     yield ("target",), tables.target
     for item, configuration in tables.read("configuration", ConfigurationTable):
         yield item.path, configuration
@@ -595,25 +595,6 @@ def _check_with_devices(
             happened += "but with fill = 0 nothing was written."
             do = "Set precondition.fill = 1 or more, or keep to workloads that write."
             faults.add(document.where(item.path), happened, do)
-
-
-def _check_trims(
-    document: StudyDocument, tables: Tables, faults: Faults, *, has_folder: bool
-) -> None:
-    """Trims are of a block device: fio has none of files, and those of guests stay in the guest."""
-    if tables.makes_hosts:
-        where = "the disks of booted guests do not pass on"
-    elif tables.target.filesystem == XFS:
-        where = "files on an XFS do not take"
-    elif has_folder:
-        where = "files in a directory do not take"
-    else:
-        return
-    for item, workload in tables.read("workload", LoadTable):
-        if Direction.TRIM in workload.job().directions:
-            happened = f"{start(document, item.path)} trims, which {where}."
-            do = "Give a block device as the target (device and serial), or another rw."
-            faults.add_once(document.where((*item.path, "rw")), "rw trims", happened, do)
 
 
 def _check_precondition(

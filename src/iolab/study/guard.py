@@ -92,7 +92,7 @@ def _trim_faults(plan: Plan, target: Target, where: str, seen: DeviceFacts) -> l
     jobs = (p.job for p in plan.points if p.configuration in target.configurations)
     if seen.discards or not any(Direction.TRIM in job.directions for job in jobs):
         return []
-    happened = f"{where} takes no discards, which rw = 'trim' and 'randtrim' are."
+    happened = f"{where} takes no discards, which workloads that trim are made of."
     return [Fault(happened, "Name a device that does, or leave those workloads out.")]
 
 

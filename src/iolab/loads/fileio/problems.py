@@ -28,11 +28,12 @@ from iolab.loads.fileio.workload import (
     file_job,
     shares_of,
 )
-from iolab.study.checks import FILES_PER_HOST_MAX
+from iolab.study.checks import FILES_PER_HOST_MAX, places_of
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.options import check_options
 from iolab.study.schedule import expand
 from iolab.study.tables import Item, Tables, place, start
+from iolab.study.target_tables import XFS
 from iolab.study.targets import makers_of
 from iolab.study.values import option_text
 from iolab.study.wording import nearest, shown
@@ -63,7 +64,25 @@ def check_io(document: StudyDocument, tables: Tables, faults: Faults) -> None:
         _check_sizes(document, item, workload, faults)
     for item in tables.items["workload"]:
         check_options(document, item, "fio", FileTable, FIO_OPTIONS, faults, advice=_advice)
+    _check_trims(document, tables, faults)
     _check_engine(document, tables, faults)
+
+
+def _check_trims(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+    """Trims are of a block device: fio has none of files, and those of guests stay in the guest."""
+    if tables.makes_hosts:
+        where = "the disks of booted guests do not pass on"
+    elif tables.target.filesystem == XFS:
+        where = "files on an XFS do not take"
+    elif any(table.path for _, table in places_of(tables)):
+        where = "files in a directory do not take"
+    else:
+        return
+    for item, workload in tables.read("workload", FileTable):
+        if workload.rw.trims:
+            happened = f"{start(document, item.path)} trims, which {where}."
+            do = "Give a block device as the target (device and serial), or another rw."
+            faults.add_once(document.where((*item.path, "rw")), "rw trims", happened, do)
 
 
 def _check_mix(document: StudyDocument, item: Item, workload: FileTable, faults: Faults) -> None:
