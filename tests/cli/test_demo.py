@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.cli.run import no_usable_fio
+from iolab.loads.fileio.engines.fio import no_usable_fio
 from tests.facts import tells
 
 

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from iolab.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.console import RenderableType
-    from rich.text import Text
-
     from iolab.core.host import HostSpec
-    from iolab.loads.fileio.calibration import CalibrationRow
-    from iolab.loads.fileio.calibration_model import Calibration
-    from iolab.loads.fileio.calibration_report import Meaning
-    from iolab.loads.fileio.workload import Job
 
 PAIRS_MAX: Final = 100
 SECONDS_MAX: Final = 3600.0
@@ -70,9 +61,11 @@ def calibrate(
     from iolab.cli.output import result_json, result_screen, say
     from iolab.loads.fileio.calibration import Wish
     from iolab.loads.fileio.calibration import calibrate as run_all
+    from iolab.loads.fileio.calibration_model import asked_job
     from iolab.loads.fileio.calibration_report import calibration_document
+    from iolab.loads.fileio.terminal import calibration_screen
 
-    wish = Wish(_job(rw, bs, iodepth, numjobs, ioengine, size), pairs, seconds)
+    wish = Wish(asked_job(rw, bs, iodepth, numjobs, ioengine, size), pairs, seconds)
     made = asyncio.run(run_all(_specs(path, hosts), wish, say))
     if as_json:
         result_json(calibration_document(made.found))
@@ -113,167 +106,3 @@ def _specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:
     if faults:
         raise UsageError("These hosts cannot be calibrated.", "Correct them.", tuple(faults))
     return tuple(replace(spec, path=spec.path or path) for spec in clients)
-
-
-def _job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size: str) -> Job:
-    """The job that both do; UsageError with every fault."""
-    from iolab.errors import Fault, UsageError
-    from iolab.loads.fileio.engine_facts import FIO_ENGINE
-    from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, Access, Job
-
-    faults: list[Fault] = []
-    patterns = [access.value for access in Access if access.reads or access.writes]
-    if rw not in patterns:
-        faults.append(Fault(f"--rw is {rw!r}.", f"Give one of {', '.join(patterns)}."))
-    if ioengine not in IOENGINES:
-        faults.append(Fault(f"--ioengine is {ioengine!r}.", f"Give one of {', '.join(IOENGINES)}."))
-    if ioengine in SYNC_IOENGINES and iodepth > 1:
-        faults.append(
-            Fault(
-                f"--ioengine {ioengine} keeps one I/O in flight, and --iodepth is {iodepth}.",
-                "Give --iodepth 1, or an --ioengine that keeps more.",
-            )
-        )
-    block, whole = _size("--bs", bs, faults), _size("--size", size, faults)
-    if block and whole and whole % block:
-        happened = f"--size {size} is not a multiple of --bs {bs}."
-        near = " or ".join(str(one * block) for one in (whole // block, whole // block + 1) if one)
-        faults.append(Fault(happened, f"Give --size {near}, or another --bs."))
-    if faults:
-        happened = "The calibration cannot be done as asked."
-        raise UsageError(happened, "Correct the options.", tuple(faults))
-    access = Access(rw)
-    return Job(
-        engine=FIO_ENGINE,
-        access=access,
-        block_bytes=block,
-        iodepth=iodepth,
-        numjobs=numjobs,
-        file_bytes=whole,
-        read_percent=50 if access.mixed else None,
-        ioengine=ioengine,
-    )
-
-
-def _size(option: str, text: str, faults: list[Any]) -> int:
-    """The bytes of an option; 0, with a fault, for what is no size in sectors."""
-    from iolab.errors import Fault
-    from iolab.units import parse_size
-
-    try:
-        found = parse_size(text)
-    except ValueError:
-        found = 0
-    if found < 1 or found % 512:
-        faults.append(Fault(f"{option} is {text!r}.", "Give a multiple of 512 bytes, as 4k or 1g."))
-        return 0
-    return found
-
-
-_STYLES: Final = {"good": "green", "open": "yellow", "warning": "bold red"}
-
-
-def calibration_screen(found: Calibration) -> tuple[RenderableType, ...]:
-    """All hosts together, each of several hosts, and what it means."""
-    from iolab.loads.fileio.calibration import rows_of
-    from iolab.loads.fileio.calibration_report import meanings, shares_of, versions_text
-    from iolab.report.numbers import count
-    from iolab.report.terminal import QUIET_STYLE, plain, title
-
-    rows = rows_of(found.trials)
-    pairs = len(found.trials) // 2
-    many = len(found.hosts) > 1
-    shares = shares_of(found)
-    found_meanings = meanings(rows, shares, pairs=pairs, hosts=len(found.hosts))
-    return (
-        *((title(f"{len(found.hosts)} hosts together"),) if many else ()),
-        _figures(found, rows),
-        *(("", title("Each host"), _hosts(found)) if many else ()),
-        "",
-        title("What this means"),
-        _meanings(found_meanings),
-        "",
-        plain(
-            f"{count(pairs, 'pair')}, order swapped from one to the next: {versions_text(found)}.",
-            QUIET_STYLE,
-        ),
-    )
-
-
-def _figures(found: Calibration, rows: Sequence[CalibrationRow]) -> RenderableType:
-    from iolab.analysis.check import percent
-    from iolab.loads.fileio.calibration_report import (
-        ENGINES,
-        HEADINGS,
-        NONE,
-        rate_text,
-        ratio_text,
-        shares_of,
-    )
-    from iolab.report.numbers import show_value
-    from iolab.report.terminal import Heading, table
-
-    headings = [Heading(""), *(Heading(name, number=True) for name in ENGINES)]
-    headings += [Heading("native / fio", number=True), Heading("", main=True)]
-    lines: list[list[Text | str]] = [
-        [
-            HEADINGS[row.key],
-            show_value(row.fio, row.unit),
-            show_value(row.native, row.unit),
-            ratio_text(row),
-            row.comparison.verdict.value,
-        ]
-        for row in rows
-    ]
-    ceilings = [found.ceilings[name] for name in ENGINES]
-    lines.append(["ceiling, on /dev/null", *map(rate_text, ceilings), "", ""])
-    nearest = {one.engine: percent(one.share) for one in shares_of(found)}
-    lines.append(["share of the ceiling", *(nearest.get(name, NONE) for name in ENGINES), "", ""])
-    return table(headings, lines)
-
-
-def _hosts(found: Calibration) -> RenderableType:
-    """A row a host: rates, how both compare, what each costs, and how near its end each is."""
-    from iolab.analysis.check import percent
-    from iolab.loads.fileio.calibration import rows_of
-    from iolab.loads.fileio.calibration_report import (
-        ENGINES,
-        NONE,
-        host_shares,
-        rate_text,
-        ratio_text,
-    )
-    from iolab.report.numbers import show_value
-    from iolab.report.terminal import Heading, plain, table
-
-    headings = [
-        Heading("host", main=True),
-        *(Heading(f"IOPS, {name}", number=True) for name in ENGINES),
-        Heading("native / fio", number=True),
-        *(Heading(f"CPU, {name}", number=True) for name in ENGINES),
-        *(Heading(f"ceiling, {name}", number=True) for name in ENGINES),
-        *(Heading(f"share, {name}", number=True) for name in ENGINES),
-    ]
-    lines: list[list[Text | str]] = []
-    for host in found.hosts:
-        rows = {row.key: row for row in rows_of(host.trials)}
-        iops, cpu = rows["iops"], rows["cpu_ns_per_io"]
-        shares = {one.engine: percent(one.share) for one in host_shares(host)}
-        lines.append(
-            [
-                plain(host.host),
-                *(show_value(value, iops.unit) for value in (iops.fio, iops.native)),
-                ratio_text(iops),
-                *(show_value(value, cpu.unit) for value in (cpu.fio, cpu.native)),
-                *(rate_text(host.ceilings[name]) for name in ENGINES),
-                *(shares.get(name, NONE) for name in ENGINES),
-            ]
-        )
-    return table(headings, lines)
-
-
-def _meanings(found_meanings: Sequence[Meaning]) -> RenderableType:
-    from iolab.report.terminal import Heading, plain, table
-
-    lines = [[plain(one.about, _STYLES[one.tone.value]), plain(one.says)] for one in found_meanings]
-    return table([Heading(""), Heading("", main=True)], lines)

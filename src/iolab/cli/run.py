@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -103,6 +103,7 @@ def demo(*, path: TargetPath = None, out: OutOption = None, quiet: Quiet = False
     It runs cluster-kpi at scale small (3 GiB), with the native engine where fio is missing.
     """
     from iolab.cli.output import say
+    from iolab.loads.fileio.engines.fio import no_usable_fio
 
     lacks = no_usable_fio()
     if lacks:
@@ -113,33 +114,6 @@ def demo(*, path: TargetPath = None, out: OutOption = None, quiet: Quiet = False
     engine = IoEngine.NATIVE if lacks else None
     where = path or str(Path.cwd())
     run("cluster-kpi", path=where, scale="small", engine=engine, out=out, report=True, quiet=quiet)
-
-
-FIO_ANSWER_S: Final = 20.0
-"""To say its version; from a disk that sleeps it takes seconds."""
-
-
-def no_usable_fio(search: str | None = None) -> str:
-    """Half a sentence on why fio cannot be used here; empty when it can. `search`: a PATH."""
-    import shutil
-    import subprocess
-
-    from iolab.core.host import ToolFacts
-    from iolab.hosts.message import printable
-    from iolab.loads.fileio.engine_facts import FIO_ENGINE, fio_fault
-
-    program = shutil.which(FIO_ENGINE, path=search)
-    if program is None:
-        return "There is no fio on this machine"
-    try:
-        asked = subprocess.run(
-            [program, "--version"], capture_output=True, check=False, timeout=FIO_ANSWER_S
-        )
-    except (OSError, subprocess.TimeoutExpired) as fault:
-        return f"{program} does not run ({printable(str(fault))})"
-    says = printable(asked.stdout.decode("utf-8", "replace").strip())
-    wrong = fio_fault(ToolFacts(FIO_ENGINE, program, says))
-    return f"{program} is {wrong}" if wrong else ""
 
 
 def new_session(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:

@@ -1,4 +1,4 @@
-"""What a comparison of the engines of files measured, as `iolab calibrate` holds and shows it."""
+"""What a comparison of the engines of files is asked for, and what it measured."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from iolab.core.engine import EngineName
-from iolab.loads.fileio.workload import Job
+from iolab.errors import Fault, UsageError
+from iolab.loads.fileio.engine_facts import FIO_ENGINE
+from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, Access, Job
+from iolab.units import parse_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +64,51 @@ class Calibration:
 
 def _sum(parts: list[float | None]) -> float:
     return sum(part for part in parts if part is not None)
+
+
+def asked_job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size: str) -> Job:
+    """The job that both do, as options of the command line ask; UsageError with every fault."""
+    faults: list[Fault] = []
+    patterns = [access.value for access in Access if access.reads or access.writes]
+    if rw not in patterns:
+        faults.append(Fault(f"--rw is {rw!r}.", f"Give one of {', '.join(patterns)}."))
+    if ioengine not in IOENGINES:
+        faults.append(Fault(f"--ioengine is {ioengine!r}.", f"Give one of {', '.join(IOENGINES)}."))
+    if ioengine in SYNC_IOENGINES and iodepth > 1:
+        faults.append(
+            Fault(
+                f"--ioengine {ioengine} keeps one I/O in flight, and --iodepth is {iodepth}.",
+                "Give --iodepth 1, or an --ioengine that keeps more.",
+            )
+        )
+    block, whole = _size("--bs", bs, faults), _size("--size", size, faults)
+    if block and whole and whole % block:
+        happened = f"--size {size} is not a multiple of --bs {bs}."
+        near = " or ".join(str(one * block) for one in (whole // block, whole // block + 1) if one)
+        faults.append(Fault(happened, f"Give --size {near}, or another --bs."))
+    if faults:
+        happened = "The calibration cannot be done as asked."
+        raise UsageError(happened, "Correct the options.", tuple(faults))
+    access = Access(rw)
+    return Job(
+        engine=FIO_ENGINE,
+        access=access,
+        block_bytes=block,
+        iodepth=iodepth,
+        numjobs=numjobs,
+        file_bytes=whole,
+        read_percent=50 if access.mixed else None,
+        ioengine=ioengine,
+    )
+
+
+def _size(option: str, text: str, faults: list[Fault]) -> int:
+    """The bytes of an option; 0, with a fault, for what is no size in sectors."""
+    try:
+        found = parse_size(text)
+    except ValueError:
+        found = 0
+    if found < 1 or found % 512:
+        faults.append(Fault(f"{option} is {text!r}.", "Give a multiple of 512 bytes, as 4k or 1g."))
+        return 0
+    return found

@@ -7,6 +7,8 @@ docs/decisions has why this and not fio's logs.
 from __future__ import annotations
 
 import math
+import shutil
+import subprocess
 from dataclasses import replace
 from typing import Final
 
@@ -16,6 +18,7 @@ from iolab.core.host import ToolFacts
 from iolab.core.samples import Direction
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command, OutputReader
+from iolab.hosts.message import printable
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, LIBAIO, fio_fault
 from iolab.loads.fileio.engines.fio_job import (
     fill_job,
@@ -161,3 +164,23 @@ def _command(
         wall_limit_s=wall_limit_s,
         output_limit_bytes=(math.ceil(wall_limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES,
     )
+
+
+FIO_ANSWER_S: Final = 20.0
+"""To say its version; from a disk that sleeps it takes seconds."""
+
+
+def no_usable_fio(search: str | None = None) -> str:
+    """Half a sentence on why fio cannot be used here; empty when it can. `search`: a PATH."""
+    program = shutil.which(FIO_ENGINE, path=search)
+    if program is None:
+        return "There is no fio on this machine"
+    try:
+        asked = subprocess.run(
+            [program, "--version"], capture_output=True, check=False, timeout=FIO_ANSWER_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        return f"{program} does not run ({printable(str(fault))})"
+    says = printable(asked.stdout.decode("utf-8", "replace").strip())
+    wrong = fio_fault(ToolFacts(FIO_ENGINE, program, says))
+    return f"{program} is {wrong}" if wrong else ""
