@@ -73,7 +73,8 @@ class AnyJob(Owned):
     engine tells latencies while it runs, `fills_store` whether a store is filled for its runs.
     `follows_rule` is whether it goes on alike for as long as the method says, which a stopping rule
     may decide. `load_axes` are those along which it rises. `indicators` are words for its headline,
-    each with the key of the metric that it is, None where no single one is.
+    each with the key of the metric that it is, None where no single one is. `measured_here` is
+    whether sessions measure it: what another tool measured cannot go on.
 
     Of settings and options `places` are those that say where something lies: they may differ where
     results are compared, and are shown. `engine_settings` say what makes its I/Os, and how that
@@ -85,6 +86,7 @@ class AnyJob(Owned):
     warms_up: ClassVar[bool] = True
     tells_latency: ClassVar[bool] = True
     fills_store: ClassVar[bool] = False
+    measured_here: ClassVar[bool] = True
     follows_rule: ClassVar[bool] = False
     load_axes: ClassVar[tuple[str, ...]] = ()
     places: ClassVar[tuple[str, ...]] = ()

@@ -31,6 +31,7 @@ class ImportedJob(AnyJob):
     stored_as: ClassVar[str] = "imported"
     load_axes: ClassVar[tuple[str, ...]] = ("iodepth", "numjobs", "threads")
     tells_latency: ClassVar[bool] = False
+    measured_here: ClassVar[bool] = False
     places: ClassVar[tuple[str, ...]] = (
         "directory",
         "filename",

@@ -16,6 +16,7 @@ from iolab.core.histogram import Histogram
 from iolab.core.host import Role
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, Direction, Floats, IntervalTable, Ints
+from iolab.hosts.telemetry import OF_SERVERS
 from iolab.report.charts.series import (
     Grid,
     HeatMap,
@@ -100,7 +101,7 @@ def telemetry_panels(
     received, sent = gridded(ports, "rx_bytes_per_s"), gridded(ports, "tx_bytes_per_s")
     busy_ports = any(_peak(rows) > QUIET_PORT_BYTES_PER_S for rows in (received, sent))
     read, write = gridded(disks, "read_bytes_per_s"), gridded(disks, "write_bytes_per_s")
-    server = [s for s in found if s.scope == "cassandra"]
+    server = [s for s in found if s.scope in OF_SERVERS]
     panels = (
         *storage,
         *_server_panels(server, gridded),
