@@ -138,7 +138,10 @@ def test_objections_stand_worst_first_and_all_of_them_on_request() -> None:
     assert "1 of 3 runs" in below[1]
     assert "The page cache answered." in below[1]
     assert below[2].split()[:2] == ["indicative", "run-length,"]
-    many = [replace(SHORT, code=f"check-{number}") for number in range(OBJECTIONS_MAX + 2)]
+    many = [
+        replace(SHORT, code=f"check-{number}", says=f"It is {number}.")
+        for number in range(OBJECTIONS_MAX + 2)
+    ]
     told = drawn(results_screen(STUDY, [judged(RESULTS[0], *many)]))
     assert told[-1].strip() == "2 more: --details"
     every = drawn(results_screen(STUDY, [judged(RESULTS[0], *many)], every=True))

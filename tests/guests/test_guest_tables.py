@@ -29,7 +29,7 @@ from iolab.guests.tables import (
 )
 from iolab.hosts.rates import derive
 from iolab.report.charts.run_series import timeline_of
-from iolab.report.hardware import configurations_table, same_hosts
+from iolab.report.hardware import configuration_tables, same_hosts
 from iolab.report.table import Table
 from tests.guests import guest_session
 from tests.guests.guest_session import GuestSource, fleet
@@ -155,9 +155,9 @@ def test_guests_whose_disks_are_not_equally_full_are_alike() -> None:
 
 def test_few_clients_are_all_named() -> None:
     (one,) = kpi().study.configurations
-    table = configurations_table((one, one))
+    table = configuration_tables((one, one))[0]
     assert [cell.text for cell in table.rows[0]] == ["Clients", *["client-1, client-2"] * 2]
-    assert configurations_table((one,)).rows == ()  # its hosts are told of by themselves
+    assert configuration_tables((one,)) == ()  # its hosts are told of by themselves
 
 
 def test_a_disk_that_nodes_of_one_kernel_share_counts_once(source: GuestSource) -> None:

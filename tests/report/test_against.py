@@ -15,7 +15,7 @@ from iolab.core.metric import Level, Metric
 from iolab.published.comparison import against, own_words
 from iolab.published.sets import Against
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure, Mark, Points, Rules
+from iolab.report.charts.chart import Figure, Mark, Points, Rules, TextMark
 from iolab.report.charts.choose import looks_of
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.ratios import ROWS_MAX, RatioRow, beside_figure
@@ -155,6 +155,18 @@ def test_intervals_and_verdicts_are_drawn() -> None:
 def test_many_rows_stay_within_their_limit() -> None:
     made = figure(*(Metric(1.0 + i, "") for i in range(ROWS_MAX + 5)))
     assert len(marks(made, Points)) == ROWS_MAX
+
+
+def test_a_name_that_is_longer_than_the_chart_goes_on_in_the_next_line() -> None:
+    name = " ".join(f"word-{number}" for number in range(20))
+    rows = [replace(dot, name=name) for dot in dots(Metric(0.5, ""), Metric(2.0, ""))]
+    made = beside_figure("a", "b", "c", "", rows, Table("", (), ()))
+    lines = [text for one in marks(made, TextMark) for *_, text in one.places]
+    assert " ".join(lines) == f"{name} {name}"
+    assert max(map(len, lines)) < 60
+    first, second = (y for one in marks(made, Points) for _, y in one.places)
+    assert all(y < first for one in marks(made, TextMark)[:1] for _, y, _ in one.places)
+    assert all(first < y < second for one in marks(made, TextMark)[1:] for _, y, _ in one.places)
 
 
 @pytest.mark.parametrize("value", [None, math.pi])

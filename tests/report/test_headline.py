@@ -12,7 +12,8 @@ from iolab.core.workload import BY_IOPS, BY_LATENCY
 from iolab.loads.fileio.workload import Access
 from iolab.report.best import headlines_of, median_repeat, tally
 from iolab.report.brief import MAX_DISTRIBUTIONS, MAX_TIMELINES, select
-from iolab.report.phrases import names_among_several, objections, run_name, whose_run
+from iolab.report.phrases import names_among_several, objections, run_name, where, whose_run
+from tests.facts import tells
 from tests.report.studies import one_configuration, sweep
 from tests.report.synthetic import job, objecting, study_of, workload
 
@@ -122,6 +123,25 @@ def test_objections_are_grouped_and_the_worst_comes_first() -> None:
         (Level.INDICATIVE, 2),
     ]
     assert (tally(results).valid, tally(results).indicative, tally(results).invalid) == (1, 2, 1)
+
+
+def test_checks_that_say_the_same_of_the_same_runs_are_one_objection() -> None:
+    run = result(1, 1.0, Level.INDICATIVE)
+    (check,) = run.verdict.objections
+    twice = Verdict(Level.INDICATIVE, (check, replace(check, code="zz-other")))
+    (found,) = objections([replace(run, verdict=twice), result(2, 1.0)])
+    assert (found.code, found.also) == (check.code, ("zz-other",))
+    other = replace(check, code="zz-other", says="Something else.")
+    runs = [replace(run, verdict=Verdict(Level.INDICATIVE, (check, other)))]
+    assert [one.code for one in objections(runs)] == [check.code, "zz-other"]
+
+
+def test_repeats_of_a_point_are_named_once() -> None:
+    run = result(1, 1.0, Level.INDICATIVE)
+    repeats = [replace(run, repeat=number) for number in (1, 2, 3)]
+    (found,) = objections([*repeats, result(2, 1.0)])
+    assert tells(where(found), "3", "4", run_name(run))
+    assert where(found).count(run_name(run)) == 1
 
 
 def test_headline_runs_then_bad_runs_get_charts_within_the_limits() -> None:

@@ -309,7 +309,7 @@ def _objections(found: Sequence[Objection], *, every: bool) -> Iterator[Renderab
     rows: list[list[Text | str]] = []
     for one in shown:
         whose = "all runs" if one.everywhere else f"{len(one.runs)} of {count(one.total, 'run')}"
-        text = plain(one.code, "bold").append(f", {whose}: ", style=QUIET_STYLE)
+        text = plain(one.codes, "bold").append(f", {whose}: ", style=QUIET_STYLE)
         rows.append([Text("  ").append_text(verdict(one.level)), text.append_text(plain(one.says))])
     yield table([Heading(""), Heading("", main=True)], rows)
     if len(found) > len(shown):

@@ -382,7 +382,7 @@ def _cell(row: _Row, owner: str, anchors: Mapping[DetailKey, str]) -> Cell:
     if not one.is_sound:
         return Cell(_NOT_MEASURABLE, anchor=anchor, under=one.reason[1])
     is_best = one is row.best and not row.open and row.rivals > 1
-    under = [*(f"{text} {name}" for name, text in one.latencies), one.at, _spread(one.value)]
+    under = [*(f"{name} {text}" for name, text in one.latencies), one.at, _spread(one.value)]
     under += ["indicative"] if one.level is Level.INDICATIVE else []
     text = f"{ALIKE if one in row.alike else ''}{show(one.value)}"
     return Cell(text, anchor=anchor, under=" · ".join(filter(None, under)), strong=is_best)
@@ -390,7 +390,7 @@ def _cell(row: _Row, owner: str, anchors: Mapping[DetailKey, str]) -> Cell:
 
 def _spread(metric: Metric) -> str:
     half = metric.half_width
-    return "" if half is None else f"±{100 * half:.2g} %"
+    return "" if half is None else f"±{100 * half:.2g}\N{NO-BREAK SPACE}%"
 
 
 def _note(rows: Sequence[_Row]) -> str:

@@ -254,8 +254,17 @@ class Brief:
     @property
     def engine_versions(self) -> tuple[str, ...]:
         """The engines that made the load, each version once."""
-        runs = (run for hosts in self.host_runs.values() for run in hosts)
-        return tuple(dict.fromkeys(run.engine_version for run in runs if run.engine_version))
+        return _versions(self.host_runs.values())
+
+    def engines_of(self, label: str) -> tuple[str, ...]:
+        """Those of one of several sessions."""
+        runs = self.host_runs.items()
+        return _versions(hosts for key, hosts in runs if self.sessions.trace(key).label == label)
+
+
+def _versions(runs: Iterable[tuple[HostRun, ...]]) -> tuple[str, ...]:
+    every = (run for hosts in runs for run in hosts)
+    return tuple(dict.fromkeys(run.engine_version for run in every if run.engine_version))
 
 
 def build_brief(

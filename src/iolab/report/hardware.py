@@ -17,7 +17,7 @@ MAX_DISKS: Final = 64
 """Disks listed for a host; a rack of disks would bury everything else."""
 
 SIDE_BY_SIDE: Final = 4
-"""Kinds of hosts that get a column each."""
+"""Configurations, or kinds of hosts, that get a column each."""
 
 HOSTS_NAMED: Final = 6
 """Hosts named over a column; a fleet's others are counted."""
@@ -167,8 +167,11 @@ def _nic_row(nic: NicFacts) -> tuple[Cell, ...]:
     return row(nic.name, nic.driver or NOTHING, speed, str(nic.mtu), "up" if nic.up else "down")
 
 
-def configurations_table(configurations: tuple[Configuration, ...]) -> Table:
-    """What the study compares, side by side: one column a configuration."""
+def configuration_tables(configurations: tuple[Configuration, ...]) -> tuple[Table, ...]:
+    """What the study compares, side by side: a column for each configuration.
+
+    Many have a row each, of what differs, after a table of what is the same in all of them.
+    """
     extra = tuple(dict.fromkeys(name for one in configurations for name, _ in one.hardware))
     compared = [  # a single one's are told of its hosts
         ("Clients", [listing(list(one.hosts), CLIENTS_MAX) for one in configurations]),
@@ -185,11 +188,25 @@ def configurations_table(configurations: tuple[Configuration, ...]) -> Table:
             for name in extra
         ),
     ]
+    known = [(name, texts) for name, texts in named if any(text != NOTHING for text in texts)]
+    if len(configurations) <= SIDE_BY_SIDE:
+        heads = (Column("What"), *(Column(one.title) for one in configurations))
+        return _filled(Table("Configurations", heads, tuple(row(n, *texts) for n, texts in known)))
+    alike = [row(name, texts[0]) for name, texts in known if len(set(texts)) == 1]
+    differ = [(name, texts) for name, texts in known if len(set(texts)) > 1]
+    heads = columns(("Configuration", *(name for name, _ in differ)))
     rows = tuple(
-        row(name, *texts) for name, texts in named if any(text != NOTHING for text in texts)
+        row(one.title, *(texts[number] for _, texts in differ))
+        for number, one in enumerate(configurations)
     )
-    heads = (Column("What"), *(Column(one.title) for one in configurations))
-    return Table("Configurations", heads, rows)
+    return _filled(
+        Table("All configurations", columns(("What", "How")), tuple(alike)),
+        Table("Configurations", heads, rows if differ else ()),
+    )
+
+
+def _filled(*tables: Table) -> tuple[Table, ...]:
+    return tuple(one for one in tables if one.rows)
 
 
 def _or_nothing(value: int | None) -> str:

@@ -31,7 +31,7 @@ from iolab.report.charts.series import DetailKey
 from iolab.report.charts.svg import draw
 from iolab.report.charts.topology import Topology, topology
 from iolab.report.hardware import (
-    configurations_table,
+    configuration_tables,
     disks_table,
     hardware_table,
     host_table,
@@ -98,7 +98,7 @@ class ReportPage:
     results: tuple[Table, ...]
     runs: tuple[RunPart, ...]
     runs_note: str
-    configurations: Table
+    configurations: tuple[Table, ...]
     hardware: Table
     guests: tuple[Table, ...]
     hosts: tuple[tuple[str, tuple[Table, ...]], ...]
@@ -169,7 +169,7 @@ def make_page(brief: Brief) -> ReportPage:
             brief, anchors, looks, (anchor for one in sentences for anchor, _ in one.links)
         ),
         runs_note=runs_note(brief),
-        configurations=configurations_table(brief.study.configurations),
+        configurations=configuration_tables(brief.study.configurations),
         hardware=hardware_table(brief.facts),
         guests=brief.kinds.hosts.tables(brief),
         hosts=_hosts(brief),

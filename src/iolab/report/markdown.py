@@ -78,7 +78,7 @@ def _answer(page: ReportPage) -> Iterator[str]:
 
 
 def _objection(item: Objection) -> str:
-    line = f"{text(item.says)} ({text(item.code)}, {text(where(item))})"
+    line = f"{text(item.says)} ({text(item.codes)}, {text(where(item))})"
     return f"- {mark(item.level)} **{item.level.value}** {line}"
 
 
@@ -143,7 +143,7 @@ def _group(item: ChartGroup, *, in_brief: bool) -> Iterator[str]:
 def _setup(page: ReportPage) -> Iterator[str]:
     yield from ("", "## Test configuration")
     yield from ("", text(page.topology.alt)) if page.topology else ()
-    yield from _tables((page.configurations, *((page.hardware,) if page.hosts else ())))
+    yield from _tables((*page.configurations, *((page.hardware,) if page.hosts else ())))
     yield from ("", "## Method")
     yield from _tables((page.method,))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -28,8 +29,9 @@ NAMES_SHOWN: Final = 3
 class Objection:
     """One check's objection at one level, and the runs that it was made to.
 
-    `says` is the sentence of the first run. Of several configurations `names` are
-    those of all by id, and runs are named with theirs.
+    `says` is the sentence of the first run, and `also` are other checks that say the same of the
+    same runs. Of several configurations `names` are those of all by id, and runs are named with
+    theirs.
     """
 
     code: str
@@ -38,6 +40,12 @@ class Objection:
     runs: tuple[Result, ...]
     total: int
     names: Mapping[str, str] = field(default_factory=dict)
+    also: tuple[str, ...] = ()
+
+    @property
+    def codes(self) -> str:
+        """The checks that say it, as a list for people."""
+        return ", ".join((self.code, *self.also))
 
     @property
     def everywhere(self) -> bool:
@@ -70,7 +78,13 @@ def objections(
         )
         for (level, code), hits in grouped.items()
     ]
-    return tuple(sorted(found, key=lambda item: (-item.level.rank, -len(item.runs), item.code)))
+    ordered = sorted(found, key=lambda item: (-item.level.rank, -len(item.runs), item.code))
+    same: dict[tuple[Level, str, tuple[tuple[str, int], ...]], Objection] = {}
+    for one in ordered:
+        key = (one.level, one.says, tuple((run.digest, run.repeat) for run in one.runs))
+        first = same.get(key)
+        same[key] = one if first is None else replace(first, also=(*first.also, one.code))
+    return tuple(same.values())
 
 
 def where(item: Objection) -> str:
@@ -78,9 +92,16 @@ def where(item: Objection) -> str:
     if item.everywhere:
         return f"all {count(item.total, 'run')}" if item.total > 1 else "the only run"
     runs = f"{len(item.runs)} of {count(item.total, 'run')}"
-    if len(item.runs) > NAMES_SHOWN:
+    points = Counter((result.configuration, result.digest) for result in item.runs)
+    if len(points) > NAMES_SHOWN:
         return runs
-    return f"{runs}: {'; '.join(whose_run(result, item.names) for result in item.runs)}"
+    first = {(run.configuration, run.digest): run for run in reversed(item.runs)}
+    names = []
+    for point, number in points.items():
+        run = first[point] if number == 1 else replace(first[point], repeat=1)
+        many = f" ({count(number, 'repeat')})" if number > 1 else ""
+        names.append(f"{whose_run(run, item.names)}{many}")
+    return f"{runs}: {'; '.join(names)}"
 
 
 def whose_run(result: Result, names: Mapping[str, str]) -> str:

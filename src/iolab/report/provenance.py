@@ -316,8 +316,8 @@ def _as_it_was(command: tuple[str, ...]) -> str:
     return join((PurePath(command[0]).name, *command[1:]))
 
 
-def method_table(kinds: Kinds, study: Study, plan: Plan) -> Table:
-    """How the study measures, one row a choice."""
+def method_table(kinds: Kinds, study: Study, plan: Plan, engines: Iterable[str]) -> Table:
+    """How the study measures, one row a choice; `engines` are those that ran, with versions."""
     method = study.method
     order = (
         f"randomised within each repeat, seed {method.seed}"
@@ -332,7 +332,10 @@ def method_table(kinds: Kinds, study: Study, plan: Plan) -> Table:
     layout = ", ".join(files) or NOTHING
     has_files = any(kinds.making(one).lays_out_files for one in study.workloads)
     caches = "dropped before every run that reads" if method.drop_caches else "kept"
+    versions = ", ".join(engines)
     rows = (
+        *((row("Engine", versions),) if versions else ()),
+        *(row(*pair) for kind in kinds.within(study) for pair in kind.method_rows(study)),
         row(
             "Runs", f"{len(plan.runs)}: {len(plan.points)} points, repeats: {_asked_repeats(study)}"
         ),
@@ -468,8 +471,8 @@ def methods_table(brief: Brief) -> Table:
     """How was measured: of several sessions a column for each, one where all did it alike."""
     members = brief.sessions.members
     if not members:
-        return method_table(brief.kinds, brief.study, brief.plan)
-    methods = [_method(brief.kinds, one) for one in members]
+        return method_table(brief.kinds, brief.study, brief.plan, brief.engine_versions)
+    methods = [_method(brief, one) for one in members]
     names = list(dict.fromkeys(name for one in methods for name in one))
     rows = [[one.get(name, NOTHING) for one in methods] for name in names]
     alike = all(len(set(texts)) == 1 for texts in rows)
@@ -478,8 +481,9 @@ def methods_table(brief: Brief) -> Table:
     return Table("Method", (Column("What"), *(Column(head) for head in heads)), cells)
 
 
-def _method(kinds: Kinds, member: Member) -> dict[str, str]:
-    cells = method_table(kinds, member.study, member.plan).rows
+def _method(brief: Brief, member: Member) -> dict[str, str]:
+    engines = brief.engines_of(member.label)
+    cells = method_table(brief.kinds, member.study, member.plan, engines).rows
     return {what.text: how.text for what, how in cells}
 
 

@@ -140,7 +140,7 @@ def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
         "sections": [_section(one, figures, in_brief=True) for one in page.sections],
         "topology": page.topology.alt if page.topology else "",
         "configuration": [
-            *_tables([page.configurations]),
+            *_tables(page.configurations),
             *([typst(page.hardware, title="")] if page.hosts else []),
         ],
         "method": [typst(page.method, title="")],
@@ -261,7 +261,7 @@ def _objection(item: Objection) -> dict[str, Any]:
     return {
         "level": typst_level(item.level),
         "says": item.says,
-        "where": f"{item.code}, {where(item)}",
+        "where": f"{item.codes}, {where(item)}",
     }
 
 
@@ -402,7 +402,7 @@ def _every_table(page: ReportPage) -> Iterable[Table]:
     every = (
         page.answer.matrix,
         *(table for one in groups for table in (one.table, *(more for more, _ in one.more))),
-        page.configurations,
+        *page.configurations,
         page.hardware,
         page.method,
         *page.jobs,

@@ -59,7 +59,7 @@ def render_docx(brief: Brief) -> bytes:
             _group(document, group)
     document.add_heading("Test configuration", 1)
     _paragraphs(document, [page.topology.alt] if page.topology else [])
-    for table in (page.configurations, page.hardware):
+    for table in (*page.configurations, page.hardware):
         _table(document, table)
     document.add_heading("Method", 1)
     _table(document, page.method)

@@ -210,6 +210,11 @@ def test_every_value_lies_within_its_scale(values: list[float]) -> None:
         assert scale.low <= scale.ticks[0] <= scale.ticks[-1] <= scale.high * (1 + 1e-9)
 
 
+@given(st.lists(st.floats(min_value=1, max_value=1e12), min_size=1, max_size=9))
+def test_numbers_beside_a_logarithmic_axis_have_room(values: list[float]) -> None:
+    assert max(log_scale("ns", values).ticks) < 10_000
+
+
 @given(st.floats(min_value=0.5, max_value=100_000))
 def test_times_have_few_round_ticks(span_s: float) -> None:
     ticks = time_ticks(span_s)

@@ -91,6 +91,19 @@ def test_parts_of_a_cost_are_as_long_as_their_share_and_shades_of_one_colour() -
     assert "Mainstream: 350 k" in texts(figure)
 
 
+def test_a_long_name_stands_whole_above_the_bar_and_the_capacity() -> None:
+    name = " ".join(f"word-{number}" for number in range(20))
+    (first, *_) = bought()
+    named = replace(first, configuration=replace(first.configuration, title=name))
+    figure = cost_figure("Cost", "EUR", [named], TABLE)
+    assert figure is not None
+    assert name in " ".join(texts(figure))
+    words = [one for one in marks(figure) if isinstance(one, TextMark)]
+    heights = {text: y for one in words for _, y, text in one.places}
+    capacity = min(y for text, y in heights.items() if "TB" in text)
+    assert all(y < capacity for text, y in heights.items() if "word-" in text)
+
+
 def test_a_chart_of_costs_has_one_currency() -> None:
     euros, yen = (cost_figure("Cost", money, bought(), TABLE) for money in ("EUR", "JPY"))
     assert euros is not None

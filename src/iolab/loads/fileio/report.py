@@ -47,6 +47,31 @@ class FileReport(OneFigureReport):
         """The jobs."""
         return (workloads_table(study),)
 
+    def method_rows(self, study: Study) -> tuple[tuple[str, str], ...]:
+        """How many jobs make the load, and how far they fill a queue."""
+        own = [one for one in study.workloads if isinstance(one.job, Job)]
+        return tuple(
+            (name, f"{_span(own, key)} {per}")
+            for name, key, per in (
+                ("Jobs", "numjobs", "on each host"),
+                ("Queue depth", "iodepth", "of each job"),
+            )
+        )
+
+
+def _span(workloads: Sequence[Workload], key: str) -> str:
+    """The least and the most that workloads ask for of a number, swept or not."""
+    found = [
+        int(value)
+        for one in workloads
+        for value in next(
+            (axis.values for axis in one.sweep if axis.name == key),
+            (getattr(file_job(one.job), key),),
+        )
+    ]
+    least, most = min(found), max(found)
+    return f"{least}" if least == most else f"{least} to {most}"
+
 
 def workloads_table(study: Study) -> Table:
     """The jobs of each workload of I/O, with the values of their axes."""

@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Final
 
 from iolab.core.configuration import Configuration, ProcurementCost
-from iolab.report.charts.chart import ABOVE, Boxes, Figure, Mark, Plot, TextMark
+from iolab.report.charts.chart import (
+    ABOVE,
+    KEY_CHARACTERS,
+    LINE_GAP,
+    Boxes,
+    Figure,
+    Mark,
+    Plot,
+    TextMark,
+)
 from iolab.report.charts.palette import INK, MUTED, Token
 from iolab.report.charts.scale import LEFT
-from iolab.report.numbers import count, listing, short
+from iolab.report.numbers import clean, count, listing, short
 from iolab.report.table import Table
 from iolab.units import format_count
 
@@ -38,7 +48,9 @@ SHADES: Final = (1.0, 0.6, 0.28)
 
 PARTS: Final = ("servers", "network", "storage")
 _CHARACTER: Final = 6.3
-_TITLE_CHARACTERS: Final = 50
+_TITLE_CHARACTERS: Final = 38
+"""What has room left of the capacity."""
+
 _NAMED: Final = 4
 
 
@@ -66,15 +78,16 @@ def cost_figure(
     dearest = max(cost.total for _, cost in drawn)
     sizes = [size for one, _ in drawn for _, size in _capacities(one.configuration)]
     largest = max(sizes, default=0.0)
-    marks = [
-        mark
-        for place, (one, cost) in enumerate(drawn)
-        for mark in (
-            *_row(one, cost, dearest, place * ROW),
-            *_capacity(one, largest, place * ROW),
-        )
-    ]
-    height = ROW * len(drawn)
+    marks: list[Mark] = []
+    height = 0.0
+    for one, cost in drawn:
+        *over, name = _names(one, cost)
+        marks += [
+            _text(line, -LEFT + 4, height + 15 + LINE_GAP * n, INK) for n, line in enumerate(over)
+        ]
+        height += LINE_GAP * len(over)
+        marks += [*_row(name, one, cost, dearest, height), *_capacity(one, largest, height)]
+        height += ROW
     left_out = len(known) - len(drawn)
     return Figure(
         subject=subject,
@@ -84,7 +97,7 @@ def cost_figure(
         "a scale of its own."
         + (f" {count(left_out, 'configuration')} more in the table." if left_out else ""),
         plots=(Plot(height, marks, top=HEAD),),
-        height=HEAD + height,
+        height=round(HEAD + height),
         table=table,
         by_configuration=True,
     )
@@ -100,10 +113,18 @@ def _capacities(one: Configuration) -> list[tuple[str, float]]:
     return [(name, size) for name, size in found if size]
 
 
-def _row(one: Bought, cost: ProcurementCost, dearest: float, top: float) -> list[Mark]:
+def _names(one: Bought, cost: ProcurementCost) -> list[str]:
+    """The name with the sum: what has no room beside the capacity stands in lines above it."""
+    title, total = clean(one.configuration.title), format_count(cost.total)
+    line = f"{title}: {total}"
+    if len(line) <= _TITLE_CHARACTERS:
+        return [line]
+    return [*wrap(title, KEY_CHARACTERS), total]
+
+
+def _row(name: str, one: Bought, cost: ProcurementCost, dearest: float, top: float) -> list[Mark]:
     """The name with the sum, the stacked bar, and under it each part with its shade."""
-    name = short(one.configuration.title, _TITLE_CHARACTERS)
-    marks = [_text(f"{name}: {format_count(cost.total)}", -LEFT + 4, top + 15, INK)]
+    marks = [_text(name, -LEFT + 4, top + 15, INK)]
     start, x = -LEFT + 4.0, -LEFT + 4.0
     for amount, shade in zip(parts_of(cost), SHADES, strict=True):
         end = start + (COST_END + LEFT - 4) * amount / dearest
@@ -145,6 +166,6 @@ def _finding(drawn: Sequence[tuple[Bought, ProcurementCost]]) -> str:
     for one, cost in drawn:
         amount, part = max(zip(parts_of(cost), PARTS, strict=True))
         share = f"{100 * amount / cost.total:.0f} % of it {part}"
-        name = short(one.configuration.title, 40)
+        name = clean(one.configuration.title)
         parts.append(f"{name} {format_count(cost.total)} {short(cost.currency, 16)}, {share}")
     return f"{listing(parts, _NAMED)}."

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Final
 
 from iolab.core.metric import Level, Metric
 from iolab.report.charts.chart import (
     BOTTOM,
+    LINE_GAP,
     Figure,
     Mark,
     MarkTip,
@@ -23,15 +25,17 @@ from iolab.report.charts.chart import (
 )
 from iolab.report.charts.palette import FAINT, INK, MUTED, Token
 from iolab.report.charts.scale import WIDTH, ChartAxis, Scale, number_text
-from iolab.report.numbers import short
+from iolab.report.numbers import clean
 from iolab.report.table import Table
 
 SIDE: Final = 14
 ROW: Final = 34
-"""A name and its dot."""
+"""A name of one line and its dot."""
 
 HEAD: Final = 10
-NAME_CHARACTERS: Final = 52
+NAME_CHARACTERS: Final = 54
+"""What fits into a line; longer names go on in the next."""
+
 ROWS_MAX: Final = 24
 """More are in the table alone."""
 
@@ -54,7 +58,6 @@ def beside_figure(
 ) -> Figure:
     """The dots one below the other on a logarithmic scale of ratios."""
     drawn = [dot for dot in dots if dot.ratio.value][:ROWS_MAX]
-    height = ROW * max(len(drawn), 1)
     low, high = _ends(drawn)
     length = WIDTH - 2 * SIDE
     x = ChartAxis(
@@ -66,8 +69,12 @@ def beside_figure(
         last=length,
     )
     marks: list[Mark] = [Rules(token=MUTED, pieces=[(1.0, None, 1.0, None)], width=1, dash=(3, 3))]
-    for number, dot in enumerate(drawn):
-        marks += _row(dot, number)
+    height = 0.0
+    for dot in drawn:
+        names = wrap(clean(dot.name), NAME_CHARACTERS) or [""]
+        marks += _row(dot, names, height)
+        height += ROW + LINE_GAP * (len(names) - 1)
+    height = height or ROW
     plot = Plot(height, marks, x, top=HEAD, left=SIDE, width=length)
     return Figure(
         subject=subject,
@@ -75,7 +82,7 @@ def beside_figure(
         finding=finding,
         note=note,
         plots=(plot,),
-        height=HEAD + height + BOTTOM,
+        height=round(HEAD + height + BOTTOM),
         table=table,
         by_configuration=True,
     )
@@ -105,13 +112,13 @@ def _ticks(low: float, high: float) -> list[float]:
     return [float(f"{tick:.6g}") for tick in found[first::step]]
 
 
-def _row(dot: RatioRow, number: int) -> list[Mark]:
+def _row(dot: RatioRow, names: Sequence[str], top: float) -> list[Mark]:
     """A name, a faint line to follow, the interval, and the dot in the shape of its verdict."""
-    y, token, ratio = ROW * number + 24.0, dot.token, dot.ratio
-    name = (0.0, y - 9, short(dot.name, NAME_CHARACTERS))
+    y, token, ratio = top + LINE_GAP * (len(names) - 1) + 24.0, dot.token, dot.ratio
+    lines = [(0.0, top + 15 + LINE_GAP * number, name) for number, name in enumerate(names)]
     marks: list[Mark] = [
         Rules(token=FAINT, pieces=[(None, y, None, y)], width=1),
-        TextMark(token=INK, places=[name], fixed=True),
+        TextMark(token=INK, places=lines, fixed=True),
     ]
     if ratio.low is not None and ratio.high is not None and ratio.low > 0:
         marks.append(Rules(token=token, pieces=[(ratio.low, y, ratio.high, y)], width=1.8))

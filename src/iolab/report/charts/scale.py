@@ -21,6 +21,9 @@ RIGHT: Final = 96
 PLOT_WIDTH: Final = WIDTH - LEFT - RIGHT
 
 _STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
+_OF_LARGEST: Final = 3.0
+"""This part of the largest value chooses a unit, so that it stays below 5,000: `10,000` has no room
+beside a plot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,7 @@ def _round_step(step: float) -> float:
 def log_scale(unit: str, values: Sequence[float], *, most: int = 8) -> Scale:
     """A logarithmic scale over the values, with 1-2-5 ticks thinned to at most `most`."""
     found = [v for v in values if math.isfinite(v) and v > 0] or [1.0]
-    divisor, name = unit_of(unit, math.sqrt(min(found) * max(found)))
+    divisor, name = unit_of(unit, max(math.sqrt(min(found) * max(found)), max(found) / _OF_LARGEST))
     low, high = min(found) / divisor / 1.08, max(found) / divisor * 1.08
     decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
     fives = [m * 10.0**d for d in decades for m in (1, 2, 5)]

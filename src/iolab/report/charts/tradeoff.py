@@ -62,14 +62,14 @@ _ROOM: Final = 1.05
 _ARROW_ROOM: Final = 26.0
 """Between nearer points the order of their numbers says it, and a head would hide the line."""
 
-_CHARACTER: Final = 7.0
+_CHARACTER: Final = 7.6
 _UP: Final = 11.0
 _DOWN: Final = 4.0
 """Units that a label takes: of a character's width, above its base line, below it."""
 _MARKER: Final = 5.0
 """From a point to the edge of its marker."""
-_BESIDE: Final = (5.0, BELOW + 4)
-"""From a point to its load."""
+_BESIDE: Final = (("start", 5.0, BELOW + 4), ("end", -6.0, ABOVE - 2), ("end", -7.0, MIDDLE))
+"""Where a point's load may stand, the best place first: its side, and units from the point."""
 _REMARK_PLACES: Final = (
     ("end", -7.0, ABOVE - 5),
     ("end", -7.0, BELOW + 6),
@@ -130,10 +130,11 @@ def tradeoff_figure(
             marks += _marks(found, line, one.key, dash, tip_name, (x_scale, y_scale))
             few = len(drawn) <= FEW_LINES
             marks += _loads(found, line, (x_scale, y_scale), taken, few=few)
-            remarks = _remarks(found, line, one.key, held)
-            marks += _named(remarks, x_scale, y_scale, line, taken)
             name = one.label if len(drawn) == 1 or dash else line.name
             ends.append(End(name, y_scale.of(found[-1][2]), line.token))
+    for (index, key), found in placed.items():  # the loads of every line come first
+        remarks = _remarks(found, drawn[index], key, held)
+        marks += _named(remarks, x_scale, y_scale, drawn[index], taken)
     notes = [f"The number at a point is its {axis_word(axis)}, and arrows point to more of it; "]
     notes[0] += "down and to the right is better."
     if len(latencies) > 1:
@@ -224,22 +225,27 @@ def _loads(
     *,
     few: bool,
 ) -> list[Mark]:
-    """The load beside each point: of few lines all, of many those that have room, the last first.
+    """The load beside each point that has room for it, the last and the first before others.
 
-    `taken` is where nothing can stand, to which they are added.
+    Of `few` lines there are several places for each. `taken` is where nothing can stand, to which
+    they are added.
     """
     x_scale, y_scale = scales
-    beside = []
-    for place in found if few else (*found[-1:], *found[:-1]):
+    marks: dict[tuple[str, float, float], list[tuple[float, float, str]]] = {}
+    for place in (*found[-1:], *found[:-1]):
         x, y = _at(place, x_scale, y_scale)
-        box = _box(place[0], x + _BESIDE[0], y + _BESIDE[1])
         own = (x - _MARKER, y - _MARKER, x + _MARKER, y + _MARKER)
-        if few or not any(_meet(box, other) for other in taken if other != own):
-            taken.append(box)
-            beside.append((x_scale.of(place[1]), y_scale.of(place[2]), place[0]))
-    if not beside:
-        return []
-    return [TextMark(token=line.token, places=beside, dx=_BESIDE[0], dy=_BESIDE[1], rim=True)]
+        for align, dx, dy in _BESIDE if few else _BESIDE[:1]:
+            box = _box(place[0], x + dx, y + dy, align)
+            if not any(_meet(box, other) for other in taken if other != own):
+                taken.append(box)
+                at = (x_scale.of(place[1]), y_scale.of(place[2]), place[0])
+                marks.setdefault((align, dx, dy), []).append(at)
+                break
+    return [
+        TextMark(token=line.token, places=places, align=align, dx=dx, dy=dy, rim=True)
+        for (align, dx, dy), places in marks.items()
+    ]
 
 
 def _meet(one: Box, other: Box) -> bool:
