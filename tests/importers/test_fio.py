@@ -348,3 +348,50 @@ def test_latencies_that_a_version_did_not_count_are_not_zero(tmp_path: Path) -> 
     (result,) = results(tmp_path, "import/fio/ramp-3.33.json").values()
     assert value(result, "lat_ns_mean") is None
     assert value(result, "iops")
+
+
+def in_one_group(text: str) -> str:
+    return re.sub(r'"groupid" : \d+', '"groupid" : 0', text)
+
+
+def started_together(text: str) -> str:
+    first = re.search(r'"job_start" : \d+', text)
+    assert first is not None
+    return re.sub(r'"job_start" : \d+', first[0], text)
+
+
+WITHOUT: dict[str, tuple[str, Edit, str]] = {
+    "groups that ran after each other": (GROUPS, in_one_group, "phases-added"),
+    "clients that never overlapped": (APART, started_together, "no-common-window"),
+    "a run shorter than its ramp": (
+        "import/fio/ramp-3.33.json",
+        changed(r'"ramp_time" : "\d+s?"', '"ramp_time" : "1"'),
+        "run-too-short",
+    ),
+    "buffered I/O": (
+        "import/fio/buffered-3.33.json",
+        changed(r'"direct" : "0"', '"direct" : "1"'),
+        "buffered-io",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", WITHOUT)
+def test_a_real_report_with_a_fault_is_not_complained_of_without_it(
+    fault: str, tmp_path: Path
+) -> None:
+    name, mended, code = WITHOUT[fault]
+    found = [objections(one).get(code) for one in results(tmp_path, name).values()]
+    level = "indicative" if code == "buffered-io" else "invalid"
+    assert level in found
+    after = [objections(one).get(code) for one in results(tmp_path, name, edit=mended).values()]
+    assert level not in after
+
+
+def test_percentiles_of_too_few_operations_are_found(tmp_path: Path) -> None:
+    (sound,) = results(tmp_path, PLAIN).values()
+    assert "percentile-support" not in objections(sound)
+    few = changed(r'"total_ios" : [1-9]\d*', '"total_ios" : 50')
+    (result,) = results(tmp_path, PLAIN, edit=few).values()
+    assert objections(result)["percentile-support"] == "indicative"
+    assert value(result, "lat_ns_p99") is None

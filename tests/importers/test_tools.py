@@ -144,6 +144,11 @@ def test_a_server_that_died_leaves_a_throughput_that_is_none(tmp_path: Path) -> 
     assert value(result, "ops_per_s") == pytest.approx((1146 + 1221) / 5.112)
 
 
+def test_a_server_that_answered_is_not_complained_of(tmp_path: Path) -> None:
+    (result,) = results(tmp_path, *YCSB).values()
+    assert objections(result).keys() <= {"run-too-short"}
+
+
 def test_a_server_that_was_never_there_is_no_result(tmp_path: Path) -> None:
     (result,) = results(tmp_path, "ycsb/server-down.txt", "ycsb/server-down.err").values()
     assert objections(result)["engine-errors"] == "invalid"

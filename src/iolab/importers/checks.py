@@ -303,7 +303,11 @@ def long_enough(view: ImportedView) -> CheckAnswer:
     seconds, run = seconds_of(view), view.imported
     if seconds is None:
         return not_applicable("Not known: the file does not tell how long was measured.")
-    evidence: Numbers = {"seconds": seconds, "ramp_s": run.ramp_s, "asked_s": run.asked_s}
+    known = {"ramp_s": run.ramp_s, "asked_s": run.asked_s}
+    evidence: Numbers = {
+        "seconds": seconds,
+        **{name: value for name, value in known.items() if value is not None},
+    }
     text = f"{seconds:.1f} s were measured"
     if run.ramp_s is not None and seconds < run.ramp_s:
         return invalid(

@@ -15,7 +15,14 @@ from rich.text import Text
 from iolab.core.metric import Level, Metric, Result, directions_in
 from iolab.core.metric_spec import declared_among
 from iolab.core.study import Study
-from iolab.report.numbers import axis_label, axis_number, clean, show, show_steadiness
+from iolab.report.numbers import (
+    NOTHING,
+    axis_label,
+    axis_number,
+    clean,
+    show,
+    show_steadiness,
+)
 from iolab.report.table import Table as ReportTable
 
 if TYPE_CHECKING:
@@ -168,7 +175,7 @@ class Grouped:
                 parts = [
                     Text(f"{heading.title} ", style=QUIET_STYLE).append_text(_text(cell))
                     for heading, cell in zip(self.headings[1:], cells, strict=True)
-                    if _text(cell).plain.strip()
+                    if _text(cell).plain.strip() not in {"", NOTHING}
                 ]
                 yield Padding(Text(", ").join(parts), (0, 0, 0, 4))
 
