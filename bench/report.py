@@ -28,7 +28,7 @@ from bench.store import write_session
 from bench.synthetic import Shape
 from iolab.cli.kinds import reported
 from iolab.report.brief import Brief, build_brief
-from iolab.report.html import render_html
+from iolab.report.formats.html import render_html
 from iolab.store.reader import SessionReader
 
 LIMIT_S: Final = 15

@@ -26,7 +26,7 @@ from iolab.cli.kinds import reported
 from iolab.core.events import SessionStatus
 from iolab.core.toml import read_regular
 from iolab.report.brief import build_brief
-from iolab.report.html import render_html
+from iolab.report.formats.html import render_html
 from iolab.store import layout
 from iolab.store.codec import parse
 from iolab.store.documents import ManifestHead

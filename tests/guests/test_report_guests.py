@@ -20,7 +20,7 @@ from iolab.published.report import published_tables
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Points
 from iolab.report.charts.choose import looks_of
-from iolab.report.html import ReportPage, make_page
+from iolab.report.formats.html import ReportPage, make_page
 from iolab.report.runs import NAMES_SHOWN
 from iolab.store.documents import Manifest
 from tests.facts import tells

@@ -19,9 +19,9 @@ from iolab.report.charts.chart import Figure, Mark, Points, Rules, TextMark
 from iolab.report.charts.choose import looks_of
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.ratios import ROWS_MAX, RatioRow, beside_figure
+from iolab.report.formats.markdown import render_markdown
+from iolab.report.formats.render import figure_pdf
 from iolab.report.kinds import ReportSection
-from iolab.report.markdown import render_markdown
-from iolab.report.render import figure_pdf
 from iolab.report.table import Table
 from tests.report import shared
 

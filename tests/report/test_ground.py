@@ -14,7 +14,7 @@ from iolab.core.target_state import Ledger, RoundsSeries
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Boxes, Figure, Line
 from iolab.report.charts.choose import looks_of
-from iolab.report.html import make_page
+from iolab.report.formats.html import make_page
 from iolab.report.kinds import ReportSection
 from iolab.report.sections import SERIES_MOST, ground
 from iolab.study.cost import judge_rounds

@@ -12,7 +12,7 @@ import pytest
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level
 from iolab.report.brief import Brief
-from iolab.report.html import make_page, policy, render_html, script, style_sheet
+from iolab.report.formats.html import make_page, policy, render_html, script, style_sheet
 from tests.report import shared
 from tests.report.hostile import EVERY, TURNED
 from tests.report.studies import with_results

@@ -9,7 +9,7 @@ import pytest
 
 from iolab.core.metric import Level
 from iolab.report.brief import Brief
-from iolab.report.html import ReportPage, make_page
+from iolab.report.formats.html import ReportPage, make_page
 from iolab.report.runs import ROWS_MOST, RUNS_TOLD
 from tests.facts import tells
 from tests.report import shared

@@ -9,8 +9,8 @@ from iolab.analysis.findings import bests
 from iolab.analysis.points import PointSummary, summarise
 from iolab.report.bottleneck import ANCHOR, limits
 from iolab.report.brief import LIMITED_RUNS_MAX, Brief
-from iolab.report.html import make_page
-from iolab.report.markdown import render_appendix
+from iolab.report.formats.html import make_page
+from iolab.report.formats.markdown import render_appendix
 from tests.report import shared
 
 

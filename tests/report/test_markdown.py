@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from markdown_it import MarkdownIt
 
-from iolab.report.markdown import fenced, render_appendix, render_markdown
+from iolab.report.formats.markdown import fenced, render_appendix, render_markdown
 from iolab.report.table import markdown_text as text
 from tests.report import shared
 

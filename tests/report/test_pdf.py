@@ -13,8 +13,8 @@ from pypdf import PdfReader
 from iolab.core.metric import CheckResult, Level, Verdict
 from iolab.errors import ReportError
 from iolab.report.brief import Brief
+from iolab.report.formats.render import Paper, render_appendix, render_pdf, typeset
 from iolab.report.phrases import run_name
-from iolab.report.render import Paper, render_appendix, render_pdf, typeset
 from tests.report import shared
 from tests.report.hostile import SCRIPT
 from tests.report.studies import with_results

@@ -12,8 +12,8 @@ from iolab.core.samples import BinTable
 from iolab.errors import StoreError
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
 from iolab.report.brief import Brief, SessionSource
-from iolab.report.html import ReportPage, make_page
-from iolab.report.markdown import render_appendix, render_markdown
+from iolab.report.formats.html import ReportPage, make_page
+from iolab.report.formats.markdown import render_appendix, render_markdown
 from iolab.report.merged import sessions_of, unite
 from iolab.store.verify import Damage
 from tests.facts import tells

@@ -13,7 +13,7 @@ from iolab.analysis.resumed import session_of
 from iolab.core.configuration import Configuration
 from iolab.errors import StoreError, UsageError
 from iolab.report.brief import Sessions, SessionSource
-from iolab.report.html import make_page
+from iolab.report.formats.html import make_page
 from iolab.report.merged import SESSIONS_MAX, distinct, sessions_of, unite
 from tests.report.made import build_brief
 from tests.report.several import (

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from docx import Document
 
-from iolab.report.html import make_page
-from iolab.report.word import render_docx
+from iolab.report.formats.html import make_page
+from iolab.report.formats.word import render_docx
 from iolab.report.words import UserText
 from tests.report import shared
 from tests.report.hostile import SCRIPT

@@ -12,8 +12,8 @@ import pytest
 from pypdf import PdfReader
 
 from iolab.errors import UsageError
-from iolab.report.markdown import render_markdown
-from iolab.report.render import figure_files, render_pdf
+from iolab.report.formats.markdown import render_markdown
+from iolab.report.formats.render import figure_files, render_pdf
 from iolab.report.words import LOGO_MOST, TEXT_MOST, UserText, blocks_of, html_of, read_words
 from tests.report import shared
 

@@ -252,7 +252,7 @@ def _openmetrics(reader: SessionReader, study: Study, results: Sequence[Result])
     """Every run with its times, to fill a database with."""
     from iolab.analysis.points import summarise
     from iolab.cli.kinds import reported
-    from iolab.report.openmetrics import Counts, document, session_samples
+    from iolab.report.formats.openmetrics import Counts, document, session_samples
     from iolab.serve.metrics import NOTHING, read_counts
 
     runs = [(one, read_counts(reader, one, timed=True) or NOTHING) for one in results]

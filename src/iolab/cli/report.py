@@ -231,12 +231,12 @@ def _rendered(
     What draws and typesets is loaded where it is wanted.
     """
     if form == "md":
-        from iolab.report import markdown
+        from iolab.report.formats import markdown
 
         appendix = markdown.render_appendix(brief)
         return (file, markdown.render_markdown(brief)), (appendix_file(file), appendix)
     if form == "pdf":
-        from iolab.report import render
+        from iolab.report.formats import render
 
         on = render.Paper(paper.value)
         return (file, render.render_pdf(brief, on)), (
@@ -244,14 +244,14 @@ def _rendered(
             render.render_appendix(brief, on),
         )
     if form == "docx":
-        from iolab.report.word import render_docx
+        from iolab.report.formats.word import render_docx
 
         return ((file, render_docx(brief)),)
     if form == "figures":
-        from iolab.report.render import figure_files
+        from iolab.report.formats.render import figure_files
 
         return tuple((file / name, content) for name, content in figure_files(brief))
-    from iolab.report.html import render_html
+    from iolab.report.formats.html import render_html
 
     return ((file, render_html(brief)),)
 

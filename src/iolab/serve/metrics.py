@@ -15,7 +15,7 @@ from iolab.analysis.points import summarise
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
 from iolab.errors import IolabError
-from iolab.report.openmetrics import (
+from iolab.report.formats.openmetrics import (
     Counts,
     RunCounts,
     document,

@@ -31,9 +31,9 @@ from iolab.report.comparison import (
     row_texts,
     summary_texts,
 )
-from iolab.report.html import digest_source, style_sheet, template_engine
-from iolab.report.html import policy as report_policy
-from iolab.report.html import script as report_script
+from iolab.report.formats.html import digest_source, style_sheet, template_engine
+from iolab.report.formats.html import policy as report_policy
+from iolab.report.formats.html import script as report_script
 from iolab.report.kinds import Kinds
 from iolab.report.numbers import NOTHING, axis_label, count, show
 from iolab.report.phrases import Objection, metric_word, objections, run_name

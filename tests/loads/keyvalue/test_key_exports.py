@@ -14,7 +14,7 @@ import pytest
 from iolab.loads.keyvalue.workload import Statistic, engine_reply, server_in, server_settings
 from iolab.published.audit.document import read_published
 from iolab.published.report import published_tables
-from iolab.report.html import make_page
+from iolab.report.formats.html import make_page
 from iolab.report.results import columns_csv, result_columns
 from tests.facts import tells
 from tests.loads.keyvalue.key_value_records import SHAPE

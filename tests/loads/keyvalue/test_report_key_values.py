@@ -19,7 +19,7 @@ from iolab.loads.keyvalue.tables import (
     groups_in,
 )
 from iolab.report.brief import Brief
-from iolab.report.html import ReportPage, make_page
+from iolab.report.formats.html import ReportPage, make_page
 from tests.facts import tells
 from tests.loads.keyvalue.key_value_records import READ
 from tests.loads.keyvalue.key_value_session import KeySource, cassandra, rocksdb

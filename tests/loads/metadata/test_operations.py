@@ -29,7 +29,7 @@ from iolab.report.brief import Brief
 from iolab.report.charts.choose import looks_of
 from iolab.report.charts.series import LatencyCurve
 from iolab.report.charts.svg import draw
-from iolab.report.html import make_page
+from iolab.report.formats.html import make_page
 from iolab.report.results import columns_csv, result_columns
 from iolab.report.runs import host_shares
 from tests.facts import tells

@@ -30,7 +30,7 @@ from iolab.report.charts.svg import draw
 from iolab.report.charts.timeline import TABLE_ROWS, timeline_figure
 from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.charts.value import BARS_MAX, Bar, BarGroup, lying_bars
-from iolab.report.render import figure_pdf
+from iolab.report.formats.render import figure_pdf
 from iolab.report.table import Table
 from tests.report.charts.outcomes import WORKLOAD, points, rate_figure, result
 from tests.report.charts.specs import CURVE, figures, lines

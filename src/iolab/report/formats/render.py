@@ -24,7 +24,7 @@ from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import looks_of
 from iolab.report.charts.palette import INK
 from iolab.report.charts.svg import document
-from iolab.report.html import ReportPage, figures_of, make_page, shared_notes
+from iolab.report.formats.html import ReportPage, figures_of, make_page, shared_notes
 from iolab.report.kinds import ChartGroup, ReportSection
 from iolab.report.numbers import NOTHING, clean, count
 from iolab.report.phrases import (

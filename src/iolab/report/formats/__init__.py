@@ -1,0 +1,1 @@
+"""What a report or its numbers are written as: HTML, PDF, Markdown, Word, OpenMetrics."""
