@@ -303,9 +303,9 @@ class Session:
         self._reader.damaged_documents()
         self._study, self._results = shown_of(self._reader)
         self._summaries = summarise(self._results, self._study)
-        runs = {id(one): self._run(one) for one in self._results}
+        runs = {id(result): self._run(result) for result in self._results}
         self._runs = tuple(runs.values())
-        self._points = tuple(_point(one, runs) for one in self._summaries)
+        self._points = tuple(_point(summary, runs) for summary in self._summaries)
         self.directory = directory
 
     def __repr__(self) -> str:
@@ -367,7 +367,7 @@ def _point(summary: PointSummary, runs: Mapping[int, Run]) -> Point:
         verdict=summary.level,
         trusted=summary.trusted,
         notes=summary.notes,
-        runs=tuple(runs[id(one)] for one in summary.results),
+        runs=tuple(runs[id(result)] for result in summary.results),
         left_out=tuple(runs[id(one)] for one in summary.left_out),
     )
 

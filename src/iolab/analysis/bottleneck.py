@@ -168,11 +168,11 @@ def device_use(
 
 def _waited_for(uses: Sequence[ResourceUse], leaves: int) -> ResourceUse:
     """The lowest that is always busy and holds its part of the queue, else the busiest."""
-    longest = max(one.queue or 0.0 for one in uses)
+    longest = max(use.queue or 0.0 for use in uses)
     full = [
-        one
-        for one in uses
-        if (one.share or 0.0) >= ALWAYS_BUSY and (one.queue or 0.0) >= HELD * longest / leaves
+        use
+        for use in uses
+        if (use.share or 0.0) >= ALWAYS_BUSY and (use.queue or 0.0) >= HELD * longest / leaves
     ]
     return full[-1] if full else max(uses, key=lambda one: one.rank)
 
@@ -337,7 +337,7 @@ class RunResources:
 
     def most(self, resource: Resource) -> ResourceUse | None:
         """The busiest of a resource; None where none was watched."""
-        mine = [one for one in self.uses if one.resource is resource and one.share is not None]
+        mine = [use for use in self.uses if use.resource is resource and use.share is not None]
         return max(mine, key=lambda one: one.share or 0.0, default=None)
 
 
@@ -348,8 +348,8 @@ def watch(view: RunView) -> RunResources:
     return RunResources(
         uses=tuple(_busiest(uses)),
         flight=_flight(view) if view.job.depth_total else None,
-        memory_backed=any(one.memory_backed or one.in_memory for one in targets),
-        storage_seen=any(one.resource is Resource.DEVICE for one in uses),
+        memory_backed=any(target.memory_backed or target.in_memory for target in targets),
+        storage_seen=any(use.resource is Resource.DEVICE for use in uses),
         stolen=_stolen(view),
     )
 
@@ -357,10 +357,10 @@ def watch(view: RunView) -> RunResources:
 def _busiest(uses: Iterable[ResourceUse]) -> Iterator[ResourceUse]:
     """Of each resource and role the busiest; a port of unknown speed by what it moved."""
     found: dict[tuple[Resource, Role], ResourceUse] = {}
-    for one in uses:
-        place = (one.resource, one.role)
-        if place not in found or one.rank > found[place].rank:
-            found[place] = one
+    for use in uses:
+        place = (use.resource, use.role)
+        if place not in found or use.rank > found[place].rank:
+            found[place] = use
     return iter(found.values())
 
 

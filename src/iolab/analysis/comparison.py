@@ -158,7 +158,7 @@ def _matched(
 
 
 def _workload(side: ComparisonSide, place: Place) -> Workload:
-    return next(one for one in side.study.workloads if one.id == place[0])
+    return next(workload for workload in side.study.workloads if workload.id == place[0])
 
 
 def _priors(matched: Mapping[Place, Pair], baseline: ComparisonSide) -> Priors:

@@ -93,9 +93,9 @@ def read_side(
     study, results = shown_of(reader)
     chosen = _chosen(name, study, configuration)
     # A configuration that lost hosts has the points of the whole one.
-    lost = {one.without for one in results if one.configuration == chosen.id}
+    lost = {result.without for result in results if result.configuration == chosen.id}
     whole = {chosen.id.removesuffix(f" without {', '.join(names)}") for names in lost if names}
-    mine = tuple(one for one in results if one.configuration == chosen.id)
+    mine = tuple(result for result in results if result.configuration == chosen.id)
     manifests = [reader.manifest(one.digest, one.repeat) for one in (*mine[:1], *mine[-1:])]
     session = reader.session
     engines = (host.engine_version for manifest in manifests for host in manifest.hosts)
@@ -121,7 +121,7 @@ def read_side(
         },
         results=mine,
         engine_versions=tuple(sorted({version for version in engines if version})),
-        analysis_versions=tuple(sorted({one.analysis.version for one in manifests})),
+        analysis_versions=tuple(sorted({manifest.analysis.version for manifest in manifests})),
     )
 
 
@@ -135,12 +135,14 @@ def _measured(reader: MeasuredSession, results: tuple[Result, ...]) -> dict[Plac
     planned = {point.digest for point in reader.plan.points}
     return {
         (one.workload, one.axis): reader.manifest(one.digest, one.repeat).run.point
-        for one in {one.digest: one for one in results if one.digest not in planned}.values()
+        for one in {
+            result.digest: result for result in results if result.digest not in planned
+        }.values()
     }
 
 
 def _chosen(name: str, study: Study, wanted: str | None) -> Configuration:
-    known = {one.id: one for one in study.configurations}
+    known = {configuration.id: configuration for configuration in study.configurations}
     if wanted is None and len(known) == 1:
         return study.configurations[0]
     if wanted is None:
@@ -363,12 +365,12 @@ def _of_points(
                 yield workload, name.replace("_", " "), *values, name not in free
 
 
-def _free(one: AnyJob, other: AnyJob) -> tuple[str, ...]:
+def _free(job: AnyJob, other: AnyJob) -> tuple[str, ...]:
     """The settings of two jobs that may differ: of one load made by two engines these, too."""
-    laid_out = bool(one.directions and other.directions)
-    places = (*one.places, *other.places)
-    if laid_out and one.engine != other.engine:
-        return (*places, *one.engine_settings, *other.engine_settings)
+    laid_out = bool(job.directions and other.directions)
+    places = (*job.places, *other.places)
+    if laid_out and job.engine != other.engine:
+        return (*places, *job.engine_settings, *other.engine_settings)
     return places
 
 

@@ -305,7 +305,7 @@ def prices(study: Study, found: Sequence[Best]) -> Iterator[Priced]:
     offers = [*quotients(owners, map(_maximum, found)), *capacities(owners)]
     for (workload, metric, per), members in _by_kind(offers).items():
         ranked = sorted(members, key=lambda one: -(one.value.value or 0.0))
-        levels = [one.of.level for one in members if one.of.level is not None]
+        levels = [member.of.level for member in members if member.of.level is not None]
         for place, one in enumerate(ranked):
             behind = ranked[place + 1 :]
             yield Priced(
@@ -385,16 +385,16 @@ def _bend(
     return None
 
 
-def _surely_bends(one: PointSummary, other: PointSummary, name: str, rate: str) -> bool:
+def _surely_bends(point: PointSummary, other: PointSummary, name: str, rate: str) -> bool:
     """Whether a step that bends does so, too, at those ends of all intervals that speak against."""
-    short, long = _mean_latency(one), _mean_latency(other)
+    short, long = _mean_latency(point), _mean_latency(other)
     if short is None or long is None:
         return False
-    least, most = _low(one.metrics[rate]), _high(other.metrics[rate])
+    least, most = _low(point.metrics[rate]), _high(other.metrics[rate])
     before, after = _high(short), _low(long)
     if not (least > 0 and most < math.inf and 0 < before < math.inf and after > 0):
         return False
-    more = PAYS * math.log(_load_of_point(other, name) / _load_of_point(one, name))
+    more = PAYS * math.log(_load_of_point(other, name) / _load_of_point(point, name))
     return math.log(most / least) < more < math.log(after / before)
 
 
@@ -421,9 +421,9 @@ def _value(point: PointSummary, key: str) -> float | None:
     return metric.value if metric is not None else None
 
 
-def _overlap(one: PointSummary, other: PointSummary, key: str) -> bool:
+def _overlap(point: PointSummary, other: PointSummary, key: str) -> bool:
     """Whether the intervals of both meet; without intervals nothing is known to differ."""
-    a, b = one.metrics[key], other.metrics[key]
+    a, b = point.metrics[key], other.metrics[key]
     return _low(a) <= _high(b) and _low(b) <= _high(a)
 
 
@@ -443,14 +443,16 @@ def limited(
 ) -> Iterator[Limited]:
     """What limits each best, of those with a run that was watched."""
     axes = {
-        one.id: [axis.name for axis in one.sweep if axis.name in (*one.job.load_axes, HOSTS)]
-        for one in study.workloads
+        workload.id: [
+            axis.name for axis in workload.sweep if axis.name in (*workload.job.load_axes, HOSTS)
+        ]
+        for workload in study.workloads
     }
     for best in found:
         key = next((run for run in best.runs if run in watched), None)
         if key is None:
             continue  # before points are looked through: few of thousands of bests were watched
-        mine = [one for one in points if _is_of(one, best)]
+        mine = [point for point in points if _is_of(point, best)]
         point = next(one for one in mine if one.key.axis == best.axis)
         # A latency is best where the load is least: a step from there tells of no limit.
         less = spec_of(best.metric).better is Better.LOWER

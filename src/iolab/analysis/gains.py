@@ -158,8 +158,10 @@ def gains(
     Points that went without a host stand in configurations of their own (`apart`). Without metrics
     named those of `default_metrics`. Empty where there is one configuration.
     """
-    names = list(dict.fromkeys(one.key.configuration for one in summaries))
-    order = [one.id for one in study.configurations if one.id in names]
+    names = list(dict.fromkeys(summary.key.configuration for summary in summaries))
+    order = [
+        configuration.id for configuration in study.configurations if configuration.id in names
+    ]
     if not order or (baseline is not None and baseline not in order):
         return ()
     first = baseline or order[0]
@@ -180,7 +182,7 @@ def _gains(
     names: tuple[str, str],
 ) -> Gains:
     pairs, skipped = _matched(summaries, names)
-    workloads = {one.id: one for one in study.workloads}
+    workloads = {workload.id: workload for workload in study.workloads}
     priors = priors_of({side.key: side.results for pair in pairs.values() for side in pair}, study)
     cells: list[Gain] = []
     for (workload, axis), pair in pairs.items():

@@ -116,7 +116,7 @@ def track(
 
 def _workload(sessions: Sequence[ComparisonSide], place: Place) -> Workload:
     known: Mapping[str, Workload] = {
-        one.id: one for side in sessions for one in side.study.workloads
+        workload.id: workload for side in sessions for workload in side.study.workloads
     }
     return known[place[0]]
 

@@ -238,12 +238,12 @@ class Analyses:
         return tuple(self._checks(self.loads[job]()))
 
     def _checks(self, kind: LoadAnalysis[Any]) -> Iterator[Check[Any]]:
-        for one in kind.checks:
-            if isinstance(one, HostQuestion):
+        for check in kind.checks:
+            if isinstance(check, HostQuestion):
                 for hosts in self.hosts:
-                    yield from hosts.checks.get(one, ())
+                    yield from hosts.checks.get(check, ())
             else:
-                yield one
+                yield check
 
 
 ANALYSIS_VERSION: Final = 12

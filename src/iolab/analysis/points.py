@@ -304,11 +304,11 @@ def bin_error(metric: str, runs: Iterable[Result]) -> float:
     return max((_reach(one) for one in found if one.bounded), default=BIN_ERROR)
 
 
-def _reach(one: Metric) -> float:
+def _reach(metric: Metric) -> float:
     """From a value to the further edge of its bin, which may begin at 0."""
-    if one.value is None or one.low is None or one.high is None or one.value <= 0:
+    if metric.value is None or metric.low is None or metric.high is None or metric.value <= 0:
         return BIN_ERROR
-    return math.log(max(one.high / one.value, one.value / max(one.low, 1.0)))
+    return math.log(max(metric.high / metric.value, metric.value / max(metric.low, 1.0)))
 
 
 CODE: Final = "sentinel-moved"

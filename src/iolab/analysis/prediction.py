@@ -173,9 +173,9 @@ def _limiting(seen: RunResources | None, axis: str) -> ResourceUse | None:
     if seen is None:
         return None
     shared = [
-        one
-        for one in seen.uses
-        if one.share and (axis != HOSTS or one.role is not Role.CLIENT) and _counts(one)
+        use
+        for use in seen.uses
+        if use.share and (axis != HOSTS or use.role is not Role.CLIENT) and _counts(use)
     ]
     return max(shared, key=lambda one: one.share or 0.0, default=None)
 

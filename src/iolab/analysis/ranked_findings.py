@@ -106,7 +106,7 @@ def crossed(
 
 
 def _crossing(
-    one: Gains,
+    gains: Gains,
     cells: Sequence[Gain],
     name: str,
     fixed: Axis,
@@ -122,7 +122,7 @@ def _crossing(
     last, start = _load_of_gain(low[-1], name), _load_of_gain(high[0], name)
     if last >= start:
         return
-    pair = (one.candidate, one.baseline)
+    pair = (gains.candidate, gains.baseline)
     below, above = pair if first else pair[::-1]
     yield Crossed(
         below=below,
@@ -138,7 +138,7 @@ def _crossing(
         up_to=all(cell in low for cell in cells if _load_of_gain(cell, name) <= last),
         on=all(cell in high for cell in cells if _load_of_gain(cell, name) >= start),
         level=max(low[-1].level, high[0].level, key=lambda level: level.rank),
-        runs=(*_both(one, low[-1], runs), *_both(one, high[0], runs)),
+        runs=(*_both(gains, low[-1], runs), *_both(gains, high[0], runs)),
     )
 
 
@@ -171,16 +171,17 @@ def _load_of_gain(cell: Gain, name: str) -> int:
 
 def _runs(points: Sequence[PointSummary]) -> dict[tuple[str, str, Axis], tuple[RunKey, ...]]:
     return {
-        (one.key.configuration, one.key.workload, one.key.axis): runs_of([one]) for one in points
+        (point.key.configuration, point.key.workload, point.key.axis): runs_of([point])
+        for point in points
     }
 
 
 def _both(
-    one: Gains, cell: Gain, runs: dict[tuple[str, str, Axis], tuple[RunKey, ...]]
+    gains: Gains, cell: Gain, runs: dict[tuple[str, str, Axis], tuple[RunKey, ...]]
 ) -> tuple[RunKey, ...]:
     """The runs of both sides of a cell."""
     place = (cell.workload, cell.axis)
-    return (*runs.get((one.baseline, *place), ()), *runs.get((one.candidate, *place), ()))
+    return (*runs.get((gains.baseline, *place), ()), *runs.get((gains.candidate, *place), ()))
 
 
 def findings(
@@ -199,11 +200,11 @@ def findings(
     needs = tuple(suited(study, best))
     dear = sorted(prices(study, best), key=lambda one: (one.workload, one.per, one.rank))
     return (
-        *(one for one in needs if one.sure),
+        *(need for need in needs if need.sure),
         *sorted(gained(compared, points), key=lambda one: -one.share),
         *tallied(compared, points),
         *crossed(study, compared, points),
-        *(one for one in needs if not one.sure),
+        *(need for need in needs if not need.sure),
         *best,
         *limited(study, points, best, watched),
         *bends(study, points),
@@ -295,7 +296,7 @@ def suited(study: Study, found: Sequence[Best]) -> Iterator[Suits]:
 
 
 def _field_of(configurations: Sequence[Configuration], found: Sequence[Best]) -> _Field:
-    owners = tuple(one.id for one in configurations)
+    owners = tuple(configuration.id for configuration in configurations)
     rates = [one for one in found if one.metric in SIDES and (one.value.value or 0.0) > 0]
     by_place = {(one.configuration, one.workload): one for one in rates}
     common = [
@@ -307,7 +308,11 @@ def _field_of(configurations: Sequence[Configuration], found: Sequence[Best]) ->
     used = [one for several in mine.values() for one in several]
     metric, capacity = _capacities(configurations)
     money = currencies(configurations)
-    priced = {one.id: one.cost.total / MONEY for one in configurations if one.cost is not None}
+    priced = {
+        configuration.id: configuration.cost.total / MONEY
+        for configuration in configurations
+        if configuration.cost is not None
+    }
     priced = {owner: cost for owner, cost in priced.items() if cost > 0}
     known = len(priced) == len(owners) and len(money) == 1
     return _Field(
@@ -329,7 +334,10 @@ def _field_of(configurations: Sequence[Configuration], found: Sequence[Best]) ->
 def _capacities(configurations: Sequence[Configuration]) -> tuple[str, dict[str, float]]:
     """Usable capacity where all tell it, else raw; nothing where they tell different ones."""
     for metric in ("usable_tb", "raw_tb"):
-        found = {one.id: getattr(one.capacity, metric) for one in configurations}
+        found = {
+            configuration.id: getattr(configuration.capacity, metric)
+            for configuration in configurations
+        }
         if all(found.values()):
             return metric, found
     return "", {}
@@ -370,9 +378,9 @@ def _mean(scores: Sequence[_Score]) -> _Score:
         return math.exp(math.fsum(map(math.log, values)) / len(values))
 
     return _Score(
-        of([one.value for one in scores]),
-        of([one.low for one in scores]),
-        of([one.high for one in scores]),
+        of([score.value for score in scores]),
+        of([score.low for score in scores]),
+        of([score.high for score in scores]),
     )
 
 
@@ -385,7 +393,7 @@ def _shares(scores: _Scores) -> _Scores:
 
     Where intervals overlap any of them may be the best: none is sure to have all of it.
     """
-    top = max(one.value for one in scores.values())
+    top = max(score.value for score in scores.values())
     found = {}
     for owner, one in scores.items():
         others = [other for name, other in scores.items() if name != owner]
@@ -399,9 +407,9 @@ def _shares(scores: _Scores) -> _Scores:
 
 def _least(shares: Sequence[_Score]) -> _Score:
     return _Score(
-        min(one.value for one in shares),
-        min(one.low for one in shares),
-        min(one.high for one in shares),
+        min(share.value for share in shares),
+        min(share.low for share in shares),
+        min(share.high for share in shares),
     )
 
 

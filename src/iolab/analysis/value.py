@@ -121,12 +121,12 @@ def quotients(
     configurations: Iterable[Configuration], maxima: Iterable[Maximum]
 ) -> tuple[Quotient, ...]:
     """Every rate over every size of its configuration."""
-    measures = {one.id: sizes(one) for one in configurations}
+    measures = {configuration.id: sizes(configuration) for configuration in configurations}
     return tuple(
-        Quotient(one, size, divided(one.value, size.amount))
-        for one in maxima
-        if one.is_rate
-        for size in measures.get(one.configuration, ())
+        Quotient(maximum, size, divided(maximum.value, size.amount))
+        for maximum in maxima
+        if maximum.is_rate
+        for size in measures.get(maximum.configuration, ())
     )
 
 
@@ -136,10 +136,10 @@ def capacities(
     """Raw and usable capacity for money, or also for each node; exact, since it is counted."""
     return tuple(
         Quotient(whole, size, divided(whole.value, size.amount))
-        for one in configurations
-        for size in sizes(one)
+        for configuration in configurations
+        for size in sizes(configuration)
         if size.over in overs
-        for whole in _capacities_of(one)
+        for whole in _capacities_of(configuration)
     )
 
 
@@ -150,9 +150,9 @@ def divided(metric: Metric, size: float) -> Metric:
     return Metric(value, metric.unit, low, high, metric.n)
 
 
-def per_host(one: Maximum) -> Metric | None:
+def per_host(maximum: Maximum) -> Metric | None:
     """A rate of a fleet as the mean of its hosts; None where it is nobody's share."""
-    return divided(one.value, one.hosts) if one.hosts and one.is_rate else None
+    return divided(maximum.value, maximum.hosts) if maximum.hosts and maximum.is_rate else None
 
 
 def over(best: Maximum, base: Maximum | None) -> Metric | None:
@@ -207,7 +207,7 @@ def scaled(
     configuration which differs in its hosts alone, and whose host is one of the fleet's; of a fleet
     whose hosts are not known any may be.
     """
-    owners = {one.id: one for one in configurations}
+    owners = {configuration.id: configuration for configuration in configurations}
     return tuple(
         pair
         for fleet in maxima
@@ -219,7 +219,9 @@ def scaled(
 def whole_ones(configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
     """Those that are not loaded by some of the hosts of another, which is the same storage."""
     return tuple(
-        one for one in configurations if not any(_is_part(one, other) for other in configurations)
+        configuration
+        for configuration in configurations
+        if not any(_is_part(configuration, other) for other in configurations)
     )
 
 
@@ -240,19 +242,22 @@ def _scaled(
             yield Scaled(single, fleet, times, kept)
 
 
-def _is_part(one: Configuration, whole: Configuration) -> bool:
+def _is_part(configuration: Configuration, whole: Configuration) -> bool:
     """Whether the first is the second with fewer of its hosts, and nothing else differs."""
-    bare = [replace(owner, id="", title="", hosts=()) for owner in (one, whole)]
+    bare = [replace(owner, id="", title="", hosts=()) for owner in (configuration, whole)]
     return (
         bare[0] == bare[1]
-        and bool(one.hosts)
-        and (set(one.hosts) < set(whole.hosts) or not whole.hosts)
+        and bool(configuration.hosts)
+        and (set(configuration.hosts) < set(whole.hosts) or not whole.hosts)
     )
 
 
 def lacking(configurations: Sequence[Configuration]) -> tuple[tuple[Over, tuple[str, ...]], ...]:
     """Measures that some configurations tell and others do not, with the ids of the latter."""
-    sized = {one.id: {size.over for size in sizes(one)} for one in configurations}
+    sized = {
+        configuration.id: {size.over for size in sizes(configuration)}
+        for configuration in configurations
+    }
     found = []
     for over in Over:
         without = tuple(name for name, known in sized.items() if over not in known)
@@ -263,12 +268,15 @@ def lacking(configurations: Sequence[Configuration]) -> tuple[tuple[Over, tuple[
 
 def currencies(configurations: Iterable[Configuration]) -> tuple[str, ...]:
     """The currencies of all costs, each once: amounts in two are never put on one scale."""
-    found = (size.currency for one in configurations for size in sizes(one))
+    found = (size.currency for configuration in configurations for size in sizes(configuration))
     return tuple(dict.fromkeys(name for name in found if name))
 
 
-def _capacities_of(one: Configuration) -> Iterator[Maximum]:
-    for name, terabytes in (("raw_tb", one.capacity.raw_tb), ("usable_tb", one.capacity.usable_tb)):
+def _capacities_of(configuration: Configuration) -> Iterator[Maximum]:
+    for name, terabytes in (
+        ("raw_tb", configuration.capacity.raw_tb),
+        ("usable_tb", configuration.capacity.usable_tb),
+    ):
         if terabytes:
             exact = Metric(terabytes, TERABYTES, terabytes, terabytes)
-            yield Maximum(one.id, "", name, exact)
+            yield Maximum(configuration.id, "", name, exact)

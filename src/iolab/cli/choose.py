@@ -148,7 +148,10 @@ def _measured(name: str) -> tuple[Offer, ...]:
 
     study, results = shown_of(open_session(Path(name)))
     points = summarise(results, study)
-    return tuple(measured_offer(one.id, name, one, points) for one in study.configurations)
+    return tuple(
+        measured_offer(configuration.id, name, configuration, points)
+        for configuration in study.configurations
+    )
 
 
 def _check_workloads(needs: Needs, offers: Sequence[Offer]) -> None:
@@ -158,7 +161,7 @@ def _check_workloads(needs: Needs, offers: Sequence[Offer]) -> None:
 
     known = list(dict.fromkeys(name for offer in offers for name in offer.workloads))
     asked = dict.fromkeys(one.workload for one in needs.rates)
-    asked |= dict.fromkeys(one.workload for one in needs.latencies)
+    asked |= dict.fromkeys(latency.workload for latency in needs.latencies)
     faults = tuple(
         Fault(f"There is no workload {shown(name)}.", suggestion(name, known, "workloads"))
         for name in asked

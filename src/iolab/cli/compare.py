@@ -78,7 +78,7 @@ def check_names(
     from iolab.errors import Fault, UsageError
     from iolab.study.wording import shown, suggestion
 
-    ids = list(dict.fromkeys(one.id for side in sides for one in side.study.workloads))
+    ids = list(dict.fromkeys(workload.id for side in sides for workload in side.study.workloads))
     wanted = [("workload", name, ids) for name in workloads]
     keys = list(analyses().metrics) if metrics else []
     wanted += [("metric", name, keys) for name in metrics]
@@ -165,7 +165,9 @@ def compare(
     check_names(sides, workload or (), metric or ())
     compared = compare_sides(*sides, tuple(workload or ()), tuple(metric or ()))
     if not allow_differences:
-        refuse_unlike([one for one in compared.differences if one.forbids], candidate)
+        refuse_unlike(
+            [difference for difference in compared.differences if difference.forbids], candidate
+        )
     _check_rows(compared)
     _print(compared, CompareFormat.JSON if as_json else kind)
     worse = compared.verdicts.get(ComparisonVerdict.WORSE, 0)
@@ -233,12 +235,12 @@ def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
         differences = differences_table(compared.differences)
         yield title(differences.title)
         yield of_table(differences)
-        if any(one.forbids for one in compared.differences):
+        if any(difference.forbids for difference in compared.differences):
             yield plain("! forbids the comparison; it was made all the same, as asked.")
     yield ""
     yield from _rows(compared)
-    for one in compared.summaries:
-        what, ratio, interval = summary_texts(one)
+    for summary in compared.summaries:
+        what, ratio, interval = summary_texts(summary)
         yield Text(f"{what}: {ratio} {interval}")
     yield from _skipped(compared)
     yield plain(_counts(compared), QUIET_STYLE)
@@ -520,7 +522,7 @@ def _values(tracked: Tracked, series: MetricHistory) -> RenderableType:
     from iolab.report.numbers import show, show_interval
     from iolab.report.terminal import Heading, plain, table, verdict
 
-    before = {one.index for one in series.found.changes}
+    before = {change.index for change in series.found.changes}
     rows: list[list[Text | str]] = [
         [
             plain(day(tracked.sessions[seen.session].created_real_ns)),

@@ -129,7 +129,12 @@ def conclude(findings: Sequence[Finding], clean: str) -> None:
         say(f"Left by killed sessions; to see and remove it: {one_line(clean)}")
     faults = [item for item in findings if item.state is FindingState.FAULT]
     busy = next(
-        (one for one in findings if one.what == OTHER_LOAD and one.state is FindingState.NOTE), None
+        (
+            finding
+            for finding in findings
+            if finding.what == OTHER_LOAD and finding.state is FindingState.NOTE
+        ),
+        None,
     )
     if not faults and busy is not None:
         say(f"Not fit to measure now: {busy.says}. All else is ready.")

@@ -228,7 +228,7 @@ def _cloud(cloud: CloudFacts | None) -> str:
     """What hosts of one kind have in common: not the names of their volumes."""
     if cloud is None:
         return UNKNOWN
-    return replace(cloud, volumes=tuple(replace(one, name="") for one in cloud.volumes)).title
+    return replace(cloud, volumes=tuple(replace(volume, name="") for volume in cloud.volumes)).title
 
 
 def _processor(facts: HostFacts) -> str:

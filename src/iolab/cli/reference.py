@@ -258,7 +258,7 @@ def _audited_session(name: str) -> Audited:
     damage_texts = tuple(f"{one.path}: {one.says}" for one in damage)
     unsound = reader.unsound()
     results = reader.results()
-    sound = tuple(one for one in results if (one.digest, one.repeat) not in unsound)
+    sound = tuple(result for result in results if (result.digest, result.repeat) not in unsound)
     return Audited(name, reader.study.title, audit_session(sound, points), damage_texts)
 
 
@@ -287,7 +287,7 @@ def _screen(found: Sequence[Audited], *, details: bool) -> Iterator[RenderableTy
             yield ""
         yield title(audited.name)
         yield plain(audited.source, "dim")
-        shown = [one for one in audited.outcomes if details or one.agreement.rank]
+        shown = [outcome for outcome in audited.outcomes if details or outcome.agreement.rank]
         rows = [
             [
                 Text(one.agreement.value, _STYLES[one.agreement.value]),
@@ -302,7 +302,7 @@ def _screen(found: Sequence[Audited], *, details: bool) -> Iterator[RenderableTy
         ]
         if rows:
             yield table([Heading(""), Heading(""), Heading("", main=True)], rows)
-        agreeing = sum(1 for one in audited.outcomes if not one.agreement.rank)
+        agreeing = sum(1 for outcome in audited.outcomes if not outcome.agreement.rank)
         relations = count(len(audited.outcomes), "relation")
         yield Text(f"{agreeing} of {relations} agree." if audited.outcomes else _NOTHING)
 
@@ -321,14 +321,14 @@ def _document(audited: Audited) -> dict[str, Any]:
         "damage": list(audited.damage),
         "outcomes": [
             {
-                "rule": one.rule,
-                "subject": one.subject,
-                "agreement": one.agreement.value,
-                "says": one.says,
-                "stated": one.stated,
-                "computed": one.computed,
-                "where": one.where,
+                "rule": outcome.rule,
+                "subject": outcome.subject,
+                "agreement": outcome.agreement.value,
+                "says": outcome.says,
+                "stated": outcome.stated,
+                "computed": outcome.computed,
+                "where": outcome.where,
             }
-            for one in audited.outcomes
+            for outcome in audited.outcomes
         ],
     }

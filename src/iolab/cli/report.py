@@ -177,7 +177,9 @@ def _opened(sessions: Sequence[Path], *, allow_differences: bool) -> SessionSour
     from iolab.cli.output import open_session
     from iolab.report.merged import sessions_of, unite
 
-    source = unite([(one.resolve().name or one.name, open_session(one)) for one in sessions])
+    source = unite(
+        [(session.resolve().name or session.name, open_session(session)) for session in sessions]
+    )
     if not allow_differences:
         refuse_differences(sessions_of(source).forbidding())
     return source

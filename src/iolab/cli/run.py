@@ -201,7 +201,7 @@ def _refuse_imported(reader: SessionReader) -> None:
     """UsageError for a session that another tool measured."""
     from iolab.errors import UsageError
 
-    if not all(one.job.measured_here for one in reader.study.workloads):
+    if not all(workload.job.measured_here for workload in reader.study.workloads):
         raise UsageError(
             f"'{reader.directory}' was imported: nothing of it is left to be measured.",
             "Measure with a study, as 'iolab init --from FILE' writes one.",

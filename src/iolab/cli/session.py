@@ -259,7 +259,7 @@ def _conclude(status: SessionStatus, wishes: Wishes, smoke: VerdictLimit | None 
     study, results = shown_of(reader)
     if wishes.as_json:
         result_json(session_document(reported(), study, results, damaged=reader.damaged()))
-    elif smoke is not None and all(one.status is RunStatus.DONE for one in results):
+    elif smoke is not None and all(result.status is RunStatus.DONE for result in results):
         runs = count(len(results), "run")
         result_line(f"Smoke test, not rated: {runs} done; {smoke.why}; {smoke.do}.")
     else:

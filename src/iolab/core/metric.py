@@ -135,7 +135,7 @@ class Verdict:
     @property
     def satisfied(self) -> tuple[str, ...]:
         """The codes of the checks that looked and do not object, by name."""
-        return tuple(sorted(one.code for one in self.checks if one.rank == Level.VALID.rank))
+        return tuple(sorted(check.code for check in self.checks if check.rank == Level.VALID.rank))
 
     @property
     def looked(self) -> int:

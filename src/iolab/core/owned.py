@@ -39,7 +39,7 @@ class Owned:
 
         Other keys, as those that name it, are left out.
         """
-        own = {one.name for one in fields(cls)}
+        own = {field.name for field in fields(cls)}
         named = ((cls.keys.get(key, key), value) for key, value in written)
         return {
             name: parse_size(value) if "_bytes" in name else value

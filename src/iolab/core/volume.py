@@ -99,7 +99,11 @@ def _told_type(facts: HostFacts, gib: float) -> str:
     cloud = facts.cloud
     if cloud is None:
         return ""
-    fits = [one for one in cloud.volumes if one.size_gib is not None and round(gib) == one.size_gib]
+    fits = [
+        volume
+        for volume in cloud.volumes
+        if volume.size_gib is not None and round(gib) == volume.size_gib
+    ]
     return type_of(fits[0]) if len(fits) == 1 else ""
 
 

@@ -114,7 +114,9 @@ class AnyJob(Owned):
     def written(self) -> Mapping[str, object]:
         """What it is, by the keys of a study file."""
         names = {field: key for key, field in self.keys.items()}
-        return {names.get(one.name, one.name): getattr(self, one.name) for one in fields(self)}
+        return {
+            names.get(field.name, field.name): getattr(self, field.name) for field in fields(self)
+        }
 
     @property
     def inodes(self) -> int:

@@ -102,8 +102,9 @@ def limited_disk(view: RunView) -> CheckAnswer:
     if limit is None or not guests:
         return not_applicable("No limit on any guest's disk.")
     rates = {
-        one.name: float(view.load.ios[one.host].sum()) / max(view.load.seconds[one.host], 1e-9)
-        for one in guests
+        guest.name: float(view.load.ios[guest.host].sum())
+        / max(view.load.seconds[guest.host], 1e-9)
+        for guest in guests
     }
     fastest = max(rates, key=lambda name: rates[name])
     held = sum(rate >= LIMIT_REACHED * limit for rate in rates.values())
@@ -129,7 +130,7 @@ def guest_starved(view: RunView) -> CheckAnswer:
     guests = guests_in(view.record)
     if not guests:
         return not_applicable(_NO_GUESTS)
-    answers = [*(_waited(view, one) for one in guests), *_stolen_from_nodes(view)]
+    answers = [*(_waited(view, guest) for guest in guests), *_stolen_from_nodes(view)]
     return worst(answers, most="wait_share")
 
 
@@ -253,7 +254,7 @@ def guest_bytes(view: RunView) -> CheckAnswer:
     if account is None:
         return not_applicable("No guest of a known node made load.")
     evidence = _evidence(account)
-    answers = [answer for one in account.guests for answer in _served(one, evidence)]
+    answers = [answer for guest in account.guests for answer in _served(guest, evidence)]
     return worst([*answers, *_moved(view, account, evidence)])
 
 
@@ -328,8 +329,8 @@ def _against(
 
 
 def _evidence(account: FleetBytes) -> Numbers:
-    served = [one.served for one in account.guests if one.served is not None]
-    asked = [one.asked for one in account.guests]
+    served = [guest.served for guest in account.guests if guest.served is not None]
+    asked = [guest.asked for guest in account.guests]
     expected, moved = account.expected, account.moved
     return {
         "guests": len(account.guests),

@@ -150,7 +150,7 @@ class Copies:
         (await together(self._nodes.values(), self._prove)).complete()
         for node in self._nodes.values():
             node.replicas = {
-                guest: tuple(one.replica for one in self._mirrors if one.guest == guest)
+                guest: tuple(mirror.replica for mirror in self._mirrors if mirror.guest == guest)
                 for guest in node.guests
             }
 
@@ -177,7 +177,9 @@ class Copies:
 
     async def _prove(self, node: Hypervisor) -> None:
         """The copies that this node offers are written in full, as images are."""
-        paths = [f"{node.folder}/{one.image}" for one in self._mirrors if one.node == node.name]
+        paths = [
+            f"{node.folder}/{mirror.image}" for mirror in self._mirrors if mirror.node == node.name
+        ]
         if paths and (holes := unproved(await prove(node.workdir, paths))):
             happened = (
                 f"{format_bytes(holes)} of the copies of guests' disks on node '{node.name}' are "

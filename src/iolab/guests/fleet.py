@@ -99,84 +99,84 @@ class GuestCounting:
         """What is to be recorded of them."""
         return tuple(self._guest_run(one) for one in self._all)
 
-    async def _begin(self, one: _Counted) -> None:
-        one.before = await self._look(one)
+    async def _begin(self, counted: _Counted) -> None:
+        counted.before = await self._look(counted)
 
-    async def _follow(self, one: _Counted) -> None:
+    async def _follow(self, counted: _Counted) -> None:
         while True:
             await asyncio.sleep(self._session.study.telemetry.interval_ms / 1000)
-            await self._look(one)
+            await self._look(counted)
 
-    async def _end(self, one: _Counted) -> None:
-        one.after = await self._look(one)
+    async def _end(self, counted: _Counted) -> None:
+        counted.after = await self._look(counted)
 
-    async def _look(self, one: _Counted) -> _Look:
+    async def _look(self, counted: _Counted) -> _Look:
         """Look at a guest, and keep what was seen as a sample of its node's."""
-        running = one.node.running.get(one.name)
-        if running is None or one.node.host.lost or running.booted.qemu.ended.is_set():
+        running = counted.node.running.get(counted.name)
+        if running is None or counted.node.host.lost or running.booted.qemu.ended.is_set():
             return _Look(None, None)
-        disk, use = await self._disk(one, running), await self._use(one, running)
-        self._keep(one, disk, use)
+        disk, use = await self._disk(counted, running), await self._use(counted, running)
+        self._keep(counted, disk, use)
         return _Look(disk, use)
 
-    async def _disk(self, one: _Counted, running: Running) -> GuestDiskCounts | None:
+    async def _disk(self, counted: _Counted, running: Running) -> GuestDiskCounts | None:
         if running.monitor is None:
             return None
         try:
             answer = await running.monitor.command(COUNTERS, deadline_s=LOOK_LIMIT_S)
-            return read_blocks(one.name, answer)
+            return read_blocks(counted.name, answer)
         except HostError as fault:
-            self._say(one, fault)
+            self._say(counted, fault)
             return None
 
-    async def _use(self, one: _Counted, running: Running) -> UseAnswer | None:
+    async def _use(self, counted: _Counted, running: Running) -> UseAnswer | None:
         try:
-            answer = await one.node.host.ask(
+            answer = await counted.node.host.ask(
                 "use", deadline_s=LOOK_LIMIT_S, run=running.booted.qemu.id
             )
-            return read_answer(one.node.name, UseAnswer, answer)
+            return read_answer(counted.node.name, UseAnswer, answer)
         except HostError as fault:
-            self._say(one, fault)
+            self._say(counted, fault)
             return None
 
-    def _keep(self, one: _Counted, disk: GuestDiskCounts | None, use: UseAnswer | None) -> None:
+    def _keep(self, counted: _Counted, disk: GuestDiskCounts | None, use: UseAnswer | None) -> None:
         if use is None:
             # Its time is that of the node's clock, which only the node tells.
             return
-        one.seq += 1
+        counted.seq += 1
         read, write = (disk.read, disk.write) if disk else (None, None)
         row = [
-            one.name,
+            counted.name,
             *(read and read.ios, write and write.ios),
             *(read and read.bytes, write and write.bytes),
             *(read and read.total_ns, write and write.total_ns),
             *(use.vcpu_run_ns, use.vcpu_wait_ns),
         ]
-        sample = {"seq": one.seq, "real_ns": use.real_ns, "guests": [row]}
+        sample = {"seq": counted.seq, "real_ns": use.real_ns, "guests": [row]}
         with suppress(ValueError):
-            self._counters.add(one.index, sample)
+            self._counters.add(counted.index, sample)
 
-    def _say(self, one: _Counted, fault: HostError) -> None:
+    def _say(self, counted: _Counted, fault: HostError) -> None:
         """Each fault of a guest once in a run."""
-        if fault.happened not in one.reported:
-            one.reported.add(fault.happened)
+        if fault.happened not in counted.reported:
+            counted.reported.add(fault.happened)
             self._session.tell(Notice(f"{fault.happened} The run goes on without a look at it."))
 
-    def _guest_run(self, one: _Counted) -> GuestRun:
-        ground, running = one.node.ground, one.node.running.get(one.name)
+    def _guest_run(self, counted: _Counted) -> GuestRun:
+        ground, running = counted.node.ground, counted.node.running.get(counted.name)
         blocks: tuple[BlockCounts, ...] = ()
         use: GuestUse | None = None
-        before, after = one.before, one.after
+        before, after = counted.before, counted.after
         try:
             if before and after and before.disk and after.disk:
-                blocks = blocks_between(one.name, before.disk, after.disk)
+                blocks = blocks_between(counted.name, before.disk, after.disk)
             if before and after and before.use and after.use:
-                use = guest_use(one.name, before.use, after.use)
+                use = guest_use(counted.name, before.use, after.use)
         except HostError as fault:
-            self._say(one, fault)
+            self._say(counted, fault)
         return GuestRun(
-            guest=one.name,
-            node=one.node.name,
+            guest=counted.name,
+            node=counted.node.name,
             accelerator=ground.accelerator if ground else None,
             blocks=blocks,
             use=use,

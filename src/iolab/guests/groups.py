@@ -80,8 +80,8 @@ def node_count(study: Study) -> int:
     """How many nodes the guests live on, 1 where configurations differ in it or none is known."""
     nodes = {spec.name: spec.node for spec in study.hosts}
     counts = {
-        len({node for host in one.hosts if (node := nodes.get(host, ""))})
-        for one in study.configurations
+        len({node for host in configuration.hosts if (node := nodes.get(host, ""))})
+        for configuration in study.configurations
     }
     return max(counts.pop(), 1) if len(counts) == 1 else 1
 
@@ -103,9 +103,9 @@ def group_headlines(group: FleetGroup, study: Study) -> tuple[Headline, ...]:
     name = " ".join([group.workload.id, *(str(value) for _, value in group.others)])
     named = replace(group.workload, id=name, title=group.title)
     return tuple(
-        headline_of(named, one, group.of(one.id), key)
-        for one in study.configurations
-        if group.of(one.id)
+        headline_of(named, configuration, group.of(configuration.id), key)
+        for configuration in study.configurations
+        if group.of(configuration.id)
     )
 
 

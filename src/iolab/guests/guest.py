@@ -153,8 +153,12 @@ class GuestFleet(Fleet):
     def renamed(self, names: Mapping[str, str]) -> GuestFleet:
         """The same where hosts have those new names; a host that is not there keeps its own."""
         guests = tuple(
-            replace(one, guest=names.get(one.guest, one.guest), node=names.get(one.node, one.node))
-            for one in self.guests
+            replace(
+                guest,
+                guest=names.get(guest.guest, guest.guest),
+                node=names.get(guest.node, guest.node),
+            )
+            for guest in self.guests
         )
         return replace(self, guests=guests, idle=tuple(names.get(one, one) for one in self.idle))
 

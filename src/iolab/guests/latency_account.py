@@ -142,7 +142,7 @@ def parts_of(
 
 def account_figure(subject: str, accounts: Sequence[Account], caveat: str = "") -> Figure | None:
     """A bar for each direction of each run, whole latencies all of one length; None for none."""
-    known = [one for one in accounts if len(one.parts) > 1 and one.whole_ns > 0]
+    known = [account for account in accounts if len(account.parts) > 1 and account.whole_ns > 0]
     if not known:
         return None
     runs = list(dict.fromkeys(one.run for one in known))
@@ -180,23 +180,23 @@ def _legend(accounts: Iterable[Account]) -> list[Mark]:
 
 def part_names(accounts: Iterable[Account]) -> list[str]:
     """The names of all their parts, from the device up."""
-    found = {part.name for one in accounts for part in one.parts}
+    found = {part.name for account in accounts for part in account.parts}
     return [name for name in _PARTS if name in found]
 
 
-def _bar(one: Account, top: float) -> list[Mark]:
+def _bar(account: Account, top: float) -> list[Mark]:
     """The bar's parts with their times where they have room, before it the direction."""
     middle = top + BAR / 2
-    marks = [_text(one.direction, -6, middle, MUTED, "end", MIDDLE)]
-    for part in one.parts:
-        start, end = (PLOT_WIDTH * edge / one.whole_ns for edge in (part.low_ns, part.high_ns))
+    marks = [_text(account.direction, -6, middle, MUTED, "end", MIDDLE)]
+    for part in account.parts:
+        start, end = (PLOT_WIDTH * edge / account.whole_ns for edge in (part.low_ns, part.high_ns))
         if end - start < 0.4:
             continue
         marks.append(_piece(start, end, top, top + BAR, _PARTS[part.name].token))
         text = show_value(part.took_ns, "ns")
         if end - start > _CHARACTER * len(text) + 6:
             marks.append(_text(text, (start + end) / 2, middle, PAPER, "middle", MIDDLE))
-    whole = label(show_value(one.whole_ns, "ns"))
+    whole = label(show_value(account.whole_ns, "ns"))
     return [*marks, _text(whole, PLOT_WIDTH + 8, middle, INK, down=MIDDLE)]
 
 
@@ -229,14 +229,14 @@ def _finding(drawn: Sequence[Sequence[Account]]) -> str:
     return " ".join(sentences)
 
 
-def _share(part: LatencyPart, one: Account) -> str:
-    return show_value(part.took_ns / one.whole_ns, "share")
+def _share(part: LatencyPart, account: Account) -> str:
+    return show_value(part.took_ns / account.whole_ns, "share")
 
 
 def _note(accounts: Sequence[Account], left_out: int) -> str:
     names = "; ".join(f"{name}: {_PARTS[name].long}" for name in part_names(accounts))
     notes = [f"Means over all I/Os of all nodes; each bar is a whole. {names}."]
-    layers = {layer.value for one in accounts for layer in one.capped}
+    layers = {layer.value for account in accounts for layer in account.capped}
     if layers:
         notes.append(
             f"Where the {' and the '.join(sorted(layers))} took longer a piece than the layer "
@@ -249,22 +249,27 @@ def _note(accounts: Sequence[Account], left_out: int) -> str:
 def layers_table(accounts: Sequence[Account]) -> Table:
     """What each layer saw, and the share of each part."""
     names = part_names(accounts)
-    seen = [layer for layer in LatencyLayer if any(layer in dict(one.seen) for one in accounts)]
+    seen = [
+        layer for layer in LatencyLayer if any(layer in dict(account.seen) for account in accounts)
+    ]
     heads = (
         *columns(("Run", "Direction"), tuple(f"{_SEEN[layer]} saw" for layer in seen)),
         *columns((), tuple(f"{name[0].upper()}{name[1:]}" for name in names)),
         *columns(("Verdict",)),
     )
     rows = []
-    for one in accounts:
-        means, shares = dict(one.seen), {part.name: _share(part, one) for part in one.parts}
+    for account in accounts:
+        means, shares = (
+            dict(account.seen),
+            {part.name: _share(part, account) for part in account.parts},
+        )
         texts = (
-            one.run,
-            one.direction,
+            account.run,
+            account.direction,
             *(show_value(means[layer], "ns") if layer in means else NOTHING for layer in seen),
             *(shares.get(name, NOTHING) for name in names),
         )
-        rows.append((*map(Cell, texts), verdict_cell(one.level)))
+        rows.append((*map(Cell, texts), verdict_cell(account.level)))
     return Table("Where the latency arises", heads, tuple(rows))
 
 

@@ -259,7 +259,7 @@ def limited_guests(view: RunView) -> frozenset[str]:
     if not view.job.depth_total:
         return frozenset()
     guests = guests_in(view.record)
-    return frozenset(one.name for one in guests if bound_of(view, one).level is Level.INVALID)
+    return frozenset(guest.name for guest in guests if bound_of(view, guest).level is Level.INVALID)
 
 
 def counted_guests(view: RunView) -> frozenset[str]:
@@ -320,7 +320,9 @@ def hypervisor_metrics(node: GuestNode) -> dict[str, Metric]:
     if not all(guest.run.blocks for guest in node.guests):
         return found
     for way in DIRECTIONS:
-        counts = [one for guest in node.guests for one in guest.run.blocks if one.direction is way]
+        counts = [
+            block for guest in node.guests for block in guest.run.blocks if block.direction is way
+        ]
         bins = merged([one.bins for one in counts])
         if all(one.bins or not one.ios for one in counts):
             total = sum(count for *_, count in bins)
@@ -419,7 +421,9 @@ def _by_hypervisor(view: RunView, node: GuestNode, way: Direction, window: Windo
     seen = served(view, (node.name, GUESTS), names, way, window)
     if seen is not None or not all(guest.run.blocks for guest in node.guests):
         return seen
-    counts = [one for guest in node.guests for one in guest.run.blocks if one.direction is way]
+    counts = [
+        block for guest in node.guests for block in guest.run.blocks if block.direction is way
+    ]
     return Served(float(sum(one.ios for one in counts)), float(sum(c.total_ns for c in counts)))
 
 

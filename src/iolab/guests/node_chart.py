@@ -64,13 +64,13 @@ def inside_figure(subject: str, title: str, seen: NodeTimeline, caveat: str = ""
     panels = list(seen.panels)
     plots: list[Plot] = []
     top = float(HEAD)
-    for one in panels:
-        plots.append(_panel(one, seen, top, is_last=one is panels[-1]))
+    for panel in panels:
+        plots.append(_panel(panel, seen, top, is_last=panel is panels[-1]))
         top += plots[-1].height + GAP
     return Figure(
         subject=subject,
         title=title,
-        finding=caveat + " ".join(_sentence(one, seen) for one in panels),
+        finding=caveat + " ".join(_sentence(panel, seen) for panel in panels),
         note=_note(seen),
         plots=tuple(plots),
         height=round(top) - GAP + BOTTOM,
@@ -84,12 +84,12 @@ def _height(panel: Panel) -> int:
     return max(PANEL_HEIGHT, math.ceil(LINE_GAP * named))
 
 
-def _panel(one: PanelInside, seen: NodeTimeline, top: float, *, is_last: bool) -> Plot:
-    traces = one.panel.traces
+def _panel(panel: PanelInside, seen: NodeTimeline, top: float, *, is_last: bool) -> Plot:
+    traces = panel.panel.traces
     known = [v for trace in traces for v in trace.values if v is not None]
-    scale = panel_scale(one.panel, known, 3)
+    scale = panel_scale(panel.panel, known, 3)
     end = seen.at_s[-1] + seen.cell_s / 2
-    looks = _looks(one, seen)
+    looks = _looks(panel, seen)
     marks = shades(seen.begin_s, seen.end_s, end)
     for found in sorted(traces, key=lambda other: looks[other.name][2]):
         marks += time_line(seen.at_s, found.values, scale, _line(found.name, looks[found.name]))
@@ -99,13 +99,13 @@ def _panel(one: PanelInside, seen: NodeTimeline, top: float, *, is_last: bool) -
         if looks[found.name][2] and (last := last_known(found.values)) is not None
     ]
     return Plot(
-        _height(one.panel),
+        _height(panel.panel),
         marks,
         seconds_axis(end, "seconds since the first I/O" if is_last else ""),
         scale,
         ends,
-        title=one.panel.title,
-        unit=f"{scale.unit}{_links(one)}",
+        title=panel.panel.title,
+        unit=f"{scale.unit}{_links(panel)}",
         top=top,
     )
 
@@ -121,38 +121,38 @@ def _line(name: str, look: Look) -> Line:
     return Line(token=token, places=(), width=width, dash=dash, opacity=opacity, tip=tip)
 
 
-def _looks(one: PanelInside, seen: NodeTimeline) -> dict[str, Look]:
+def _looks(panel: PanelInside, seen: NodeTimeline) -> dict[str, Look]:
     """Each device has a colour, the same in all panels; of many only those that matter have one."""
-    traces = one.panel.traces
+    traces = panel.panel.traces
     if len(traces) <= NAMED_MAX:
         return {
             trace.name: (series_token(i), _DASHES[i % len(_DASHES)], True)
             for i, trace in enumerate(traces)
         }
-    alike = [other for other in seen.panels if other.scope == one.scope]
+    alike = [other for other in seen.panels if other.scope == panel.scope]
     out = [_name(found) for other in alike for found in _outliers(other, seen)]
     ends = [name for other in alike for name in _extremes(other, seen)]
     named = list(dict.fromkeys([*out, *ends]))[:NAMED_MAX]
-    own = {*out, *_extremes(one, seen)} & {trace.name for trace in traces}
+    own = {*out, *_extremes(panel, seen)} & {trace.name for trace in traces}
     plain: Look = (MUTED, (), False)
     return dict.fromkeys((trace.name for trace in traces), plain) | {
         name: (series_token(i), (), True) for i, name in enumerate(named) if name in own
     }
 
 
-def _extremes(one: PanelInside, seen: NodeTimeline) -> list[str]:
+def _extremes(panel: PanelInside, seen: NodeTimeline) -> list[str]:
     """The device with the most, and the one with the least."""
     means = {
         trace.name: mean
-        for trace in one.panel.traces
-        if (mean := _typical(_within(trace, seen), one.panel.unit)) is not None
+        for trace in panel.panel.traces
+        if (mean := _typical(_within(trace, seen), panel.panel.unit)) is not None
     }
     ordered = sorted(means, key=means.__getitem__)
     return [*ordered[-1:], *ordered[:1]]
 
 
-def _outliers(one: PanelInside, seen: NodeTimeline) -> list[Outlier]:
-    return [o for o in seen.outliers if o.scope == one.scope and o.metric in one.metrics]
+def _outliers(panel: PanelInside, seen: NodeTimeline) -> list[Outlier]:
+    return [o for o in seen.outliers if o.scope == panel.scope and o.metric in panel.metrics]
 
 
 def _name(outlier: Outlier) -> str:
@@ -161,9 +161,9 @@ def _name(outlier: Outlier) -> str:
     return f"core {core} of NUMA {numa}" if outlier.scope == "cpu" and at else outlier.name
 
 
-def _links(one: PanelInside) -> str:
+def _links(panel: PanelInside) -> str:
     """The share of their links that the ports used: one figure, or the least and the most."""
-    shares = [share for _, share in one.shares]
+    shares = [share for _, share in panel.shares]
     if not shares:
         return ""
     least, most = _percent(min(shares)), _percent(max(shares))
@@ -196,7 +196,7 @@ def _stands_out(names: Sequence[str]) -> str:
 
 
 def _note(seen: NodeTimeline) -> str:
-    lines = max(len(one.panel.traces) for one in seen.panels)
+    lines = max(len(panel.panel.traces) for panel in seen.panels)
     grey = (
         f" Of more than {NAMED_MAX} devices the least, the most and those that stand out have a "
         "colour; grey are the others."
@@ -228,10 +228,10 @@ def _typical(values: Sequence[float], unit: str) -> float | None:
 def _table(title: str, seen: NodeTimeline) -> Table:
     """Each device's mean, least and most in the measured window."""
     rows = []
-    for one in seen.panels:
-        shares = dict(one.shares)
-        for trace in one.panel.traces:
-            values, unit = _within(trace, seen), one.panel.unit
+    for panel in seen.panels:
+        shares = dict(panel.shares)
+        for trace in panel.panel.traces:
+            values, unit = _within(trace, seen), panel.panel.unit
             mean = _typical(values, unit)
             numbers = (
                 [NOTHING] * 3
@@ -239,8 +239,8 @@ def _table(title: str, seen: NodeTimeline) -> Table:
                 else [show_value(v, unit) for v in (mean, min(values), max(values))]
             )
             link = _percent(shares[trace.name]) if trace.name in shares else NOTHING
-            out = any(_name(found) == trace.name for found in _outliers(one, seen))
-            texts = (one.panel.title, trace.name, *numbers, link, "stands out" if out else "")
+            out = any(_name(found) == trace.name for found in _outliers(panel, seen))
+            texts = (panel.panel.title, trace.name, *numbers, link, "stands out" if out else "")
             rows.append(tuple(map(Cell, texts)))
     heads = (
         *columns(
@@ -263,7 +263,7 @@ def node_inside(
     window: Window | None,
 ) -> NodeTimeline | None:
     """The node with the most outliers, else the first that was watched; None where none was."""
-    nodes = {one.name: one for one in result.nodes}
+    nodes = {node.name: node for node in result.nodes}
     known = [host for host in record.bystanders if host.error is None and host.host in nodes]
     if not known:
         return None

@@ -65,16 +65,18 @@ def guests_in(record: RunRecord) -> tuple[Guest, ...]:
 def nodes_in(record: RunRecord) -> tuple[GuestNode, ...]:
     """The nodes that a run's guests live on, in the order of their first guest."""
     guests = guests_in(record)
-    watched = {one.host: one for one in record.bystanders}
+    watched = {bystander.host: bystander for bystander in record.bystanders}
     return tuple(
-        GuestNode(name, tuple(one for one in guests if one.run.node == name), watched.get(name))
+        GuestNode(
+            name, tuple(guest for guest in guests if guest.run.node == name), watched.get(name)
+        )
         for name in dict.fromkeys(guest.run.node for guest in guests)
     )
 
 
 def hypervisors_in(record: RunRecord) -> tuple[Bystander, ...]:
     """All nodes that were to be watched, also those without a guest in this run."""
-    return tuple(one for one in record.bystanders if one.role is Role.HYPERVISOR)
+    return tuple(bystander for bystander in record.bystanders if bystander.role is Role.HYPERVISOR)
 
 
 def is_modelled(record: RunRecord) -> bool:
@@ -128,7 +130,10 @@ def written_of(view: RunView, node: GuestNode) -> Written:
     return Written(
         guests=sum(view.claimed_bytes(host, Direction.WRITE) for host in node.hosts),
         hypervisor=sum(
-            one.bytes for blocks in served for one in blocks if one.direction is Direction.WRITE
+            block.bytes
+            for blocks in served
+            for block in blocks
+            if block.direction is Direction.WRITE
         )
         if all(served)
         else None,
@@ -194,7 +199,7 @@ def guest_bytes_of(view: RunView) -> FleetBytes | None:
     guests = tuple(_of_guest(view, one) for one in guests_in(view.record))
     if not guests:
         return None
-    below = [one.served or one.asked for one in guests]
+    below = [guest.served or guest.asked for guest in guests]
     total = sum(read for read, _ in below), sum(written for _, written in below)
     factors = factors_of(view.record)
     nodes = hypervisors_in(view.record)
@@ -232,8 +237,8 @@ def _of_guest(view: RunView, guest: Guest) -> GuestBytes:
         name=guest.name,
         asked=(own[0].read_bytes, own[0].write_bytes) if own else claimed,
         served=(
-            sum(one.bytes for one in blocks if one.direction is Direction.READ),
-            sum(one.bytes for one in blocks if one.direction is Direction.WRITE),
+            sum(block.bytes for block in blocks if block.direction is Direction.READ),
+            sum(block.bytes for block in blocks if block.direction is Direction.WRITE),
         )
         if blocks
         else None,
@@ -251,7 +256,7 @@ def _shares_kernel(view: RunView, guest: Guest) -> bool:
 def _unwatched(view: RunView) -> str | None:
     """A node that guests live on and that is no host of the study."""
     fleet = fleet_in(view.record)
-    watched = {one.host for one in view.record.bystanders}
+    watched = {bystander.host for bystander in view.record.bystanders}
     return next((node for node in (fleet.nodes if fleet else ()) if node not in watched), None)
 
 
@@ -287,7 +292,7 @@ def inside_of(
 
     `telemetry` are the series derived from the record's counters, `facts` those of the node.
     """
-    watched = next((one for one in record.bystanders if one.host == node), None)
+    watched = next((bystander for bystander in record.bystanders if bystander.host == node), None)
     if watched is None:
         return None
     mine = [_moved(one, watched) for one in telemetry if one.host == node]

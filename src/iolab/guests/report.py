@@ -158,7 +158,7 @@ def fleet_charts(
         return None
     named = list(named_runs(group, looks))
     figures = [*_curves(group, looks, curves)] if _varied(group) else []
-    accounts = [one for name, run in named for one in accounts_of(run, name)]
+    accounts = [account for name, run in named for account in accounts_of(run, name)]
     account = account_figure(group.title, accounts)
     further = (replace(account, finding=f"{caveat}{account.finding}"),) if account else ()
     tables = (
@@ -167,7 +167,7 @@ def fleet_charts(
         (outliers_table(named), ""),
     )
     more: tuple[tuple[Table, str], ...] = tuple((t, note) for t, note in tables if t is not None)
-    with_caveat = tuple(replace(one, finding=f"{caveat}{one.finding}") for one in figures)
+    with_caveat = tuple(replace(figure, finding=f"{caveat}{figure.finding}") for figure in figures)
     return ChartGroup(group.title, with_caveat, more=more, further=further)
 
 

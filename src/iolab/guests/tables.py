@@ -141,8 +141,8 @@ def _having(by_node: list[tuple[LayerLatency, ...]], direction: Direction) -> in
     """How many nodes have I/Os in a direction at all, as their generators saw it."""
     return sum(
         any(
-            one.layer is LatencyLayer.ENGINE and one.direction is direction and one.ios
-            for one in layers
+            layer.layer is LatencyLayer.ENGINE and layer.direction is direction and layer.ios
+            for layer in layers
         )
         for layers in by_node
     )
@@ -152,7 +152,9 @@ def accounts_of(run: Result, name: str) -> Iterator[Account]:
     """An account for each direction of a run that has any layer; `name` is what it is called."""
     layers = fleet_layers(run.nodes)
     for direction in (Direction.READ, Direction.WRITE):
-        seen = tuple((one.layer, one.mean_ns) for one in layers if one.direction is direction)
+        seen = tuple(
+            (layer.layer, layer.mean_ns) for layer in layers if layer.direction is direction
+        )
         if not seen or seen[0][0] is not LatencyLayer.ENGINE:
             continue
         parts, capped = parts_of(seen)
@@ -289,13 +291,13 @@ def outliers_table(named: Sequence[Named]) -> Table | None:
         row(
             *((name,) if several else ()),
             node.name,
-            SCOPES.get(one.scope, one.scope),
-            one.name,
-            *outlier_values(one.metric, one.value, one.usual),
+            SCOPES.get(outlier.scope, outlier.scope),
+            outlier.name,
+            *outlier_values(outlier.metric, outlier.value, outlier.usual),
         )
         for name, run in named
         for node in run.nodes
-        for one in node.outliers
+        for outlier in node.outliers
     ]
     if not rows:
         return None
@@ -350,13 +352,13 @@ def placement_table(fleet: GuestFleet) -> Table:
     rows = []
     for node in fleet.nodes:
         guests = fleet.on(node)
-        booted = [one.booted_s for one in guests if one.booted_s is not None]
+        booted = [guest.booted_s for guest in guests if guest.booted_s is not None]
         waits = {g.guest: w for g in guests if (w := wait_share(g, fleet.settings)) is not None}
         most = max(waits, key=waits.__getitem__, default="")
         rows.append(
             row(
                 node,
-                listing([one.guest for one in guests], NAMES_SHOWN),
+                listing([guest.guest for guest in guests], NAMES_SHOWN),
                 _accelerators(guests),
                 f"{len(guests):,}",
                 _span(booted),
@@ -379,8 +381,10 @@ def _span(seconds: Sequence[float]) -> str:
 
 def _accelerators(guests: Iterable[GuestRun]) -> str:
     words = dict.fromkeys(
-        "a hypervisor not ours" if one.accelerator is None else _ACCELERATORS[one.accelerator.value]
-        for one in guests
+        "a hypervisor not ours"
+        if guest.accelerator is None
+        else _ACCELERATORS[guest.accelerator.value]
+        for guest in guests
     )
     return ", ".join(words)
 
@@ -393,7 +397,7 @@ def guests_table(fleet: GuestFleet) -> Table | None:
 
     vCPU times are shares of the time that all vCPUs of a guest had.
     """
-    known = [one for one in fleet.guests if one.use is not None or one.booted_s is not None]
+    known = [guest for guest in fleet.guests if guest.use is not None or guest.booted_s is not None]
     if not known:
         return None
     ordered = sorted(known, key=lambda one: -(wait_share(one, fleet.settings) or 0.0))

@@ -69,7 +69,11 @@ def nodes_screen(study: Study, points: Sequence[PointSummary]) -> Iterator[Rende
         return
     runs = [run for _, point, _ in found for run in (*point.results, *point.left_out)]
     published = node_points(runs, study)
-    by_node = {(name, one.key): one for name, summaries in published.items() for one in summaries}
+    by_node = {
+        (name, summary.key): summary
+        for name, summaries in published.items()
+        for summary in summaries
+    }
     yield ""
     yield title("Nodes, with the most guests")
     groups = []
@@ -92,12 +96,12 @@ def node_details(result: Result) -> Iterator[RenderableType]:
     if not result.nodes:
         return
     yield table(_HEADINGS, [_row(node, None, result) for node in result.nodes])
-    accounts = [one for one in accounts_of(result, "") if len(one.parts) > 1]
+    accounts = [account for account in accounts_of(result, "") if len(account.parts) > 1]
     if accounts:
         yield _of_accounts([("where latency arises", accounts)])
     written = written_table([("", result)])
     if written is not None:
-        heads = [replace(one, title=one.title.lower()) for one in written.columns[:-1]]
+        heads = [replace(column, title=column.title.lower()) for column in written.columns[:-1]]
         heads[0] = replace(heads[0], title=f"{heads[0].title} wrote")
         rows = tuple(cells[:-1] for cells in written.rows)
         yield of_table(replace(written, columns=tuple(heads), rows=rows))
@@ -108,15 +112,15 @@ def node_details(result: Result) -> Iterator[RenderableType]:
 
 def outlier_lines(node: NodeResult) -> Iterator[str]:
     """`node-1: disk nvme1n1, write latency 412 µs, 4.68 times the median of 88 µs`."""
-    for one in node.outliers:
-        words, value, usual, times = outlier_values(one.metric, one.value, one.usual)
-        what = f"{SCOPES.get(one.scope, one.scope)} {one.name}"
+    for outlier in node.outliers:
+        words, value, usual, times = outlier_values(outlier.metric, outlier.value, outlier.usual)
+        what = f"{SCOPES.get(outlier.scope, outlier.scope)} {outlier.name}"
         yield f"{node.name}: {what}, {words} {value}, {times} times the median of {usual}"
 
 
 def _shown(study: Study, points: Sequence[PointSummary]) -> list[Shown]:
     """Of each mix and line the point with the most guests; of plain guests every point."""
-    titles = {one.id: one.title for one in study.configurations}
+    titles = {configuration.id: configuration.title for configuration in study.configurations}
     several = len(titles) > 1
     found: list[Shown] = []
     swept = set()
@@ -129,7 +133,7 @@ def _shown(study: Study, points: Sequence[PointSummary]) -> list[Shown]:
                     who = f"{titles[point.key.configuration]}: " if several else ""
                     name = f"{who}{group.title}: {run_of_guests(run, group.others)}"
                     found.append((name, point, run))
-    names = {one.id: one.title for one in study.workloads}
+    names = {workload.id: workload.title for workload in study.workloads}
     for point in points:
         run = shown_run(point)
         if point.key.workload not in swept and run is not None and run.nodes:
@@ -162,7 +166,7 @@ def _row(node: NodeResult, point: PointSummary | None, run: Result) -> list[Text
 def _accounts(found: Sequence[Shown]) -> Iterator[RenderableType]:
     """A row for each direction of each point, a column for each part."""
     named = [
-        (name, [one for one in accounts_of(run, name) if len(one.parts) > 1])
+        (name, [account for account in accounts_of(run, name) if len(account.parts) > 1])
         for name, _, run in found
     ]
     named = [(name, accounts) for name, accounts in named if accounts]
@@ -174,16 +178,18 @@ def _accounts(found: Sequence[Shown]) -> Iterator[RenderableType]:
 
 
 def _of_accounts(named: Sequence[tuple[str, Sequence[Account]]]) -> RenderableType:
-    names = part_names(one for _, accounts in named for one in accounts)
+    names = part_names(account for _, accounts in named for account in accounts)
     headings = [Heading("", main=True), Heading("latency", number=True)]
     headings += [Heading(name, number=True) for name in reversed(names)]
     groups = [(plain(f"  {name}"), [_parts(one, names) for one in of]) for name, of in named]
     return Grouped(headings, groups)
 
 
-def _parts(one: Account, names: Sequence[str]) -> list[Text | str]:
-    shares = {part.name: show_value(part.took_ns / one.whole_ns, "share") for part in one.parts}
-    cells: list[Text | str] = [f"    {one.direction}", show_value(one.whole_ns, "ns")]
+def _parts(account: Account, names: Sequence[str]) -> list[Text | str]:
+    shares = {
+        part.name: show_value(part.took_ns / account.whole_ns, "share") for part in account.parts
+    }
+    cells: list[Text | str] = [f"    {account.direction}", show_value(account.whole_ns, "ns")]
     return [*cells, *(shares.get(name, NOTHING) for name in reversed(names))]
 
 

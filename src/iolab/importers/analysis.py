@@ -138,7 +138,7 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
         if len(spans) < 2 or None in spans:
             return {}
         rates = np.array(
-            [sum(one.rate_per_s or 0.0 for one in client.figures) for client in view.clients]
+            [sum(figure.rate_per_s or 0.0 for figure in client.figures) for client in view.clients]
         )
         spread = spread_over(view.hosts, spans, rates)
         return {} if spread is None else {WHOLE_RUN: spread}

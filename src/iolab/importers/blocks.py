@@ -59,9 +59,10 @@ class VdbenchImporter:
             if average := _AVERAGE.fullmatch(row["Interval"]):
                 first = int(average[1])
                 own = [
-                    one
-                    for one in intervals
-                    if one[1]["Run"] == row["Run"] and (parsed(one[1]["Interval"]) or 0) >= first
+                    interval
+                    for interval in intervals
+                    if interval[1]["Run"] == row["Run"]
+                    and (parsed(interval[1]["Interval"]) or 0) >= first
                 ]
                 found.append(_vdbench(file, place, row, own))
                 intervals = []
@@ -194,9 +195,9 @@ def _span(
     )
     caches = re.findall(r"<DisableOSCache>(\w+)</DisableOSCache>", file.text)
     flight = None
-    if asked and asked.targets and all(one.outstanding for one in asked.targets):
+    if asked and asked.targets and all(target.outstanding for target in asked.targets):
         flight = sum(
-            (one.outstanding or 0) * (one.threads or span.threads) for one in asked.targets
+            (target.outstanding or 0) * (target.threads or span.threads) for target in asked.targets
         )
     block = target.block_bytes if target else None
     pattern = "" if target is None else "random" if target.is_random else "sequential"

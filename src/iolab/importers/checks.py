@@ -90,8 +90,8 @@ def failures(view: ImportedView) -> CheckAnswer:
 
 def _failures(view: ImportedView, index: int) -> CheckAnswer:
     client, where = view.clients[index], view.on(view.hosts[index])
-    failed = sum(one.failed for one in client.figures)
-    done = sum(one.count or 0 for one in client.figures)
+    failed = sum(figure.failed for figure in client.figures)
+    done = sum(figure.count or 0 for figure in client.figures)
     evidence: Numbers = {"host": view.hosts[index].host, "failed": failed, "done": done}
     if failed:
         share = failed / max(failed + done, 1)
@@ -166,7 +166,7 @@ def uneven(view: ImportedView) -> CheckAnswer:
 
 
 def _rate(figures: Sequence[Figures]) -> float:
-    return sum(one.rate_per_s or one.bw_bytes_per_s or 0.0 for one in figures)
+    return sum(figure.rate_per_s or figure.bw_bytes_per_s or 0.0 for figure in figures)
 
 
 def sums_agree(view: ImportedView) -> CheckAnswer:
@@ -193,16 +193,18 @@ def _sums_agree(view: ImportedView) -> Iterator[CheckAnswer]:
                 own = "" if one.operation == "all" else f"{one.operation} "
                 yield _agree(f"{own}{what} of all clients", claimed, total)
     for (index, operation), histogram in view.bins.items():
-        count = next(one.count for one in view.clients[index].figures if one.operation == operation)
+        count = next(
+            figure.count for figure in view.clients[index].figures if figure.operation == operation
+        )
         if count is not None:
             where = view.on(view.hosts[index])
             yield _agree(f"{operation} latencies in the bins{where}", count, histogram.total)
     yield not_applicable("The file tells nothing twice that could be compared.")
 
 
-def _alone(one: Figures, parts: Sequence[Figures]) -> tuple[float | None, list[float | None]]:
+def _alone(figures: Figures, parts: Sequence[Figures]) -> tuple[float | None, list[float | None]]:
     """A bandwidth that is told without the bytes that it is of."""
-    printed = one.bw_bytes_per_s if one.bytes is None else None
+    printed = figures.bw_bytes_per_s if figures.bytes is None else None
     return printed, [part.bw_bytes_per_s for part in parts]
 
 
@@ -234,24 +236,24 @@ def rates_follow(view: ImportedView) -> CheckAnswer:
 
 def _rates_follow(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
-        for one in client.figures:
+        for figure in client.figures:
             for what, rate, amount, shown in (
-                ("operations", one.rate_per_s, one.count, format_count),
-                ("bytes", one.bw_bytes_per_s, one.bytes, format_rate_bytes),
+                ("operations", figure.rate_per_s, figure.count, format_count),
+                ("bytes", figure.bw_bytes_per_s, figure.bytes, format_rate_bytes),
             ):
-                if not rate or not amount or not one.seconds:
+                if not rate or not amount or not figure.seconds:
                     continue
-                off = rate * one.seconds / amount - 1
+                off = rate * figure.seconds / amount - 1
                 evidence: Numbers = {
                     "host": host.host,
-                    "operation": one.operation,
+                    "operation": figure.operation,
                     "told": rate,
-                    "computed": amount / one.seconds,
+                    "computed": amount / figure.seconds,
                     "off": abs(off),
                 }
                 text = (
-                    f"{one.operation}{view.on(host)}: {shown(rate)} are told, {what} over time "
-                    f"give {shown(amount / one.seconds)}"
+                    f"{figure.operation}{view.on(host)}: {shown(rate)} are told, {what} over time "
+                    f"give {shown(amount / figure.seconds)}"
                 )
                 if abs(off) > RATE_BAD:
                     yield invalid(f"{text}: one of them is wrong.", **evidence)
@@ -269,12 +271,17 @@ def in_flight(view: ImportedView) -> CheckAnswer:
 
 def _in_flight(view: ImportedView, index: int) -> CheckAnswer:
     asked, host = job_in(view.record).in_flight, view.hosts[index]
-    figures = [one for one in view.clients[index].figures if one.rate_per_s and one.count != 0]
+    figures = [
+        figure for figure in view.clients[index].figures if figure.rate_per_s and figure.count != 0
+    ]
     if asked is None:
         return not_applicable("Not known: the file does not tell how many may be in flight.")
-    if not figures or any(one.lat_mean_ns is None for one in figures):
+    if not figures or any(figure.lat_mean_ns is None for figure in figures):
         return not_applicable("Not known: the file tells no rate or no mean latency.")
-    found = sum((one.rate_per_s or 0.0) * (one.lat_mean_ns or 0.0) for one in figures) / NS_PER_S
+    found = (
+        sum((figure.rate_per_s or 0.0) * (figure.lat_mean_ns or 0.0) for figure in figures)
+        / NS_PER_S
+    )
     ratio = found / asked
     evidence: Numbers = {
         "host": host.host,
@@ -325,7 +332,7 @@ def long_enough(view: ImportedView) -> CheckAnswer:
 
 def supported(view: ImportedView) -> CheckAnswer:
     """Whether enough operations were measured for each percentile; the others are not shown."""
-    every = [one for client in view.clients for one in client.figures if one.count]
+    every = [figure for client in view.clients for figure in client.figures if figure.count]
     percents = {at for one in every for at, _ in one.percentiles}
     if not percents:
         return not_applicable("The file tells no percentile.")
@@ -353,11 +360,11 @@ def percentiles_contradicted(view: ImportedView) -> CheckAnswer:
 def _percentile_answers(view: ImportedView) -> Iterator[CheckAnswer]:
     looked = False
     for index, (host, client) in enumerate(zip(view.hosts, view.clients, strict=True)):
-        for one in client.figures:
-            name = f"{one.operation}{view.on(host)}"
-            looked = looked or bool(one.percentiles)
-            own = view.bins.get((index, one.operation))
-            yield from _contradictions(one, name, own, client.resolution, client.step_ns)
+        for figure in client.figures:
+            name = f"{figure.operation}{view.on(host)}"
+            looked = looked or bool(figure.percentiles)
+            own = view.bins.get((index, figure.operation))
+            yield from _contradictions(figure, name, own, client.resolution, client.step_ns)
     for one in view.imported.claimed:
         looked = looked or bool(one.percentiles)
         merged = _merged(view, one.operation)
@@ -382,30 +389,30 @@ def _merged(view: ImportedView, operation: str) -> Histogram | None:
 
 
 def _contradictions(
-    one: Figures, name: str, bins: Histogram | None, resolution: float, step_ns: float
+    figures: Figures, name: str, bins: Histogram | None, resolution: float, step_ns: float
 ) -> Iterator[CheckAnswer]:
-    for at, value in one.percentiles:
+    for at, value in figures.percentiles:
         evidence: Numbers = {"operation": name, "percent": at, "told_ns": value}
         text = f"p{at:g} of {name} is told as {format_ns(value)}"
         slack = resolution * value + step_ns
-        if one.lat_max_ns is not None and value > one.lat_max_ns + slack:
+        if figures.lat_max_ns is not None and value > figures.lat_max_ns + slack:
             yield invalid(
-                f"{text}, beyond the maximum of {format_ns(one.lat_max_ns)}.",
+                f"{text}, beyond the maximum of {format_ns(figures.lat_max_ns)}.",
                 **evidence,
-                max_ns=one.lat_max_ns,
+                max_ns=figures.lat_max_ns,
             )
-        if one.lat_min_ns is not None and value < one.lat_min_ns - slack:
+        if figures.lat_min_ns is not None and value < figures.lat_min_ns - slack:
             yield invalid(
-                f"{text}, below the minimum of {format_ns(one.lat_min_ns)}.",
+                f"{text}, below the minimum of {format_ns(figures.lat_min_ns)}.",
                 **evidence,
-                min_ns=one.lat_min_ns,
+                min_ns=figures.lat_min_ns,
             )
         found = bins.percentile_ns(at) if bins is not None and at > 0 else None
         if found is not None and abs(value - found) > 2 * resolution * found + step_ns:
             yield invalid(
                 f"{text}, and its bins give {format_ns(found)}.", **evidence, bins_ns=found
             )
-    for (low, a), (high, b) in pairwise(sorted(one.percentiles)):
+    for (low, a), (high, b) in pairwise(sorted(figures.percentiles)):
         if a > b + step_ns:
             yield invalid(
                 f"p{low:g} of {name} is {format_ns(a)}, above p{high:g} with {format_ns(b)}.",
@@ -414,15 +421,15 @@ def _contradictions(
                 told_ns=a,
             )
     if (
-        one.lat_mean_ns is not None
-        and one.lat_max_ns is not None
-        and one.lat_mean_ns > one.lat_max_ns * (1 + resolution) + step_ns
+        figures.lat_mean_ns is not None
+        and figures.lat_max_ns is not None
+        and figures.lat_mean_ns > figures.lat_max_ns * (1 + resolution) + step_ns
     ):
         yield invalid(
-            f"The mean of {name} is {format_ns(one.lat_mean_ns)}, beyond the maximum of "
-            f"{format_ns(one.lat_max_ns)}.",
+            f"The mean of {name} is {format_ns(figures.lat_mean_ns)}, beyond the maximum of "
+            f"{format_ns(figures.lat_max_ns)}.",
             operation=name,
-            told_ns=one.lat_mean_ns,
+            told_ns=figures.lat_mean_ns,
         )
 
 

@@ -137,7 +137,7 @@ def _run(file: ForeignFile, place: int, phase: _Phase) -> FoundRun:
     kept = ("paths", "hosts", "threads", "files", "file size", "block size", "IO depth", "random")
     direct = phase.options.get("direct IO")
     notes = ["figures are of the time until the last thread was done"]
-    if any(one.percentiles for one in phase.figures):
+    if any(figure.percentiles for figure in phase.figures):
         notes.append("percentiles are upper ends of bins that are 19 % wide")
     details = ImportedRun(
         tool="elbencho",
@@ -428,4 +428,4 @@ def _bytes(text: str) -> str | None:
 def _moved_at_once(options: Mapping[str, str]) -> float | None:
     """The bytes of an operation: a file that is smaller than a block is moved as it is."""
     sizes = [parsed(options.get(name) or "") for name in ("block size", "file size")]
-    return min((one for one in sizes if one), default=None)
+    return min((size for size in sizes if size), default=None)

@@ -265,12 +265,12 @@ class _Report:
             for at, entries in known:
                 blocks = [table_of(entry.get(way)) for entry in entries]
                 now = (
-                    sum(whole(one.get("total_ios")) or 0 for one in blocks),
-                    sum(whole(one.get("io_bytes")) or 0 for one in blocks),
+                    sum(whole(block.get("total_ios")) or 0 for block in blocks),
+                    sum(whole(block.get("io_bytes")) or 0 for block in blocks),
                     sum(
-                        (number(table_of(one.get("lat_ns")).get("mean")) or 0.0)
-                        * (number(one.get("total_ios")) or 0.0)
-                        for one in blocks
+                        (number(table_of(block.get("lat_ns")).get("mean")) or 0.0)
+                        * (number(block.get("total_ios")) or 0.0)
+                        for block in blocks
                     ),
                 )
                 if at > ended and now[0] > before[0]:
@@ -292,7 +292,7 @@ class _Report:
             return client
         logs = fio_logs.read(self.file, self.folder, job, options, alone=alone)
         # Some versions lose the last window of bins: such bins are of a part of the run.
-        counts = {one.operation: one.count for one in client.details.figures}
+        counts = {figure.operation: figure.count for figure in client.details.figures}
         whole_ones = {
             way: bins for way, bins in logs.bins.items() if sum(bins.values()) == counts.get(way)
         }
@@ -331,7 +331,7 @@ def _figures(way: str, entries: Sequence[Block]) -> Figures:
     highs = [value for one in used if (value := number(one.get("max"))) is not None]
     total = sum(counts)
     # Some versions count no latency of a run that ended soon after its ramp, and print zeros.
-    timed = bool(total) and any(number(one.get("N", 1)) for one in latencies)
+    timed = bool(total) and any(number(latency.get("N", 1)) for latency in latencies)
     waited = sum(
         (number(one.get("mean")) or 0.0) * count
         for one, count in zip(latencies, counts, strict=True)
@@ -419,7 +419,9 @@ def _printed(block: Block, kind: str) -> tuple[tuple[str, str], ...]:
 
 def _runtime_s(entries: Sequence[Block]) -> float | None:
     blocks = [table_of(entry.get(way)) for entry in entries for way in WAYS]
-    return max((number(one.get("runtime")) or 0.0 for one in blocks), default=0.0) / 1000 or None
+    return (
+        max((number(block.get("runtime")) or 0.0 for block in blocks), default=0.0) / 1000 or None
+    )
 
 
 def _moment(document: Block) -> int | None:

@@ -131,7 +131,9 @@ def _fio_report(text: str) -> Iterator[_Job]:
         if name not in seen and options:
             seen.add(name)
             beside = {
-                one.get("jobname") for one in tables if one.get("groupid") == own.get("groupid")
+                table.get("jobname")
+                for table in tables
+                if table.get("groupid") == own.get("groupid")
             }
             yield _fio_job(name, texts_of(options), beside=len(beside - {"All clients"}) > 1)
 
@@ -524,7 +526,7 @@ def _comment(notes: Sequence[Note]) -> Iterator[str]:
 def _free(name: str, ids: set[str]) -> str:
     base = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "job"
     tries = (base, *(f"{base}-{count}" for count in range(2, JOBS_MOST + 2)))
-    found = next(one for one in tries if one not in ids)
+    found = next(attempt for attempt in tries if attempt not in ids)
     ids.add(found)
     return found
 

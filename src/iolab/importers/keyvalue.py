@@ -66,8 +66,8 @@ class DbBenchImporter:
             seconds = tuple(_report_seconds(folder.use(reports[0])))
         histograms = _histograms(file)
         return [
-            _bench(file, output, one, histograms.get(one.benchmark, {}), seconds)
-            for one in output.results
+            _bench(file, output, result, histograms.get(result.benchmark, {}), seconds)
+            for result in output.results
         ]
 
 
@@ -135,8 +135,8 @@ def _bench(
     )
 
 
-def _named(operation: str, one: ImportedSecond) -> ImportedSecond:
-    return ImportedSecond(operation, one.end_ns, one.span_ns, one.count, one.bytes)
+def _named(operation: str, second: ImportedSecond) -> ImportedSecond:
+    return ImportedSecond(operation, second.end_ns, second.span_ns, second.count, second.bytes)
 
 
 def _report_seconds(file: ForeignFile) -> Iterator[ImportedSecond]:
@@ -219,7 +219,7 @@ class YcsbImporter:
             seconds=seconds,
             rate_per_s=parsed(sections.get("OVERALL", {}).get("Throughput(ops/sec)", "")),
         )
-        command = next((one for one in file.lines if one.startswith("Command line:")), "")
+        command = next((line for line in file.lines if line.startswith("Command line:")), "")
         threads = re.search(r"-threads (\d+)", command)
         target = re.search(r"-target (\d+)", command)
         details = ImportedRun(
@@ -315,18 +315,18 @@ def _ns(microseconds: float | None) -> float | None:
 
 def _bins(log: HdrLog) -> Bins:
     found: dict[int, int] = {}
-    for one in log.intervals:
-        for place, count in zip(bin_of_ns(one.values_ns), one.counts, strict=True):
+    for interval in log.intervals:
+        for place, count in zip(bin_of_ns(interval.values_ns), interval.counts, strict=True):
             found[int(place)] = found.get(int(place), 0) + int(count)
     return found
 
 
 def _log_seconds(logs: Mapping[str, HdrLog]) -> Iterator[ImportedSecond]:
     """The intervals of all logs, which share one clock."""
-    starts = [one.start_real_ns for log in logs.values() for one in log.intervals]
+    starts = [interval.start_real_ns for log in logs.values() for interval in log.intervals]
     for operation, log in logs.items():
-        for one in log.intervals:
-            waited = float(np.dot(one.values_ns.astype(np.float64), one.counts))
-            end = one.end_real_ns - min(starts)
-            if one.span_ns > 0:
-                yield ImportedSecond(operation, end, one.span_ns, one.total, 0, waited)
+        for interval in log.intervals:
+            waited = float(np.dot(interval.values_ns.astype(np.float64), interval.counts))
+            end = interval.end_real_ns - min(starts)
+            if interval.span_ns > 0:
+                yield ImportedSecond(operation, end, interval.span_ns, interval.total, 0, waited)

@@ -43,7 +43,7 @@ class ImportedView(RunView):
     @property
     def has_load(self) -> bool:
         """Whether the file tells of any operation."""
-        every = (one for client in self.clients for one in client.figures)
+        every = (figure for client in self.clients for figure in client.figures)
         return any(one.count or one.rate_per_s or one.bytes or one.bw_bytes_per_s for one in every)
 
     @property
@@ -66,14 +66,14 @@ def histograms(record: RunRecord) -> dict[tuple[int, str], Histogram]:
     """The latencies of each client and operation, with the extremes that its tool tells."""
     job, found = job_in(record), {}
     for index, host in enumerate(record.hosts):
-        for one in host_in(host).figures:
-            way = job.number(one.operation)
+        for figure in host_in(host).figures:
+            way = job.number(figure.operation)
             rows = (record.bins.host == index) & (record.bins.direction == way)
             if not rows.any():
                 continue
             counts = of_sparse(record.bins.bin[rows], record.bins.count[rows])
-            low, high = one.lat_min_ns, one.lat_max_ns
-            found[index, one.operation] = Histogram(
+            low, high = figure.lat_min_ns, figure.lat_max_ns
+            found[index, figure.operation] = Histogram(
                 counts, None if low is None else int(low), None if high is None else round(high)
             )
     return found
@@ -98,10 +98,10 @@ def _metrics(view: ImportedView, hosts: Sequence[int]) -> dict[str, Metric]:
     rate = "iops" if job.is_io else "ops_per_s"
     by_operation = {
         operation: [
-            (index, one)
+            (index, figure)
             for index in hosts
-            for one in view.clients[index].figures
-            if one.operation == operation
+            for figure in view.clients[index].figures
+            if figure.operation == operation
         ]
         for operation in job.operations
     }
@@ -119,19 +119,19 @@ def _scope(
 ) -> dict[str, float | None]:
     """Rate, bandwidth and latencies of those figures together, by key."""
     figures = [one for _, one in pairs if one.count != 0] or [one for _, one in pairs]
-    weights = [1 if prefix else one.weight for one in figures]
-    rates = [one.rate_per_s for one in figures]
+    weights = [1 if prefix else figure.weight for figure in figures]
+    rates = [figure.rate_per_s for figure in figures]
     found: dict[str, float | None] = {f"{prefix}{rate}": _sum(rates, weights)}
-    bandwidth = _sum([one.bw_bytes_per_s for one in figures], weights)
+    bandwidth = _sum([figure.bw_bytes_per_s for figure in figures], weights)
     if not prefix:
         pairs = [(index, one) for index, one in pairs if one.weight > 0]
-        figures = [one for one in figures if one.weight > 0]
+        figures = [figure for figure in figures if figure.weight > 0]
     if rate == "iops" or bandwidth is not None:
         found[f"{prefix}bw_bytes_per_s"] = bandwidth
     found[f"{prefix}lat_ns_mean"] = _mean(figures)
     for percent, name in PERCENTILES:
         found[f"{prefix}lat_ns_{name}"] = _percentile(view, pairs, percent)
-    highest = [one.lat_max_ns for one in figures]
+    highest = [figure.lat_max_ns for figure in figures]
     known = [value for value in highest if value is not None]
     found[f"{prefix}lat_ns_max"] = max(known) if known and None not in highest else None
     return found
@@ -148,10 +148,10 @@ def _mean(figures: Sequence[Figures]) -> float | None:
     if len(figures) == 1:
         return figures[0].lat_mean_ns
     waited, total = 0.0, 0
-    for one in figures:
-        if one.lat_mean_ns is None or one.count is None:
+    for figure in figures:
+        if figure.lat_mean_ns is None or figure.count is None:
             return None
-        waited, total = waited + one.lat_mean_ns * one.count, total + one.count
+        waited, total = waited + figure.lat_mean_ns * figure.count, total + figure.count
     return waited / total if total else None
 
 
@@ -192,7 +192,7 @@ def seconds_of(view: ImportedView) -> float | None:
     known = [
         max(spans)
         for client in view.clients
-        if (spans := [one.seconds for one in client.figures if one.seconds])
+        if (spans := [figure.seconds for figure in client.figures if figure.seconds])
     ]
     return min(known) if known and len(known) == len(view.clients) else None
 

@@ -220,5 +220,5 @@ class FoundRun:
     @property
     def operations(self) -> tuple[str, ...]:
         """All that any of its clients did, in the order told."""
-        every = (one.operation for client in self.clients for one in client.details.figures)
+        every = (figure.operation for client in self.clients for figure in client.details.figures)
         return tuple(dict.fromkeys(every))

@@ -192,7 +192,7 @@ class MdtestImporter:
             (figures,),
             errors=tuple(clean(one, SENTENCE) for one in errors),
         )
-        line = next((one for one in file.lines if one.startswith("Command line used:")), "")
+        line = next((line for line in file.lines if line.startswith("Command line used:")), "")
         return FoundRun(
             name=row.operation.word,
             details=details,

@@ -69,9 +69,9 @@ class ImportedReport(OneFigureReport):
         repeats: bool,
     ) -> Screen:
         """A line a point of I/O, a line a run of all else."""
-        others = [one for one in results if "iops" not in one.metrics]
+        others = [result for result in results if "iops" not in result.metrics]
         if len(others) < len(results):
-            with_rate = [one for one in points if "iops" in one.metrics]
+            with_rate = [point for point in points if "iops" in point.metrics]
             yield from super().screen(study, results, with_rate, repeats=repeats)
         if others:
             yield from LoadReport.screen(self, study, others, (), repeats=repeats)
@@ -88,9 +88,9 @@ class ImportedReport(OneFigureReport):
         """What the files tell of each job's options."""
         del brief
         rows = tuple(
-            row(one.title, one.job.engine, _settings(one.job))
-            for one in study.workloads
-            if isinstance(one.job, ImportedJob)
+            row(workload.title, workload.job.engine, _settings(workload.job))
+            for workload in study.workloads
+            if isinstance(workload.job, ImportedJob)
         )
         heads = columns(("Job", "Tool", "Options as its file tells them"))
         return (Table("Imported jobs", heads, rows),) if rows else ()
@@ -99,11 +99,11 @@ class ImportedReport(OneFigureReport):
         """The figures as their file has them, and where in it."""
         hosts = brief.host_runs.get((result.digest, result.repeat), ())
         rows = tuple(
-            row(host.details.source, one.operation, name, text)
+            row(host.details.source, figure.operation, name, text)
             for host in hosts
             if isinstance(host.details, ImportedHost)
-            for one in host.details.figures
-            for name, text in one.printed
+            for figure in host.details.figures
+            for name, text in figure.printed
         )
         heads = (*columns(("Told in", "Operation", "Figure")), Column("As printed", number=True))
         return (Table("As the file tells it", heads, rows),) if rows else ()

@@ -132,7 +132,7 @@ _SHOWN: Final = {"rw": "", "bs": "bs", "iodepth": "iodepth", "numjobs": "numjobs
 
 
 def _job(tool: str, group: Sequence[FoundRun]) -> ImportedJob:
-    operations = dict.fromkeys(one for found in group for one in found.operations)
+    operations = dict.fromkeys(operation for found in group for operation in found.operations)
     first = group[0]
     return ImportedJob(
         EngineName(f"{tool}, imported"), tuple(operations), first.settings, first.in_flight
@@ -176,7 +176,7 @@ def _varied(rows: Sequence[_Row]) -> _Axes:
 def _free_id(name: str, tool: str, ids: set[str]) -> str:
     base = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or tool
     tries = (base, f"{tool}-{base}", *(f"{base}-{count}" for count in range(2, len(ids) + 3)))
-    found = next(one for one in tries if one not in ids)
+    found = next(attempt for attempt in tries if attempt not in ids)
     ids.add(found)
     return found
 
@@ -188,11 +188,11 @@ def _study(
     workloads: tuple[Workload, ...],
     runs: Sequence[Placed],
 ) -> Study:
-    files = tuple(dict.fromkeys(one.file.name for one in runs))
-    tools = ", ".join(dict.fromkeys(_tool(one.found) for one in runs))
+    files = tuple(dict.fromkeys(run.file.name for run in runs))
+    tools = ", ".join(dict.fromkeys(_tool(run.found) for run in runs))
     text = "# Imported: no study made these runs. They were read from\n"
     text += "".join(f"#   {name}\n" for name in files)
-    seconds = max((one.found.details.asked_s or 0.0 for one in runs), default=0.0)
+    seconds = max((run.found.details.asked_s or 0.0 for run in runs), default=0.0)
     return Study(
         id=STUDY_ID,
         title=title,
@@ -222,7 +222,7 @@ def _names(clients: Sequence[ImportedClient]) -> tuple[str, ...]:
     for client in clients:
         base = host_name(client.name)
         tries = (base, *(f"{base}-{count}" for count in range(2, len(clients) + 2)))
-        names[next(one for one in tries if one not in names)] = None
+        names[next(attempt for attempt in tries if attempt not in names)] = None
     return tuple(names)
 
 
@@ -273,7 +273,7 @@ def record_of(placed: Placed, *, keep_file: bool) -> RunRecord:
 def _runtime_ns(client: ImportedClient) -> int:
     seconds = client.runtime_s
     if seconds is None:
-        seconds = max((one.seconds or 0.0 for one in client.details.figures), default=0.0)
+        seconds = max((figure.seconds or 0.0 for figure in client.details.figures), default=0.0)
     return round(seconds * NS_PER_S)
 
 
@@ -336,12 +336,12 @@ def _intervals(
                 0,
                 begins[index] + span,
                 span,
-                job.number(one.operation),
-                one.count or 0,
-                one.bytes or 0,
-                (one.lat_mean_ns or 0.0) * (one.count or 0),
+                job.number(figure.operation),
+                figure.count or 0,
+                figure.bytes or 0,
+                (figure.lat_mean_ns or 0.0) * (figure.count or 0),
             )
-            for one in client.details.figures
+            for figure in client.details.figures
             if span
         ]
     columns = list(zip(*rows, strict=True)) or [()] * 8
@@ -372,10 +372,10 @@ def write(
     judge: Callable[[RunRecord], Result],
 ) -> Mapping[str, Result]:
     """Make the session's directory; the results by digest and repeat. StoreError as of any."""
-    names = "".join(one.file.name for one in session.runs)
+    names = "".join(run.file.name for run in session.runs)
     mark = hashlib.sha256((names + session.plan.digest).encode()).hexdigest()[:6]
     results: dict[str, Result] = {}
-    records = [record_of(one, keep_file=False).started_real_ns for one in session.runs]
+    records = [record_of(run, keep_file=False).started_real_ns for run in session.runs]
     measured = min(records, default=0)
     now = time.time_ns()
     # The session is of when was measured, not of when that was read.

@@ -108,7 +108,7 @@ class StatedFigure:
 
 def configurations_of(published: PublishedSet) -> tuple[Configuration, ...]:
     """What figures were measured on, as a study would name it; hosts stand for its clients."""
-    owners = {one.owner.name: one for one in printed_figures(published)}
+    owners = {figure.owner.name: figure for figure in printed_figures(published)}
     tables = {str(table.get("id", "")): table for table in published.tables("configuration")}
     return tuple(
         Configuration(
@@ -131,16 +131,16 @@ def maxima_of(published: PublishedSet) -> tuple[Maximum, ...]:
     """The printed bests of each workload; other figures, as percentiles, are none."""
     return tuple(
         Maximum(
-            configuration=one.owner.name,
-            workload=_workload(one),
-            metric=one.metric,
-            value=Metric(one.value.middle, one.unit, one.value.low, one.value.high),
-            axis=_place(published, one),
-            title=_workload(one),
-            hosts=_clients(one),
+            configuration=figure.owner.name,
+            workload=_workload(figure),
+            metric=figure.metric,
+            value=Metric(figure.value.middle, figure.unit, figure.value.low, figure.value.high),
+            axis=_place(published, figure),
+            title=_workload(figure),
+            hosts=_clients(figure),
         )
-        for one in printed_figures(published)
-        if one.metric in _FIGURES
+        for figure in printed_figures(published)
+        if figure.metric in _FIGURES
     )
 
 
@@ -181,7 +181,7 @@ def stated_quotients(published: PublishedSet) -> Iterator[StatedFigure]:
     """Figures for each TB and node: of reading or writing workloads the best."""
     owners, maxima = configurations_of(published), maxima_of(published)
     made = (*quotients(owners, maxima), *capacities(owners, tuple(Over)))
-    access = {str(one.get("id", "")): one.get("rw") for one in published.tables("workload")}
+    access = {str(table.get("id", "")): table.get("rw") for table in published.tables("workload")}
     for table in published.tables("printed_derivation"):
         subject = str(table.get("configuration", ""))
         own = [one for one in made if one.of.configuration == subject]
@@ -215,17 +215,19 @@ def _in(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
 
 def stated_gains(published: PublishedSet) -> Iterator[StatedFigure]:
     """Claimed factors and percentages of one product over the other, of rates and of latencies."""
-    for one in published.tables("result"):
+    for table in published.tables("result"):
         for key, gain in _GAINS.items():
-            stated = positive(one.get(key))
+            stated = positive(table.get(key))
             if stated is None:
                 continue
-            both = one.get(gain.of)
+            both = table.get(gain.of)
             sides = both if isinstance(both, dict) else {}
             mine, other = (_metric(sides.get(side), gain) for side in ("measured", "competitor"))
             times = factor(mine, other, spec_of(gain.metric).better) if mine and other else None
             computed = _percent(times) if times and gain.unit == "%" else times
-            yield StatedFigure(label(one), gain.what, str(one[key]), stated, computed, gain.unit)
+            yield StatedFigure(
+                label(table), gain.what, str(table[key]), stated, computed, gain.unit
+            )
 
 
 def _percent(times: Metric) -> Metric:
@@ -240,27 +242,29 @@ def _metric(value: object, gain: _Gain) -> Metric | None:
     return None if found is None else Metric(found.middle, unit, found.low, found.high)
 
 
-def _workload(one: PublishedFigure) -> str:
-    return " ".join([one.workload, *(str(value) for name, value in one.axis if name in _APART)])
+def _workload(figure: PublishedFigure) -> str:
+    return " ".join(
+        [figure.workload, *(str(value) for name, value in figure.axis if name in _APART)]
+    )
 
 
-def _place(published: PublishedSet, one: PublishedFigure) -> Axis:
+def _place(published: PublishedSet, figure: PublishedFigure) -> Axis:
     """The depth, threads or guests at which a best was reached, as far as that was printed."""
-    own = tuple(pair for pair in one.axis if pair[0] not in _APART)
+    own = tuple(pair for pair in figure.axis if pair[0] not in _APART)
     for table in published.tables("configuration"):
         depths = table.get("peak_at_iodepth")
-        if table.get("id") == one.owner.name and isinstance(depths, dict):
-            depth = depths.get(one.workload)
+        if table.get("id") == figure.owner.name and isinstance(depths, dict):
+            depth = depths.get(figure.workload)
             own += (("iodepth", depth),) if isinstance(depth, int) else ()
     for table in published.tables("result"):
         guests = table.get("vms")
-        if f"write-{table.get('write_percent')}" == one.workload and isinstance(guests, int):
+        if f"write-{table.get('write_percent')}" == figure.workload and isinstance(guests, int):
             own += (("vms", guests),)
     return own
 
 
-def _clients(one: PublishedFigure) -> int:
-    count = one.owner.clients or 0
+def _clients(figure: PublishedFigure) -> int:
+    count = figure.owner.clients or 0
     return count if count <= CLIENTS_MOST else 0
 
 
@@ -330,7 +334,7 @@ def _pair(
     points: Sequence[PointSummary],
 ) -> MatchedFigure | None:
     """The best point here, among those at the printed place where there are any."""
-    known = [one for one in points if _value(one, figure.metric) is not None]
+    known = [point for point in points if _value(point, figure.metric) is not None]
     known = [one for one in known if one.trusted] or known
     there = dict(figure.axis)
     # A place that both have is compared at that place; block sizes never with each other.

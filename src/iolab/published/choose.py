@@ -66,7 +66,7 @@ class Needs:
 
     def limits_of(self, workload: str) -> tuple[LatencyNeed, ...]:
         """The latencies that a workload must keep."""
-        return tuple(one for one in self.latencies if one.workload == workload)
+        return tuple(latency for latency in self.latencies if latency.workload == workload)
 
 
 def parse_need(text: str) -> RateNeed | LatencyNeed:
@@ -132,7 +132,9 @@ def measured_offer(
 ) -> Offer:
     """A configuration of a session; points that no run supports are left out."""
     cost = configuration.cost
-    mine = [one for one in points if one.key.configuration == configuration.id and one.trusted]
+    mine = [
+        point for point in points if point.key.configuration == configuration.id and point.trusted
+    ]
     return Offer(
         name=name,
         source=source,
@@ -273,7 +275,9 @@ def fit(needs: Needs, offer: Offer, scaling: float) -> Fit:
         parts.append(_capacity(needs.usable_tb, offer))
     parts += [_rate(need, needs.limits_of(need.workload), offer, scaling) for need in needs.rates]
     rated = {need.workload for need in needs.rates}
-    parts += [_latency(one, offer) for one in needs.latencies if one.workload not in rated]
+    parts += [
+        _latency(latency, offer) for latency in needs.latencies if latency.workload not in rated
+    ]
     nodes = _nodes(parts, offer)
     cost = _cost(offer, nodes)
     if needs.budget is not None:
@@ -322,7 +326,7 @@ def _rate(
     """A rate where its latencies are kept; of several places the one that gives most for sure."""
     name = f"{need.workload} >= {_rate_text(need.least, need.unit)}"
     if limits:
-        name += "".join(f", {named(one)} <= {format_ns(one.most_ns)}" for one in limits)
+        name += "".join(f", {named(limit)} <= {format_ns(limit.most_ns)}" for limit in limits)
     here = [one for one in offer.seen if one.workload == need.workload and need.unit in one.rates]
     if not here:
         return _unknown(name, "it has no such figure of this workload")
@@ -397,7 +401,7 @@ def _keeps(seen: OfferedPoint, limit: LatencyNeed) -> RequirementStatus:
 
 def _limited(seen: OfferedPoint, limits: Sequence[LatencyNeed]) -> Iterator[Metric]:
     """The latencies of a place that are limited."""
-    return (seen.latencies[one.metric] for one in limits)
+    return (seen.latencies[limit.metric] for limit in limits)
 
 
 def _sure(metric: Metric) -> float:

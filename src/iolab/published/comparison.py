@@ -45,25 +45,29 @@ def own_words(brief: Brief, name: str) -> str:
 
 def _given(brief: Brief, name: str) -> list[str]:
     """The rows of that name in the hardware of the study's configurations."""
-    rows = (dict(one.hardware) for one in brief.study.configurations)
+    rows = (dict(configuration.hardware) for configuration in brief.study.configurations)
     return list(dict.fromkeys(row[name] for row in rows if row.get(name)))
 
 
 def _clients(brief: Brief) -> Iterator[str]:
-    yield from (str(len(one.hosts)) for one in brief.study.configurations)
+    yield from (str(len(configuration.hosts)) for configuration in brief.study.configurations)
 
 
 def _nodes(brief: Brief) -> Iterator[str]:
-    yield from (str(one.nodes) for one in brief.study.configurations if one.nodes)
+    yield from (
+        str(configuration.nodes)
+        for configuration in brief.study.configurations
+        if configuration.nodes
+    )
 
 
 def _raw(brief: Brief) -> Iterator[str]:
-    sizes = (one.capacity.raw_tb for one in brief.study.configurations)
+    sizes = (configuration.capacity.raw_tb for configuration in brief.study.configurations)
     yield from (f"{size:g} TB" for size in sizes if size)
 
 
 def _usable(brief: Brief) -> Iterator[str]:
-    sizes = (one.capacity.usable_tb for one in brief.study.configurations)
+    sizes = (configuration.capacity.usable_tb for configuration in brief.study.configurations)
     yield from (f"{size:g} TB" for size in sizes if size)
 
 
@@ -95,7 +99,9 @@ def _servers(brief: Brief) -> Iterator[str]:
 def _of_jobs(key: str, show: Callable[[Any], str]) -> Callable[[Brief], Iterator[str]]:
     """What the jobs say under a key of a study file, of those that know it."""
     return lambda brief: (
-        show(one.job.written[key]) for one in brief.study.workloads if key in one.job.written
+        show(workload.job.written[key])
+        for workload in brief.study.workloads
+        if key in workload.job.written
     )
 
 
@@ -147,12 +153,12 @@ def against(
     figures = request.figures
     pairs = matched_figures(brief.study, points, figures)
     charts = tuple(
-        _figure(owner, [one for one in pairs if one.printed.owner.name == owner], looks, anchors)
+        _figure(owner, [pair for pair in pairs if pair.printed.owner.name == owner], looks, anchors)
         for owner in owners(figures)
-        if any(one.printed.owner.name == owner for one in pairs)
+        if any(pair.printed.owner.name == owner for pair in pairs)
     )
     source = f"Published by: {request.published.source or NOTHING}."
-    owned = [one.owner for one in figures]
+    owned = [figure.owner for figure in figures]
     note = f"{source}{_missing(figures, pairs)}"
     beneath = ChartGroup("What differs", (), _differences(brief, request, owned), note)
     groups = (ChartGroup("", charts), beneath) if charts else (beneath,)
@@ -162,8 +168,10 @@ def against(
 
 def _missing(figures: Sequence[PublishedFigure], pairs: Sequence[MatchedFigure]) -> str:
     """What was published and not measured here, so that nobody takes silence for agreement."""
-    seen = {(one.printed.owner, one.printed.workload, one.printed.metric) for one in pairs}
-    lost = [one for one in figures if (one.owner, one.workload, one.metric) not in seen]
+    seen = {(pair.printed.owner, pair.printed.workload, pair.printed.metric) for pair in pairs}
+    lost = [
+        figure for figure in figures if (figure.owner, figure.workload, figure.metric) not in seen
+    ]
     if not lost:
         return ""
     if not pairs:
@@ -180,15 +188,15 @@ def _figure(
 ) -> Figure:
     """What was published of one product, cluster or client, drawn and as a table."""
     several = len(looks) > 1
-    basis = next(b for b in _DRAWN if any(b in one.shares for one in pairs))
+    basis = next(b for b in _DRAWN if any(b in pair.shares for pair in pairs))
     dots = [
         RatioRow(
-            _dot_name(one, looks if several else {}),
-            looks[one.configuration.id].token,
-            one.shares.get(basis, one.shares[Basis.WHOLE]).ratio,
-            one.level,
+            _dot_name(pair, looks if several else {}),
+            looks[pair.configuration.id].token,
+            pair.shares.get(basis, pair.shares[Basis.WHOLE]).ratio,
+            pair.level,
         )
-        for one in pairs
+        for pair in pairs
     ]
     table = _table(owner, pairs, looks, anchors)
     words = "the whole" if basis is Basis.WHOLE else f"each {basis.value}"
@@ -196,7 +204,7 @@ def _figure(
         subject=owner,
         title=f"Beside {owner}, for {words}",
         finding=_finding(owner, pairs, basis, words),
-        note=_LATENCIES if any(one.printed.better is Better.LOWER for one in pairs) else "",
+        note=_LATENCIES if any(pair.printed.better is Better.LOWER for pair in pairs) else "",
         dots=dots,
         table=table,
     )
@@ -211,21 +219,21 @@ def _finding(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, words: st
     for name, better in (("rates", Better.HIGHER), ("latencies", Better.LOWER)):
         found = [
             ratio
-            for one in pairs
-            if one.printed.better is better
-            and (ratio := one.shares.get(basis, one.shares[Basis.WHOLE]).ratio.value) is not None
+            for pair in pairs
+            if pair.printed.better is better
+            and (ratio := pair.shares.get(basis, pair.shares[Basis.WHOLE]).ratio.value) is not None
         ]
         if found:
             low, high = f"{min(found):.2g}", f"{max(found):.2g}"
             parts.append(f"{name} {low} times" if low == high else f"{name} {low} to {high} times")
-    worst = max((one.level for one in pairs), key=lambda level: level.rank)
+    worst = max((pair.level for pair in pairs), key=lambda level: level.rank)
     trust = "all valid" if worst is Level.VALID else f"at worst {worst.value}"
     return f"For {words}, {' and '.join(parts)} what is published of {owner}; {trust} here."
 
 
-def _dot_name(one: MatchedFigure, looks: Mapping[str, ConfigurationStyle]) -> str:
-    name = f"{one.printed.workload}, {metric_words(one.printed.metric)}"
-    look = looks.get(one.configuration.id)
+def _dot_name(figure: MatchedFigure, looks: Mapping[str, ConfigurationStyle]) -> str:
+    name = f"{figure.printed.workload}, {metric_words(figure.printed.metric)}"
+    look = looks.get(figure.configuration.id)
     return f"{name}: {look.title}" if look else name
 
 
@@ -236,7 +244,7 @@ def _table(
     anchors: Mapping[DetailKey, str],
 ) -> Table:
     """Both figures and the ratio, whole and for each basis that both sides have."""
-    bases = [basis for basis in _BASES if any(basis in one.shares for one in pairs)]
+    bases = [basis for basis in _BASES if any(basis in pair.shares for pair in pairs)]
     named = ("Configuration",) if len(looks) > 1 else ()
     heads = (
         *columns(("Workload", "Metric", *named, "At", "Published at")),
@@ -245,19 +253,19 @@ def _table(
         *columns(("Verdict",)),
     )
     rows = []
-    for one in pairs:
-        whole = one.shares[Basis.WHOLE]
-        run = one.run
+    for pair in pairs:
+        whole = pair.shares[Basis.WHOLE]
+        run = pair.run
         anchor = anchors.get((run.digest, run.repeat)) if run is not None else None
         rows.append(
             (
-                *row(one.printed.workload, metric_words(one.printed.metric)),
-                *((Cell(looks[one.configuration.id].title),) if named else ()),
-                *row(axis_label(one.axis) or NOTHING, axis_label(one.printed.axis) or NOTHING),
+                *row(pair.printed.workload, metric_words(pair.printed.metric)),
+                *((Cell(looks[pair.configuration.id].title),) if named else ()),
+                *row(axis_label(pair.axis) or NOTHING, axis_label(pair.printed.axis) or NOTHING),
                 *row(show(whole.here), show_interval(whole.here, bare_rate=True)),
-                *row(_span(whole.there, one.printed.unit), _times(one, Basis.WHOLE)),
-                *(Cell(text) for basis in bases for text in _share(one, basis)),
-                verdict_cell(one.level, anchor),
+                *row(_span(whole.there, pair.printed.unit), _times(pair, Basis.WHOLE)),
+                *(Cell(text) for basis in bases for text in _share(pair, basis)),
+                verdict_cell(pair.level, anchor),
             )
         )
     return Table(f"Beside {owner}", heads, tuple(rows))
@@ -267,19 +275,19 @@ def _heads(basis: Basis) -> tuple[str, str, str]:
     return (f"Here, per {basis.value}", f"Published, per {basis.value}", f"Times, {basis.value}")
 
 
-def _share(one: MatchedFigure, basis: Basis) -> tuple[str, str, str]:
-    share = one.shares.get(basis)
+def _share(figure: MatchedFigure, basis: Basis) -> tuple[str, str, str]:
+    share = figure.shares.get(basis)
     if share is None:
         return (NOTHING, NOTHING, NOTHING)
-    return show(share.here), _span(share.there, one.printed.unit), _times(one, basis)
+    return show(share.here), _span(share.there, figure.printed.unit), _times(figure, basis)
 
 
 def _span(span: FigureRange, unit: str) -> str:
     return show_value(span.middle, unit)
 
 
-def _times(one: MatchedFigure, basis: Basis) -> str:
-    ratio = one.shares[basis].ratio
+def _times(figure: MatchedFigure, basis: Basis) -> str:
+    ratio = figure.shares[basis].ratio
     if ratio.value is None:
         return NOTHING
     if ratio.low is None or ratio.high is None:

@@ -65,7 +65,7 @@ _HEADINGS: Final = {
 
 def published_tables(published: PublishedSet) -> PublishedTables:
     """What is shown of a published set beside the results of its study."""
-    rows = [dict(flat(one)) for one in published.tables("result")]
+    rows = [dict(flat(table)) for table in published.tables("result")]
     names = _ordered(dict.fromkeys(name for one in rows for name in one))
     notes = [
         (name, str(part))
@@ -194,9 +194,10 @@ def computed_tables(published: PublishedSet) -> Iterator[Table]:
     Intervals are what rounding leaves open.
     """
     owners, maxima = configurations_of(published), maxima_of(published)
-    workloads = list(dict.fromkeys(one.workload for one in maxima))
+    workloads = list(dict.fromkeys(maximum.workload for maximum in maxima))
     peaks = [
-        PeakFigure(one) for one in sorted(maxima, key=lambda one: workloads.index(one.workload))
+        PeakFigure(maximum)
+        for maximum in sorted(maxima, key=lambda one: workloads.index(one.workload))
     ]
     if peaks:
         yield maxima_table(owners, peaks, {})
@@ -235,7 +236,7 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
     """The same for programs: values in metrics' units, with the bounds that rounding leaves."""
     owners, maxima = configurations_of(published), maxima_of(published)
     return {
-        "quotients": [_quotient(one) for one in quotients(owners, maxima)],
+        "quotients": [_quotient(quotient) for quotient in quotients(owners, maxima)],
         "clients": [
             {
                 "workload": one.fleet.workload,
@@ -247,16 +248,17 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
         ],
         "factors": [
             {
-                "workload": one.workload,
-                "configuration": one.configuration,
+                "workload": maximum.workload,
+                "configuration": maximum.configuration,
                 "over": owners[0].id,
                 "times": _document(times),
             }
             for base in maxima
             if base.configuration == owners[0].id
-            for one in maxima
-            if one.workload == base.workload and one.configuration != base.configuration
-            if (times := factor(one.value, base.value, spec_of(one.metric).better)) is not None
+            for maximum in maxima
+            if maximum.workload == base.workload and maximum.configuration != base.configuration
+            if (times := factor(maximum.value, base.value, spec_of(maximum.metric).better))
+            is not None
         ],
         "printed": [
             {
@@ -272,13 +274,13 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
     }
 
 
-def _quotient(one: Quotient) -> dict[str, Any]:
+def _quotient(quotient: Quotient) -> dict[str, Any]:
     return {
-        "workload": one.of.workload,
-        "configuration": one.of.configuration,
-        "metric": one.of.metric,
-        "per": one.size.per,
-        **_document(one.value),
+        "workload": quotient.of.workload,
+        "configuration": quotient.of.configuration,
+        "metric": quotient.of.metric,
+        "per": quotient.size.per,
+        **_document(quotient.value),
     }
 
 
@@ -286,10 +288,10 @@ def _document(metric: Metric) -> dict[str, Any]:
     return {"value": metric.value, "unit": metric.unit, "low": metric.low, "high": metric.high}
 
 
-def _so(one: StatedFigure) -> str:
-    if one.computed is None:
+def _so(figure: StatedFigure) -> str:
+    if figure.computed is None:
         return _NOT_PRINTED
-    return "as printed" if one.agrees else "not what was printed"
+    return "as printed" if figure.agrees else "not what was printed"
 
 
 def _digits(metric: Metric) -> str:

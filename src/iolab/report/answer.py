@@ -100,11 +100,11 @@ class _Row:
     @property
     def rivals(self) -> int:
         """How many configurations have a figure."""
-        return sum(one.is_sound for one in self.cells)
+        return sum(cell.is_sound for cell in self.cells)
 
     def of(self, owner: str) -> BestFigure | None:
         """The figure of that configuration."""
-        return next((one for one in self.cells if one.configuration == owner), None)
+        return next((cell for cell in self.cells if cell.configuration == owner), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,10 @@ def says(
     if not counted.runs:
         return "Nothing is measured yet."
     if not known:
-        why = next((one for one in caveats if one.level is Level.INVALID and one.everywhere), None)
+        why = next(
+            (caveat for caveat in caveats if caveat.level is Level.INVALID and caveat.everywhere),
+            None,
+        )
         every = "the only run is" if counted.runs == 1 else f"all {counted.runs} runs are"
         lost = every if counted.invalid == counted.runs else "no workload has a figure that is not"
         return f"Nothing is measurable: {lost} invalid.{f' {why.says}' if why else ''}"
@@ -190,7 +193,7 @@ def _several(found: Sequence[BestFigure]) -> bool:
 
 
 def _titles(study: Study) -> dict[str, str]:
-    return {one.id: one.title for one in study.configurations}
+    return {configuration.id: configuration.title for configuration in study.configurations}
 
 
 def _failed(brief: Brief) -> str:
@@ -205,14 +208,14 @@ def _failed(brief: Brief) -> str:
     )
 
 
-def of_others(one: Objection) -> bool:
+def of_others(objection: Objection) -> bool:
     """Whether others were about as busy as the load itself in every run: then nothing else matters.
 
     The evidence is what others did on the devices before the start, or had of the processors.
     """
-    if not one.everywhere or one.code not in _OTHERS:
+    if not objection.everywhere or objection.code not in _OTHERS:
         return False
-    shares = [_others_share(run, one.code) for run in one.runs]
+    shares = [_others_share(run, objection.code) for run in objection.runs]
     return median(shares) >= AS_BUSY
 
 
@@ -233,8 +236,8 @@ _OTHERS: Final[Mapping[str, tuple[str, str]]] = {
 """Checks that others may be the reason of: (check, evidence) that has their share."""
 
 
-def _touches(one: Objection, quoted: set[DetailKey | None]) -> bool:
-    return any((run.digest, run.repeat) in quoted for run in one.runs)
+def _touches(objection: Objection, quoted: set[DetailKey | None]) -> bool:
+    return any((run.digest, run.repeat) in quoted for run in objection.runs)
 
 
 def _rows(found: Iterable[BestFigure]) -> list[_Row]:
@@ -246,7 +249,7 @@ def _rows(found: Iterable[BestFigure]) -> list[_Row]:
 
 
 def _row(cells: Sequence[BestFigure]) -> _Row:
-    sound = [one for one in cells if one.is_sound]
+    sound = [cell for cell in cells if cell.is_sound]
     title = cells[0].title
     if not sound:
         return _Row(title, tuple(cells))
@@ -342,7 +345,7 @@ def _matrix(
     rows: Sequence[_Row], titles: Mapping[str, str], anchors: Mapping[DetailKey, str]
 ) -> Table:
     """A row for each workload, a column for each configuration."""
-    known = {one.configuration for row in rows for one in row.cells}
+    known = {cell.configuration for row in rows for cell in row.cells}
     owners = [name for name in titles if name in known]
     if len(owners) > SIDE_BY_SIDE:
         return _wide(rows, {name: titles[name] for name in owners}, anchors)
@@ -405,7 +408,7 @@ def _note(rows: Sequence[_Row]) -> str:
 
 def _list(rows: Sequence[_Row], anchors: Mapping[DetailKey, str]) -> Table:
     """Of one configuration: a row for each workload, what is known of it in columns."""
-    cells = [(row.title, one) for row in rows for one in row.cells]
+    cells = [(row.title, cell) for row in rows for cell in row.cells]
     codes = {one.reason[0] for _, one in cells if not one.is_sound}
     sound = [one for _, one in cells if one.is_sound]
     names = list(dict.fromkeys(name for one in sound for name, _ in one.latencies))[:LATENCIES]
@@ -443,7 +446,7 @@ def _chart(found: Sequence[BestFigure], bests: ReportSection | None) -> Figure |
     """Of the charts of best figures, one for each unit, that of the most that are sound."""
     if bests is None or not bests.groups or not any(one.is_sound for one in found):
         return None
-    figures = [(_sound_rows(one.table), one) for one in bests.groups[0].figures]
+    figures = [(_sound_rows(figure.table), figure) for figure in bests.groups[0].figures]
     most, chart = max(figures, key=lambda pair: pair[0], default=(0, None))
     return chart if most >= BARS_LEAST else None
 

@@ -289,7 +289,7 @@ def build_brief(
     )
     manifests = reading.manifests((*of_loads, *kinds.hosts.detailed_runs(study, points, results)))
     by_key = {(result.digest, result.repeat): result for result in results}
-    titles = {one.id: one.title for one in study.configurations}
+    titles = {configuration.id: configuration.title for configuration in study.configurations}
     kernels = kernels_of(source.facts)
     details: dict[DetailKey, RunDetail] = {}
     best_runs, watched = _best_runs(best), dict[DetailKey, RunResources]()

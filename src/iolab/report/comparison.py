@@ -55,11 +55,13 @@ def comparison_document(compared: ComparisonResult) -> dict[str, Any]:
         "candidate": side_document(compared.candidate),
         "same_session": compared.same_session,
         "thresholds": {"noise": NOISE_THRESHOLD, "same_within": SAME_WITHIN},
-        "differences": [difference_document(one) for one in compared.differences],
+        "differences": [difference_document(difference) for difference in compared.differences],
         "rows": [_row(row) for row in compared.rows],
         "skipped": [_skipped(one) for one in compared.skipped],
-        "summaries": [_summary(one) for one in compared.summaries],
-        "verdicts": {one.value: compared.verdicts.get(one, 0) for one in ComparisonVerdict},
+        "summaries": [_summary(summary) for summary in compared.summaries],
+        "verdicts": {
+            verdict.value: compared.verdicts.get(verdict, 0) for verdict in ComparisonVerdict
+        },
     }
 
 
@@ -75,14 +77,14 @@ def side_document(side: ComparisonSide) -> dict[str, Any]:
     }
 
 
-def difference_document(one: Difference) -> dict[str, Any]:
+def difference_document(difference: Difference) -> dict[str, Any]:
     """One thing that is not the same on both sides."""
     return {
-        "area": one.area.value,
-        "what": one.what,
-        "baseline": one.baseline,
-        "candidate": one.candidate,
-        "forbids": one.forbids,
+        "area": difference.area.value,
+        "what": difference.what,
+        "baseline": difference.baseline,
+        "candidate": difference.candidate,
+        "forbids": difference.forbids,
     }
 
 
@@ -115,10 +117,10 @@ def row_texts(row: ComparedMetric) -> tuple[str, ...]:
     )
 
 
-def summary_texts(one: Summary) -> tuple[str, str, str]:
+def summary_texts(summary: Summary) -> tuple[str, str, str]:
     """The geometric mean for people: of what, the ratio, its interval."""
-    overall = one.overall
-    what = f"geometric mean of {metric_words(one.metric)} over {one.rows} points"
+    overall = summary.overall
+    what = f"geometric mean of {metric_words(summary.metric)} over {summary.rows} points"
     return what, ratio_text(overall.ratio), interval_text(overall.low, overall.high)
 
 
@@ -149,10 +151,13 @@ def differences_table(differences: Iterable[Difference]) -> Table:
     """What differs besides the results; what forbids the comparison is marked."""
     rows = (
         (
-            Cell(f"! {one.what}" if one.forbids else one.what, strong=one.forbids),
-            *cells_of(one.baseline, one.candidate),
+            Cell(
+                f"! {difference.what}" if difference.forbids else difference.what,
+                strong=difference.forbids,
+            ),
+            *cells_of(difference.baseline, difference.candidate),
         )
-        for one in differences
+        for difference in differences
     )
     heads = columns(("What", "Baseline", "Candidate"))
     return Table("What differs besides the results", heads, tuple(rows))
@@ -202,16 +207,16 @@ def _row(row: ComparedMetric) -> dict[str, Any]:
     }
 
 
-def _skipped(one: Skipped) -> dict[str, Any]:
-    return {"workload": one.workload, "axis": dict(one.axis), "reason": one.reason}
+def _skipped(skipped: Skipped) -> dict[str, Any]:
+    return {"workload": skipped.workload, "axis": dict(skipped.axis), "reason": skipped.reason}
 
 
-def _summary(one: Summary) -> dict[str, Any]:
-    overall = one.overall
+def _summary(summary: Summary) -> dict[str, Any]:
+    overall = summary.overall
     return {
-        "metric": one.metric,
-        "better": one.better.value,
-        "rows": one.rows,
+        "metric": summary.metric,
+        "better": summary.better.value,
+        "rows": summary.rows,
         "curves": overall.curves,
         "ratio": overall.ratio,
         "low": finite(overall.low),
@@ -262,7 +267,7 @@ def change_text(series: MetricHistory) -> str:
         return f"too few: {found.runs} of {found.needed}"
     if not found.changes:
         return "nothing changed"
-    return ", ".join(f"{100 * (one.ratio - 1):+.1f} %" for one in found.changes)
+    return ", ".join(f"{100 * (change.ratio - 1):+.1f} %" for change in found.changes)
 
 
 def _series(series: MetricHistory) -> dict[str, Any]:
@@ -284,12 +289,12 @@ def _series(series: MetricHistory) -> dict[str, Any]:
         ],
         "enough": series.found.enough,
         "needed": series.found.needed,
-        "changes": [_change(series, one) for one in series.found.changes],
+        "changes": [_change(series, change) for change in series.found.changes],
     }
 
 
-def _change(series: MetricHistory, one: Change) -> dict[str, Any]:
-    return {"session": series.values[one.index].session, "ratio": one.ratio, "p": one.p}
+def _change(series: MetricHistory, change: Change) -> dict[str, Any]:
+    return {"session": series.values[change.index].session, "ratio": change.ratio, "p": change.p}
 
 
 _NO_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

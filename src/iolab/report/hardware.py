@@ -172,25 +172,44 @@ def configuration_tables(configurations: tuple[Configuration, ...]) -> tuple[Tab
 
     Many have a row each, of what differs, after a table of what is the same in all of them.
     """
-    extra = tuple(dict.fromkeys(name for one in configurations for name, _ in one.hardware))
+    extra = tuple(
+        dict.fromkeys(
+            name for configuration in configurations for name, _ in configuration.hardware
+        )
+    )
     compared = [  # a single one's are told of its hosts
-        ("Clients", [listing(list(one.hosts), CLIENTS_MAX) for one in configurations]),
-        ("Path", [one.path or NOTHING for one in configurations]),
+        (
+            "Clients",
+            [listing(list(configuration.hosts), CLIENTS_MAX) for configuration in configurations],
+        ),
+        ("Path", [configuration.path or NOTHING for configuration in configurations]),
     ]
     named = [
         *(compared if len(configurations) > 1 else ()),
-        ("Nodes", [_or_nothing(one.nodes) for one in configurations]),
-        ("Raw capacity", [_terabytes(one.capacity.raw_tb) for one in configurations]),
-        ("Usable capacity", [_terabytes(one.capacity.usable_tb) for one in configurations]),
-        ("Cost", [_cost(one) for one in configurations]),
+        ("Nodes", [_or_nothing(configuration.nodes) for configuration in configurations]),
+        (
+            "Raw capacity",
+            [_terabytes(configuration.capacity.raw_tb) for configuration in configurations],
+        ),
+        (
+            "Usable capacity",
+            [_terabytes(configuration.capacity.usable_tb) for configuration in configurations],
+        ),
+        ("Cost", [_cost(configuration) for configuration in configurations]),
         *(
-            (name, [dict(one.hardware).get(name, NOTHING) for one in configurations])
+            (
+                name,
+                [
+                    dict(configuration.hardware).get(name, NOTHING)
+                    for configuration in configurations
+                ],
+            )
             for name in extra
         ),
     ]
     known = [(name, texts) for name, texts in named if any(text != NOTHING for text in texts)]
     if len(configurations) <= SIDE_BY_SIDE:
-        heads = (Column("What"), *(Column(one.title) for one in configurations))
+        heads = (Column("What"), *(Column(configuration.title) for configuration in configurations))
         return _filled(Table("Configurations", heads, tuple(row(n, *texts) for n, texts in known)))
     alike = [row(name, texts[0]) for name, texts in known if len(set(texts)) == 1]
     differ = [(name, texts) for name, texts in known if len(set(texts)) > 1]
@@ -206,7 +225,7 @@ def configuration_tables(configurations: tuple[Configuration, ...]) -> tuple[Tab
 
 
 def _filled(*tables: Table) -> tuple[Table, ...]:
-    return tuple(one for one in tables if one.rows)
+    return tuple(table for table in tables if table.rows)
 
 
 def _or_nothing(value: int | None) -> str:
@@ -243,8 +262,10 @@ def hardware_table(facts: Mapping[str, HostFacts]) -> Table:
     ]
     heads = ("Hosts", *_TOLD, "Target")
     if len(parts) > SIDE_BY_SIDE:
-        return Table("Hosts", columns(heads), tuple(row(*one) for one in parts))
-    heading, *rows = (row(head, *(one[place] for one in parts)) for place, head in enumerate(heads))
+        return Table("Hosts", columns(heads), tuple(row(*part) for part in parts))
+    heading, *rows = (
+        row(head, *(part[place] for part in parts)) for place, head in enumerate(heads)
+    )
     known = tuple(one for one in rows if any(cell.text != NOTHING for cell in one[1:]))
     return Table("Hosts", tuple(Column(cell.text) for cell in heading), known)
 

@@ -418,7 +418,7 @@ class Kinds:
 
     def within(self, study: Study) -> tuple[LoadReport, ...]:
         """The kinds that workloads of a study are of."""
-        names = {self._registered(one.job.stored_as).name for one in study.workloads}
+        names = {self._registered(workload.job.stored_as).name for workload in study.workloads}
         return tuple(self._report(one) for one in self.registered if one.name in names)
 
     def apart(self, results: Iterable[Result]) -> dict[LoadReport, list[Result]]:
@@ -449,7 +449,7 @@ class Kinds:
 
     def has_published(self, study: Study) -> bool:
         """Whether figures that others published of the same study are shown beside its own."""
-        return any(self.making(one).has_published(one) for one in study.workloads)
+        return any(self.making(workload).has_published(workload) for workload in study.workloads)
 
     def _registered(self, stored_as: str) -> RegisteredKind:
         """The kind that makes jobs of that name."""

@@ -149,8 +149,8 @@ def result_named(result: Result, names: Names) -> Result:
     spreads = {key: _spread(one, names) for key, one in result.operation_spreads.items()}
     return replace(
         result,
-        hosts=tuple(_share(one, names) for one in result.hosts),
-        nodes=tuple(_node(one, names) for one in result.nodes),
+        hosts=tuple(_share(host, names) for host in result.hosts),
+        nodes=tuple(_node(node, names) for node in result.nodes),
         spread=result.spread and _spread(result.spread, names),
         operation_spreads=spreads,
     )
@@ -162,36 +162,36 @@ def manifest_named(manifest: Manifest, names: Names) -> Manifest:
         return manifest
     return replace(
         manifest,
-        hosts=tuple(_host_run(one, names) for one in manifest.hosts),
-        bystanders=tuple(_bystander(one, names) for one in manifest.bystanders),
+        hosts=tuple(_host_run(host, names) for host in manifest.hosts),
+        bystanders=tuple(_bystander(bystander, names) for bystander in manifest.bystanders),
         details=manifest.details and manifest.details.renamed(names),
         fleet=manifest.fleet and manifest.fleet.renamed(names),
     )
 
 
-def _share(one: HostResult, names: Names) -> HostResult:
-    return replace(one, name=_of(one.name, names))
+def _share(host: HostResult, names: Names) -> HostResult:
+    return replace(host, name=_of(host.name, names))
 
 
-def _node(one: NodeResult, names: Names) -> NodeResult:
-    return replace(one, name=_of(one.name, names), guests=_all(one.guests, names))
+def _node(node: NodeResult, names: Names) -> NodeResult:
+    return replace(node, name=_of(node.name, names), guests=_all(node.guests, names))
 
 
-def _spread(one: Spread, names: Names) -> Spread:
-    return replace(one, slowest=_of(one.slowest, names), fastest=_of(one.fastest, names))
+def _spread(spread: Spread, names: Names) -> Spread:
+    return replace(spread, slowest=_of(spread.slowest, names), fastest=_of(spread.fastest, names))
 
 
-def _host_run(one: HostRun, names: Names) -> HostRun:
+def _host_run(host: HostRun, names: Names) -> HostRun:
     return replace(
-        one,
-        host=_of(one.host, names),
-        target_key=_of(one.target_key, names),
-        read_from=_of(one.read_from, names),
+        host,
+        host=_of(host.host, names),
+        target_key=_of(host.target_key, names),
+        read_from=_of(host.read_from, names),
     )
 
 
-def _bystander(one: Bystander, names: Names) -> Bystander:
-    return replace(one, host=_of(one.host, names))
+def _bystander(bystander: Bystander, names: Names) -> Bystander:
+    return replace(bystander, host=_of(bystander.host, names))
 
 
 def _all(found: Iterable[str], names: Names) -> tuple[str, ...]:
@@ -291,11 +291,11 @@ def joined_plan(
         data_sets=tuple(sets.values()),
         runs=tuple(runs),
         budget=PlanCost(
-            seconds=sum(one.seconds for one in budgets),
-            reasons=tuple(reason for one in budgets for reason in one.reasons),
-            layout_bytes_per_host=max(one.layout_bytes_per_host for one in budgets),
-            write_bytes_estimate=sum(one.write_bytes_estimate for one in budgets),
-            free_bytes_needed_per_host=max(one.free_bytes_needed_per_host for one in budgets),
+            seconds=sum(budget.seconds for budget in budgets),
+            reasons=tuple(reason for budget in budgets for reason in budget.reasons),
+            layout_bytes_per_host=max(budget.layout_bytes_per_host for budget in budgets),
+            write_bytes_estimate=sum(budget.write_bytes_estimate for budget in budgets),
+            free_bytes_needed_per_host=max(budget.free_bytes_needed_per_host for budget in budgets),
         ),
         destroys=tuple(dict.fromkeys(name for plan in plans for name in plan.destroys)),
         candidates=tuple(candidates),
@@ -307,7 +307,7 @@ def joined_session(
     labels: Sequence[str], sessions: Sequence[SessionDocument], study: Study
 ) -> SessionDocument:
     """What stands for all sessions: the worst status, the first moment, every version."""
-    worst = min((one.status for one in sessions), key=_WORST.index)
+    worst = min((session.status for session in sessions), key=_WORST.index)
     reasons = [
         f"{label}: {one.reason}"
         for label, one in zip(labels, sessions, strict=True)
@@ -315,15 +315,18 @@ def joined_session(
     ]
     return replace(
         sessions[0],
-        id=_listed(one.id for one in sessions),
+        id=_listed(session.id for session in sessions),
         study=study.id,
         title=study.title,
         scale=study.scale,
         overrides=(),
         command=(),
-        iolab_version=_listed(one.iolab_version for one in sessions),
-        agent_version=_listed(one.agent_version for one in sessions if one.agent_version) or None,
-        created_real_ns=min(one.created_real_ns for one in sessions),
+        iolab_version=_listed(session.iolab_version for session in sessions),
+        agent_version=_listed(
+            session.agent_version for session in sessions if session.agent_version
+        )
+        or None,
+        created_real_ns=min(session.created_real_ns for session in sessions),
         status=worst,
         reason=" ".join(reasons) or None,
         history=(),
@@ -340,12 +343,14 @@ def _workloads(studies: Sequence[Study]) -> tuple[Workload, ...]:
     return tuple(found.values())
 
 
-def _joined(one: Workload, other: Workload) -> Workload:
+def _joined(workload: Workload, other: Workload) -> Workload:
     """The workload with the values of both; numbers rise, words stand in the first one's order."""
     values: dict[str, dict[int | str, None]] = {}
-    for axis in (*one.sweep, *other.sweep):
+    for axis in (*workload.sweep, *other.sweep):
         values.setdefault(axis.name, {}).update(dict.fromkeys(axis.values))
-    return replace(one, sweep=tuple(Axis(name, _rising(tuple(of))) for name, of in values.items()))
+    return replace(
+        workload, sweep=tuple(Axis(name, _rising(tuple(of))) for name, of in values.items())
+    )
 
 
 def _rising(values: tuple[int | str, ...]) -> tuple[int | str, ...]:
@@ -550,7 +555,11 @@ def _united(sources: Sequence[tuple[str, SessionSource]]) -> United:
 
 def _hosts_of(study: Study) -> list[str]:
     """Every host that a study names, clients first."""
-    named = (name for one in study.configurations for name in (*one.hosts, *one.storage))
+    named = (
+        name
+        for configuration in study.configurations
+        for name in (*configuration.hosts, *configuration.storage)
+    )
     return list(dict.fromkeys((*named, *(spec.name for spec in study.hosts))))
 
 
@@ -561,20 +570,20 @@ def _named(study: Study, shown: Study, whole: Sequence[Configuration]) -> dict[s
     """
     pairs = list(zip(study.configurations, whole, strict=True))
     found = {}
-    for one in shown.configurations:
-        owners = [pair for pair in pairs if _is_of(one, pair[0])]
+    for configuration in shown.configurations:
+        owners = [pair for pair in pairs if _is_of(configuration, pair[0])]
         old, new = max(owners, key=lambda pair: len(pair[0].id))
-        found[one.id] = replace(
-            one,
-            id=new.id + one.id.removeprefix(old.id),
-            title=new.title + one.title.removeprefix(old.title),
+        found[configuration.id] = replace(
+            configuration,
+            id=new.id + configuration.id.removeprefix(old.id),
+            title=new.title + configuration.title.removeprefix(old.title),
         )
     return found
 
 
-def _is_of(one: Configuration, whole: Configuration) -> bool:
+def _is_of(configuration: Configuration, whole: Configuration) -> bool:
     """Whether a configuration is the other one, or that without some hosts."""
-    return one.id == whole.id or one.id.startswith(f"{whole.id} without ")
+    return configuration.id == whole.id or configuration.id.startswith(f"{whole.id} without ")
 
 
 def _parts(
@@ -601,7 +610,7 @@ def _parts(
             digests=_digests(source.session.id, plan, results, ids, joined),
             before=before,
         )
-        orders = [*(run.order for run in plan.runs), *(one.order for one in results)]
+        orders = [*(run.order for run in plan.runs), *(result.order for result in results)]
         before += max(orders, default=0)
 
 
@@ -668,7 +677,10 @@ def _apart(parts: Sequence[_Part]) -> Iterator[Apart]:
 
 
 def _sides(part: _Part) -> dict[str, ComparisonSide]:
-    return {one.id: read_side(part.label, part.source, one.id) for one in part.study.configurations}
+    return {
+        configuration.id: read_side(part.label, part.source, configuration.id)
+        for configuration in part.study.configurations
+    }
 
 
 def _without_place(session: SessionDocument) -> SessionDocument:

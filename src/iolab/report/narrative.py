@@ -66,7 +66,7 @@ class Sentence:
 
 def names_of(study: Study) -> Names:
     """The names that sentences on a study use."""
-    return Names({one.id: one.title for one in study.configurations})
+    return Names({configuration.id: configuration.title for configuration in study.configurations})
 
 
 def story(study: Study, found: Iterable[Finding]) -> tuple[Sentence, ...]:
@@ -76,11 +76,11 @@ def story(study: Study, found: Iterable[Finding]) -> tuple[Sentence, ...]:
     return tuple(Sentence(sentence, one) for one in kept if (sentence := say(one, names)))
 
 
-def _is_left_unsaid(one: Finding, names: Names) -> bool:
+def _is_left_unsaid(finding: Finding, names: Names) -> bool:
     """Prices that no interval supports, and of all but the best, stand in tables alone."""
-    if not isinstance(one, Priced):
+    if not isinstance(finding, Priced):
         return False
-    return not names.several or one.rank > 1 or one.of < 2 or not one.sure
+    return not names.several or finding.rank > 1 or finding.of < 2 or not finding.sure
 
 
 @singledispatch
@@ -223,10 +223,10 @@ def _with_interval(metric: Metric) -> str:
 def without_repeats(sentences: Iterable[Sentence]) -> Iterator[Sentence]:
     """The sentences, each text once."""
     seen: set[str] = set()
-    for one in sentences:
-        if one.text not in seen:
-            seen.add(one.text)
-            yield one
+    for sentence in sentences:
+        if sentence.text not in seen:
+            seen.add(sentence.text)
+            yield sentence
 
 
 FIRST: Final = 8
@@ -256,21 +256,25 @@ def linked_sentences(
 
     `watched` is what some runs tell of the resources under their load.
     """
-    titles = {one.id: f" of {one.title}" for one in study.configurations}
+    titles = {
+        configuration.id: f" of {configuration.title}" for configuration in study.configurations
+    }
     if len(titles) == 1:
         titles = {}
     names = {
-        (one.digest, one.repeat): f"{run_name(one)}{titles.get(one.configuration, '')}"
-        for one in results
+        (result.digest, result.repeat): f"{run_name(result)}{titles.get(result.configuration, '')}"
+        for result in results
     }
     found = findings(study, points, gains(study, points), watched)
     return tuple(_linked(one, names, anchors) for one in without_repeats(story(study, found)))
 
 
 def _linked(
-    one: Sentence, names: Mapping[DetailKey, str], anchors: Mapping[DetailKey, str]
+    sentence: Sentence, names: Mapping[DetailKey, str], anchors: Mapping[DetailKey, str]
 ) -> LinkedSentence:
-    keys = list(dict.fromkeys(key for key in one.runs if key in anchors))
+    keys = list(dict.fromkeys(key for key in sentence.runs if key in anchors))
     links = tuple((anchors[key], names[key]) for key in keys[:LINKS_MOST])
     hidden = len(keys) - len(links)
-    return LinkedSentence(one.text, links, f"and {count(hidden, 'more run')}" if hidden else "")
+    return LinkedSentence(
+        sentence.text, links, f"and {count(hidden, 'more run')}" if hidden else ""
+    )

@@ -108,11 +108,13 @@ class OneFigureReport(LoadReport):
 
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:  # noqa: ARG002
         """Throughput and latency against the axis, and latency by percentile."""
-        return load_charts(brief, [one for one in brief.study.workloads if self.makes(one)], looks)
+        return load_charts(
+            brief, [workload for workload in brief.study.workloads if self.makes(workload)], looks
+        )
 
     def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
         """With rates and latencies."""
-        shown = self.columns([one.metrics for one in results])
+        shown = self.columns([result.metrics for result in results])
         return every_run("Every run", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
@@ -132,7 +134,7 @@ class OneFigureReport(LoadReport):
 
     def markdown(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""
-        own = declared_among(one.metrics for one in results)
+        own = declared_among(result.metrics for result in results)
         shown = (*SHOWN_METRICS, *own)
         runs = every_run("Every run", study, results, shown, {}, most=len(results))
         return runs_markdown(study, results, (*POINT_METRICS, *own), runs)
@@ -144,7 +146,7 @@ def load_charts(brief: Brief, workloads: Sequence[Workload], looks: Looks) -> Ch
         (one.workload, one.configuration, one.fixed): one.load
         for one in bends(brief.study, brief.points)
     }
-    return {one.id: list(_charts(brief, one, looks, knees)) for one in workloads}
+    return {workload.id: list(_charts(brief, workload, looks, knees)) for workload in workloads}
 
 
 def _charts(

@@ -117,7 +117,7 @@ def failure_words(result: Result, names: Mapping[str, str]) -> str:
 
 def names_among_several(study: Study) -> dict[str, str]:
     """The titles of configurations by id, empty where there is one and no need to tell."""
-    found = {one.id: one.title for one in study.configurations}
+    found = {configuration.id: configuration.title for configuration in study.configurations}
     return found if len(found) > 1 else {}
 
 
@@ -391,51 +391,51 @@ def need_words(one: Suits, names: Names) -> str:
     )
 
 
-def _undecided(one: Suits, best: str, second: str) -> str:
-    if one.lead < 1 + ALIKE:
+def _undecided(suits: Suits, best: str, second: str) -> str:
+    if suits.lead < 1 + ALIKE:
         return f"{best} and {second} are alike"
-    call = "too few runs to call" if one.single else "too close to call"
-    why = "but by single runs" if one.single else "which their intervals leave open"
-    ahead = f"{best} is ahead of {second} by {_percent_ahead(one)}"
-    if one.lead >= TWICE:
-        ahead = f"{best} has {_lead_times(one)} what {second} has"
+    call = "too few runs to call" if suits.single else "too close to call"
+    why = "but by single runs" if suits.single else "which their intervals leave open"
+    ahead = f"{best} is ahead of {second} by {_percent_ahead(suits)}"
+    if suits.lead >= TWICE:
+        ahead = f"{best} has {_lead_times(suits)} what {second} has"
     return f"{call}: {ahead}, {why}"
 
 
-def _capacity(one: Suits, second: str) -> str:
-    kind = one.metric.removesuffix("_tb")
-    size = f"{terabytes(one.terabytes or 0.0)} {kind}"
+def _capacity(suits: Suits, second: str) -> str:
+    kind = suits.metric.removesuffix("_tb")
+    size = f"{terabytes(suits.terabytes or 0.0)} {kind}"
     more = (
-        f"{_lead_times(one)} that of {second}"
-        if one.lead >= TWICE
-        else f"{_more(one)} than {second}"
+        f"{_lead_times(suits)} that of {second}"
+        if suits.lead >= TWICE
+        else f"{_more(suits)} than {second}"
     )
-    return f"with {size}{_each(one)}, {more}"
+    return f"with {size}{_each(suits)}, {more}"
 
 
-def _performance(one: Suits, second: str) -> str:
-    more = f"{_lead_times(one)} as fast as {second}"
-    if one.lead < TWICE:
-        more = f"{_percent_ahead(one)} faster than {second}"
-    return f"{more} by best rates{_over(one)}"
+def _performance(suits: Suits, second: str) -> str:
+    more = f"{_lead_times(suits)} as fast as {second}"
+    if suits.lead < TWICE:
+        more = f"{_percent_ahead(suits)} faster than {second}"
+    return f"{more} by best rates{_over(suits)}"
 
 
-def _value(one: Suits, second: str) -> str:
-    rates = f"with best rates{_each(one)}"
-    if one.lead < TWICE:
-        return f"{rates} {_percent_ahead(one)} above those of {second}{_over(one)}"
-    return f"{rates} {_lead_times(one)} those of {second}{_over(one)}"
+def _value(suits: Suits, second: str) -> str:
+    rates = f"with best rates{_each(suits)}"
+    if suits.lead < TWICE:
+        return f"{rates} {_percent_ahead(suits)} above those of {second}{_over(suits)}"
+    return f"{rates} {_lead_times(suits)} those of {second}{_over(suits)}"
 
 
-def _balance(one: Suits, second: str) -> str:
-    weakest = min(one.sides, key=lambda side: side.share)
-    least = percent(weakest.share / one.lead)
+def _balance(suits: Suits, second: str) -> str:
+    weakest = min(suits.sides, key=lambda side: side.share)
+    least = percent(weakest.share / suits.lead)
     if weakest.share >= 1:
-        names = joined([side.name for side in one.sides])
-        return f"the best in {names}{_each(one)}, where {second} has {least} at its weakest"
-    parts = [f"{side.name} {percent(side.share)}" for side in one.sides]
+        names = joined([side.name for side in suits.sides])
+        return f"the best in {names}{_each(suits)}, where {second} has {least} at its weakest"
+    parts = [f"{side.name} {percent(side.share)}" for side in suits.sides]
     return (
-        f"whose shares of the best{_each(one)} are {joined(parts)}, where {second} has "
+        f"whose shares of the best{_each(suits)} are {joined(parts)}, where {second} has "
         f"{least} at its weakest"
     )
 
@@ -448,34 +448,34 @@ _MEASURES: Final = {
 }
 
 
-def _each(one: Suits) -> str:
-    return f" for each {one.per}" if one.per else ""
+def _each(suits: Suits) -> str:
+    return f" for each {suits.per}" if suits.per else ""
 
 
-def _over(one: Suits) -> str:
-    several = len(one.workloads) > 1
+def _over(suits: Suits) -> str:
+    several = len(suits.workloads) > 1
     mean = " (geometric mean)" if several else ""
-    return f" over {count(len(one.workloads), 'workload')}{mean}"
+    return f" over {count(len(suits.workloads), 'workload')}{mean}"
 
 
-def _lead_times(one: Suits) -> str:
-    return times(one.lead)
+def _lead_times(suits: Suits) -> str:
+    return times(suits.lead)
 
 
-def _percent_ahead(one: Suits) -> str:
-    return percent(one.lead - 1)
+def _percent_ahead(suits: Suits) -> str:
+    return percent(suits.lead - 1)
 
 
-def _more(one: Suits) -> str:
-    return f"{_percent_ahead(one)} more"
+def _more(suits: Suits) -> str:
+    return f"{_percent_ahead(suits)} more"
 
 
-def _without_cost(one: Suits) -> str:
+def _without_cost(suits: Suits) -> str:
     """Where costs would weigh in, and are not known of all in one currency."""
-    weighs = one.need in (Need.CAPACITY, Need.BALANCE)
+    weighs = suits.need in (Need.CAPACITY, Need.BALANCE)
     return (
         "; not all tell a cost in one currency, so costs do not count"
-        if weighs and not one.per
+        if weighs and not suits.per
         else ""
     )
 

@@ -83,15 +83,15 @@ def summary_of(tallied: VerdictCounts, brief: Brief) -> str:
 
 def _repeats(brief: Brief) -> str:
     """How many repeats stand behind a figure, "its" where that is not the same for all."""
-    methods = [one.study.method for one in brief.sessions.members] or [brief.study.method]
-    numbers = {one.repeats for one in methods}
-    if len(numbers) > 1 or any(one.sequential for one in methods):
+    methods = [member.study.method for member in brief.sessions.members] or [brief.study.method]
+    numbers = {method.repeats for method in methods}
+    if len(numbers) > 1 or any(method.sequential for method in methods):
         return "its"
     return str(numbers.pop())
 
 
 def _when(brief: Brief) -> str:
-    made = [one.session.created_real_ns for one in brief.sessions.members]
+    made = [member.session.created_real_ns for member in brief.sessions.members]
     first, *others = sorted(map(moment, made)) or [moment(brief.session.created_real_ns)]
     text = f"{first:%-d %B %Y, %H:%M}"
     for last in others[-1:]:
@@ -107,10 +107,12 @@ def moment(real_ns: int) -> datetime:
 
 def _hosts(brief: Brief) -> str:
     """How many hosts made load; of several sessions in each, since one host may be in many."""
-    studies = [one.study for one in brief.sessions.members] or [brief.study]
+    studies = [member.study for member in brief.sessions.members] or [brief.study]
     counts: dict[str, None] = {}
     for study in studies:
-        hosts = list(dict.fromkeys(h for one in study.configurations for h in one.hosts))
+        hosts = list(
+            dict.fromkeys(h for configuration in study.configurations for h in configuration.hosts)
+        )
         counts[hosts_word(study, hosts)] = None
     return f"{', '.join(counts)} in each session" if brief.sessions.several else next(iter(counts))
 
@@ -128,7 +130,7 @@ def hosts_word(study: Study, hosts: Sequence[str]) -> str:
 
 
 def _which(brief: Brief) -> tuple[str, str]:
-    labels = [one.label for one in brief.sessions.members]
+    labels = [member.label for member in brief.sessions.members]
     if not labels:
         return ("Session", brief.session.id)
     return ("Sessions", f"{len(labels)}: {listing(labels, LABELS_SHOWN)}")
@@ -147,8 +149,10 @@ def _session_faults(brief: Brief) -> Iterator[str]:
         missing = brief.plan.missing(made) - sum(1 for hurt in brief.damaged if hurt.run)
         reason = brief.session.reason or ""
         yield _status("The session", brief.session.status, missing, reason)
-    for one in brief.sessions.members:
-        yield _status(f"Session {one.label}", one.session.status, missing_of(one), _reason(one))
+    for member in brief.sessions.members:
+        yield _status(
+            f"Session {member.label}", member.session.status, missing_of(member), _reason(member)
+        )
     forbidden = [f"{found.what} ({label})" for label, found in brief.sessions.forbidding()]
     if forbidden:
         yield (
@@ -330,7 +334,7 @@ def method_table(kinds: Kinds, study: Study, plan: Plan, engines: Iterable[str])
         for data_set in plan.data_sets
     )
     layout = ", ".join(files) or NOTHING
-    has_files = any(kinds.making(one).lays_out_files for one in study.workloads)
+    has_files = any(kinds.making(workload).lays_out_files for workload in study.workloads)
     caches = "dropped before every run that reads" if method.drop_caches else "kept"
     versions = ", ".join(engines)
     rows = (
@@ -357,9 +361,9 @@ def method_table(kinds: Kinds, study: Study, plan: Plan, engines: Iterable[str])
 def _asked_repeats(study: Study) -> str:
     """The method's repeats, and the workloads that have their own number of them."""
     others = [
-        f"{one.title}: {one.repeats}"
-        for one in study.workloads
-        if one.repeats and one.repeats != study.method.repeats
+        f"{workload.title}: {workload.repeats}"
+        for workload in study.workloads
+        if workload.repeats and workload.repeats != study.method.repeats
     ]
     return f"{study.method.repeats}{f' ({listing(others, TITLES_SHOWN)})' if others else ''}"
 
@@ -409,17 +413,17 @@ def _sessions_table(members: Iterable[Member]) -> Table:
     texts = ("Session", "Measured (UTC)", "Study", "Scale", "Configurations", "Runs", "Status")
     rows = tuple(
         row(
-            one.label,
-            f"{moment(one.session.created_real_ns):%Y-%m-%d %H:%M}",
-            one.study.id,
-            one.study.scale,
-            listing(list(one.titles), TITLES_SHOWN),
-            _made(one),
-            one.session.status.value,
-            one.session.iolab_version,
-            one.session.id,
+            member.label,
+            f"{moment(member.session.created_real_ns):%Y-%m-%d %H:%M}",
+            member.study.id,
+            member.study.scale,
+            listing(list(member.titles), TITLES_SHOWN),
+            _made(member),
+            member.session.status.value,
+            member.session.iolab_version,
+            member.session.id,
         )
-        for one in members
+        for member in members
     )
     return Table("What each session is", columns((*texts, "iolab", "Id")), rows)
 
@@ -433,9 +437,11 @@ def _differences_table(sessions: Sessions) -> Table:
     """One row for each thing, one column for each session; what forbids comparing is marked."""
     rows: dict[tuple[Area, str], dict[str, list[Difference]]] = {}
     for apart in sessions.apart:
-        for one in apart.differences:
-            rows.setdefault((one.area, one.what), {}).setdefault(apart.label, []).append(one)
-    labels = [one.label for one in sessions.members]
+        for difference in apart.differences:
+            rows.setdefault((difference.area, difference.what), {}).setdefault(
+                apart.label, []
+            ).append(difference)
+    labels = [member.label for member in sessions.members]
     heads = (Column("What"), *(Column(label) for label in labels))
     ordered = sorted(rows.items(), key=lambda item: not _forbids(item[1]))
     cells = tuple(
@@ -463,7 +469,9 @@ def asked(brief: Brief) -> Study:
     members = brief.sessions.members
     if not members:
         return brief.study
-    workloads = asked_apart([one.label for one in members], [one.study for one in members])
+    workloads = asked_apart(
+        [member.label for member in members], [member.study for member in members]
+    )
     return replace(brief.study, workloads=workloads)
 
 
@@ -472,11 +480,11 @@ def methods_table(brief: Brief) -> Table:
     members = brief.sessions.members
     if not members:
         return method_table(brief.kinds, brief.study, brief.plan, brief.engine_versions)
-    methods = [_method(brief, one) for one in members]
-    names = list(dict.fromkeys(name for one in methods for name in one))
-    rows = [[one.get(name, NOTHING) for one in methods] for name in names]
+    methods = [_method(brief, member) for member in members]
+    names = list(dict.fromkeys(name for method in methods for name in method))
+    rows = [[method.get(name, NOTHING) for method in methods] for name in names]
     alike = all(len(set(texts)) == 1 for texts in rows)
-    heads = ["How, in each session"] if alike else [one.label for one in members]
+    heads = ["How, in each session"] if alike else [member.label for member in members]
     cells = tuple(row(name, *texts[: len(heads)]) for name, texts in zip(names, rows, strict=True))
     return Table("Method", (Column("What"), *(Column(head) for head in heads)), cells)
 

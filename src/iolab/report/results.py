@@ -53,22 +53,22 @@ def node_document(node: NodeResult) -> dict[str, Any]:
         "hypervisor": _metrics(node.hypervisor),
         "layers": [
             {
-                "layer": one.layer.value,
-                "direction": one.direction.key,
-                "mean_ns": finite(one.mean_ns),
-                "ios": one.ios,
+                "layer": layer.layer.value,
+                "direction": layer.direction.key,
+                "mean_ns": finite(layer.mean_ns),
+                "ios": layer.ios,
             }
-            for one in node.layers
+            for layer in node.layers
         ],
         "outliers": [
             {
-                "scope": one.scope,
-                "name": one.name,
-                "metric": one.metric,
-                "value": finite(one.value),
-                "usual": finite(one.usual),
+                "scope": outlier.scope,
+                "name": outlier.name,
+                "metric": outlier.metric,
+                "value": finite(outlier.value),
+                "usual": finite(outlier.usual),
             }
-            for one in node.outliers
+            for outlier in node.outliers
         ],
         "written": None if node.written is None else _written(node.written),
     }
@@ -91,7 +91,7 @@ def node_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
     found["devices_write_bytes"] = [one.devices if one else None for one in written]
     found["write_factor"] = [finite(one.factor) if one else None for one in written]
     found["outliers"] = [
-        " ".join(f"{one.scope}:{one.name}:{one.metric}" for one in node.outliers)
+        " ".join(f"{outlier.scope}:{outlier.name}:{outlier.metric}" for outlier in node.outliers)
         for _, node in rows
     ]
     found["without"] = [" ".join(result.without) for result, _ in rows]
@@ -101,7 +101,9 @@ def node_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
 
 def _layer_columns(nodes: Sequence[NodeResult]) -> dict[str, list[Value]]:
     """The mean latency of each layer that any node tells of."""
-    means = [{(one.layer, one.direction): one.mean_ns for one in node.layers} for node in nodes]
+    means = [
+        {(layer.layer, layer.direction): layer.mean_ns for layer in node.layers} for node in nodes
+    ]
     return {
         f"{layer.value}_{way.key}_lat_ns_mean": [finite(one.get((layer, way))) for one in means]
         for way in DIRECTIONS
@@ -211,7 +213,7 @@ def session_document(
             "question": study.question,
             "scale": study.scale,
         },
-        "configurations": [_configuration(one) for one in study.configurations],
+        "configurations": [_configuration(configuration) for configuration in study.configurations],
         "points": point_documents(summaries, kinds.hosts.node_metrics(study, summaries)),
         "results": [_result(result) for result in results],
         **parts,

@@ -101,18 +101,18 @@ def _listed(results: Sequence[Result], most: int) -> list[Result]:
         return list(results)
     ranked = sorted(results, key=lambda one: one.verdict.level is Level.VALID)[:most]
     kept = {(one.digest, one.repeat) for one in ranked}
-    return [one for one in results if (one.digest, one.repeat) in kept]
+    return [result for result in results if (result.digest, result.repeat) in kept]
 
 
 def io_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
     """Rates and latencies, reads and writes apart where any does both; then what is declared."""
-    mixed = any(_value(one, "read_iops") and _value(one, "write_iops") for one in metrics)
+    mixed = any(_value(metric, "read_iops") and _value(metric, "write_iops") for metric in metrics)
     shown = [
         (key, heading)
         for key, heading in SHOWN_METRICS
         if mixed or key not in {"read_iops", "write_iops"}
     ]
-    if any(key in one for one in metrics for key, _ in SERVICE_METRICS):
+    if any(key in metric for metric in metrics for key, _ in SERVICE_METRICS):
         shown += SERVICE_METRICS
     return shown + declared_among(metrics)
 
@@ -140,9 +140,12 @@ def checks_note(verdict: Verdict) -> str:
 def checks_table(result: Result) -> Table:
     """What objects to a run, worst first, with its evidence."""
     cells = tuple(
-        (verdict_cell(one.level), *row(one.code, one.says, evidence_text(one.evidence)))
-        for one in result.verdict.objections
-        if one.level is not None
+        (
+            verdict_cell(objection.level),
+            *row(objection.code, objection.says, evidence_text(objection.evidence)),
+        )
+        for objection in result.verdict.objections
+        if objection.level is not None
     )
     return Table("Objections", columns(("Verdict", "Check", "What it says", "Evidence")), cells)
 
@@ -168,9 +171,9 @@ def trace_of(brief: Brief, result: Result) -> str:
     """Where a run is stored, in words: its session, its folder in that."""
     trace = brief.sessions.trace((result.digest, result.repeat))
     ids: Iterator[str] = (
-        f"{one.label} ({one.session.id})"
-        for one in brief.sessions.members
-        if one.label == trace.label
+        f"{member.label} ({member.session.id})"
+        for member in brief.sessions.members
+        if member.label == trace.label
     )
     return f"Session {next(ids, brief.session.id)}, {trace.place}"
 
@@ -390,7 +393,9 @@ def _part(
     run_key = (result.digest, result.repeat)
     token = looks[result.configuration].token
     kind, hosts = brief.kinds.of(result), brief.kinds.hosts
-    workload = next(one for one in brief.study.workloads if one.id == result.workload)
+    workload = next(
+        workload for workload in brief.study.workloads if workload.id == result.workload
+    )
     detail = brief.details.get(run_key)
     figures: list[Figure] = []
     if detail is not None and detail.timeline is not None:

@@ -117,7 +117,7 @@ def maxima(
     figures = tuple(_figures(brief.study, peaks, looks, anchors))
     groups = [ChartGroup("", figures, table, _note(table))]
     alone = singles_of(brief.kinds, brief.study, points)
-    found = scaled(owners, [one.best for one in peaks], alone)
+    found = scaled(owners, [peak.best for peak in peaks], alone)
     clients = clients_table(owners, peaks, found, anchors)
     if clients is not None:
         drawn = tuple(_shares(found, looks, clients))
@@ -127,7 +127,9 @@ def maxima(
 
 def _note(table: Table) -> str:
     note = "An interval is of 95 %, over the runs at that place."
-    return note + _FACTORS if any(one.title.startswith(TIMES) for one in table.columns) else note
+    return (
+        note + _FACTORS if any(column.title.startswith(TIMES) for column in table.columns) else note
+    )
 
 
 def _figures(
@@ -137,8 +139,8 @@ def _figures(
     anchors: Mapping[DetailKey, str],
 ) -> Iterator[Figure]:
     """One chart for each unit, a group of bars for each workload."""
-    for unit in dict.fromkeys(one.best.value.unit for one in peaks):
-        mine = [one for one in peaks if one.best.value.unit == unit]
+    for unit in dict.fromkeys(peak.best.value.unit for peak in peaks):
+        mine = [peak for peak in peaks if peak.best.value.unit == unit]
         workloads = list(dict.fromkeys(one.best.workload for one in mine))
         groups = [
             BarGroup(
@@ -173,8 +175,8 @@ def _finding(peaks: Sequence[PeakFigure], looks: Mapping[str, ConfigurationStyle
     """Of each workload the best configuration."""
     several = len(looks) > 1
     sentences = []
-    for workload in dict.fromkeys(one.best.workload for one in peaks):
-        mine = [one.best for one in peaks if one.best.workload == workload]
+    for workload in dict.fromkeys(peak.best.workload for peak in peaks):
+        mine = [peak.best for peak in peaks if peak.best.workload == workload]
         pick = min if mine[0].better is Better.LOWER else max
         sound = [one for one in mine if one.is_sound] or mine
         best = pick(sound, key=lambda one: one.value.value or 0.0)
@@ -186,8 +188,8 @@ def _finding(peaks: Sequence[PeakFigure], looks: Mapping[str, ConfigurationStyle
 
 
 def _trust(peaks: Sequence[PeakFigure]) -> str:
-    levels = {one.best.level for one in peaks}
-    found = worst([one.best.level for one in peaks])
+    levels = {peak.best.level for peak in peaks}
+    found = worst([peak.best.level for peak in peaks])
     if found is None:
         return ""
     return f"All are {found.value}." if len(levels) == 1 else f"At worst {found.value}."
@@ -277,7 +279,11 @@ def _subject(study: Study, series: RoundsSeries) -> str:
     """What the rounds were of."""
     if len(study.configurations) == 1:
         return series.label
-    title = next(one.title for one in study.configurations if one.id == series.configuration)
+    title = next(
+        configuration.title
+        for configuration in study.configurations
+        if configuration.id == series.configuration
+    )
     return f"{series.label}, {title}"
 
 
@@ -316,7 +322,7 @@ def _sentinel(brief: Brief, looks: Mapping[str, ConfigurationStyle]) -> Iterator
     point = sentinel_of(brief.study)
     if point is None or point.configuration not in looks:
         return
-    workload = next(one for one in brief.study.workloads if one.id == point.workload)
+    workload = next(workload for workload in brief.study.workloads if workload.id == point.workload)
     metric = workload.figure
     own = [
         result

@@ -111,10 +111,10 @@ def html(
     """
     title = _escaped(table.title)
     heads = "".join(
-        f'<th scope="col"{_NUMBER if one.number else ""}>{_escaped(one.title)}</th>'
-        for one in table.columns
+        f'<th scope="col"{_NUMBER if column.number else ""}>{_escaped(column.title)}</th>'
+        for column in table.columns
     )
-    kinds = ["n" if one.number else "t" for one in table.columns]
+    kinds = ["n" if column.number else "t" for column in table.columns]
     rows = [
         "".join(
             f'<td class="{kind}">{_html_cell(cell, anchors)}</td>'
@@ -235,7 +235,7 @@ def typst(table: Table, title: str | None = None) -> dict[str, Any]:
     """The table as the typesetter's template takes it, under `title` or its own."""
     return {
         "title": table.title if title is None else title,
-        "columns": [{"title": one.title, "number": one.number} for one in table.columns],
+        "columns": [{"title": column.title, "number": column.number} for column in table.columns],
         "rows": [[_typst_cell(cell) for cell in cells] for cells in table.rows],
     }
 

@@ -313,7 +313,7 @@ def points_screen(study: Study, points: Sequence[PointSummary], *, repeats: bool
     Of a mix of reads and writes a row for each of them follows.
     """
     titles = {workload.id: workload.title for workload in study.workloads}
-    keys = {one.id: one.figure for one in study.workloads}
+    keys = {workload.id: workload.figure for workload in study.workloads}
     many = len(study.configurations) > 1
     repeated = any(len(runs_of(point)) > 1 for point in points)
     headings = [Heading("point", main=True), Heading("IOPS", number=True)]

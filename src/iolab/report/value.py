@@ -96,7 +96,7 @@ def _peak(headline: Headline) -> PeakFigure | None:
             value=best.figure,
             axis=run.axis,
             level=best.level,
-            runs=tuple((one.digest, one.repeat) for one in best.results),
+            runs=tuple((result.digest, result.repeat) for result in best.results),
             title=headline.workload.title,
             places=headline.compared,
             hosts=0 if run.nodes else best.host_count,
@@ -137,10 +137,10 @@ def maxima_table(
     configurations: Sequence[Configuration], peaks: Sequence[PeakFigure], anchors: Anchors
 ) -> Table:
     """The best of each workload and configuration, its place, and the factor over the first."""
-    titles = {one.id: one.title for one in configurations}
+    titles = {configuration.id: configuration.title for configuration in configurations}
     several = len(titles) > 1
     base = configurations[0].id if configurations else ""
-    bases = {one.best.workload: one.best for one in peaks if one.best.configuration == base}
+    bases = {peak.best.workload: peak.best for peak in peaks if peak.best.configuration == base}
     numbers = ("Best", "Interval", "Of points")
     heads = (
         *columns(("Workload", "Configuration", "At")),
@@ -174,7 +174,7 @@ def clients_table(
     `found` are the fleets that have one. None where no rate was made by several hosts.
     """
     beside = {(one.fleet.configuration, one.fleet.workload): one for one in found}
-    titles = {one.id: one.title for one in configurations}
+    titles = {configuration.id: configuration.title for configuration in configurations}
     rows = []
     for peak in peaks:
         best = peak.best
@@ -214,11 +214,11 @@ def normalised_table(
     configurations: Sequence[Configuration], peaks: Sequence[PeakFigure], anchors: Anchors
 ) -> Table | None:
     """Every best rate over every size and cost that its configuration tells; None for none."""
-    found = quotients(configurations, [one.best for one in peaks])
+    found = quotients(configurations, [peak.best for peak in peaks])
     pers = list(dict.fromkeys(one.size.per for one in sorted(found, key=_order)))
     if not pers:
         return None
-    titles = {one.id: one.title for one in configurations}
+    titles = {configuration.id: configuration.title for configuration in configurations}
     values = {(one.of, one.size.per): one.value for one in found}
     heads = (
         *columns(("Workload", "Configuration"), ("Best", *(f"For each {per}" for per in pers))),
@@ -273,23 +273,23 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
     known = {(one.of.configuration, one.of.metric, one.size.over): one.value for one in ratios}
     numbers = ("Nodes", "Raw", "Usable", "Raw for each node")
     money = ("Servers", "Network", "Storage", "Cost", "Raw for money", "Usable for money")
-    paid = any(one.cost is not None for one in configurations)
+    paid = any(configuration.cost is not None for configuration in configurations)
     rows = []
-    for one in configurations:
-        cost, size = one.cost, one.capacity
+    for configuration in configurations:
+        cost, size = configuration.cost, configuration.capacity
         texts = [
-            one.title,
-            str(one.nodes or NOTHING),
+            configuration.title,
+            str(configuration.nodes or NOTHING),
             _terabytes(size.raw_tb),
             _terabytes(size.usable_tb),
-            value_text(known.get((one.id, "raw_tb", Over.NODE))),
+            value_text(known.get((configuration.id, "raw_tb", Over.NODE))),
         ]
         if paid:
             parts = () if cost is None else (cost.servers, cost.network, cost.storage, cost.total)
             currency = "" if cost is None else cost.currency
             texts += [f"{part:,.0f} {currency}" for part in parts] or [NOTHING] * 4
             texts += [
-                _for_money(known.get((one.id, name, Over.COST)), currency)
+                _for_money(known.get((configuration.id, name, Over.COST)), currency)
                 for name in ("raw_tb", "usable_tb")
             ]
         rows.append(row(*texts))
@@ -326,8 +326,8 @@ def factor_text(times: Metric | None) -> str:
     return f"{times.value:.3g} ({low:.3g} to {high:.3g})"
 
 
-def _order(one: Quotient) -> int:
-    return list(Over).index(one.size.over)
+def _order(quotient: Quotient) -> int:
+    return list(Over).index(quotient.size.over)
 
 
 def _terabytes(size: float | None) -> str:
@@ -366,12 +366,16 @@ def value(
 ) -> ReportSection | None:
     """None where no configuration tells its capacity, nodes or cost."""
     owners = whole_ones(brief.study.configurations)
-    if not any(sizes(one) for one in owners):
+    if not any(sizes(owner) for owner in owners):
         return None
-    kept = {one.id for one in owners}
+    kept = {owner.id for owner in owners}
     every = peaks_of(brief.kinds, brief.study, points)
     peaks = [one for one in every if one.best.configuration in kept]
-    left_out = [one.title for one in brief.study.configurations if one.id not in kept]
+    left_out = [
+        configuration.title
+        for configuration in brief.study.configurations
+        if configuration.id not in kept
+    ]
     first = _bought(owners, peaks, looks, anchors)
     if left_out:
         first = replace(first, note=f"{first.note} {_fewer(left_out)}")
@@ -388,12 +392,12 @@ def _bought(
 ) -> ChartGroup:
     """Cost and capacity of all, with what is not told of some."""
     table = purchase_table(owners)
-    bought = [Bought(one, looks[one.id].token) for one in owners]
+    bought = [Bought(owner, looks[owner.id].token) for owner in owners]
     figures = [cost_figure("Cost", money, bought, table) for money in currencies(owners)]
     every = normalised_table(owners, peaks, anchors)
     return ChartGroup(
         "Cost and capacity",
-        tuple(one for one in figures if one is not None),
+        tuple(figure for figure in figures if figure is not None),
         table,
         _note(owners),
         () if every is None else ((every, ""),),
@@ -409,7 +413,7 @@ def _fewer(titles: Sequence[str]) -> str:
 
 def _note(owners: Sequence[Configuration]) -> str:
     """What is missing, and why some amounts do not stand side by side."""
-    titles = {one.id: one.title for one in owners}
+    titles = {owner.id: owner.title for owner in owners}
     notes = [
         f"Not told, and so not divided by: {_MEASURES[over]} of "
         f"{listing([titles[name] for name in names], NAMED_MOST)}."
@@ -431,8 +435,8 @@ def _each(
     anchors: Mapping[DetailKey, str],
 ) -> Iterator[ChartGroup]:
     """A group of charts for each measure; the one that decides is for the brief."""
-    found = [*quotients(owners, [one.best for one in peaks]), *capacities(owners)]
-    verdicts = {one.best: one.verdict(anchors) for one in peaks}
+    found = [*quotients(owners, [peak.best for peak in peaks]), *capacities(owners)]
+    verdicts = {peak.best: peak.verdict(anchors) for peak in peaks}
     order = sorted(found, key=lambda one: list(Over).index(one.size.over))
     known = {one.size.over for one in found if one.of.workload}
     shown = next((one for one in _DECIDING if one in known), None)
@@ -484,13 +488,13 @@ def _figure(
     )
 
 
-def _title(one: Quotient) -> str:
-    return one.of.title or _CAPACITIES.get(one.of.metric, one.of.workload)
+def _title(quotient: Quotient) -> str:
+    return quotient.of.title or _CAPACITIES.get(quotient.of.metric, quotient.of.workload)
 
 
-def _bar(one: Quotient, looks: Mapping[str, ConfigurationStyle]) -> Bar:
-    look = looks[one.of.configuration]
-    return Bar(look.name, look.token, one.value, one.of.level, title=look.title)
+def _bar(quotient: Quotient, looks: Mapping[str, ConfigurationStyle]) -> Bar:
+    look = looks[quotient.of.configuration]
+    return Bar(look.name, look.token, quotient.value, quotient.of.level, title=look.title)
 
 
 def _finding(groups: Sequence[Sequence[Quotient]], looks: Mapping[str, ConfigurationStyle]) -> str:

@@ -217,7 +217,9 @@ def _compared(shop: Shop, asked: list[tuple[str, SessionFolder, str]], *, allow:
 
 
 def _choice(opened: Opened, name: str, place: SessionFolder, chosen: str) -> Choice:
-    known = tuple((one.id, one.title) for one in opened.study.configurations)
+    known = tuple(
+        (configuration.id, configuration.title) for configuration in opened.study.configurations
+    )
     return Choice(name, place.id, opened.session.title, known, chosen)
 
 

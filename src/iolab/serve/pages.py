@@ -90,7 +90,7 @@ def compare_page(
 
     `damaged` is what either session leaves out.
     """
-    forbidden = any(one.forbids for one in compared.differences)
+    forbidden = any(difference.forbids for difference in compared.differences)
     span = _log_span(compared.rows)
     skipped = [f"{point_text(one.workload, one.axis)}: {one.reason}" for one in compared.skipped]
     return ComparePage(
@@ -106,11 +106,11 @@ def compare_page(
         rows=_rows_table(compared.rows, span),
         scale=f"from {math.exp(-span):.3g} to {math.exp(span):.3g}",
         counts=tuple(
-            Markup(_verdict_badge(one, f"{count} "))  # noqa: S704 - ours, a verdict and a number
-            for one in ComparisonVerdict
-            if (count := compared.verdicts.get(one, 0))
+            Markup(_verdict_badge(verdict, f"{count} "))  # noqa: S704 - ours, a verdict and a number
+            for verdict in ComparisonVerdict
+            if (count := compared.verdicts.get(verdict, 0))
         ),
-        means=tuple(summary_texts(one) for one in compared.summaries),
+        means=tuple(summary_texts(summary) for summary in compared.summaries),
         skipped=tuple(skipped[:SKIPPED_MAX]),
         more_skipped=max(0, len(skipped) - SKIPPED_MAX),
         damaged=damaged,
@@ -161,25 +161,25 @@ def _rows_table(rows: Sequence[ComparedMetric], span: float) -> Table:
         Column("Trust"),
     )
     points: dict[str, list[tuple[Cell, ...]]] = {}
-    for one in rows:
-        points.setdefault(point_text(one.workload, one.axis), []).append(_cells(one, span))
+    for row in rows:
+        points.setdefault(point_text(row.workload, row.axis), []).append(_cells(row, span))
     starts = accumulate(map(len, points.values()), initial=0)
     cells = tuple(chain.from_iterable(points.values()))
     return Table("Point by point", heads, cells, tuple(zip(starts, points, strict=False)))
 
 
-def _cells(one: ComparedMetric, span: float) -> tuple[Cell, ...]:
-    found = one.comparison
-    _, _, baseline, candidate, ratio, interval, verdict = row_texts(one)
+def _cells(compared: ComparedMetric, span: float) -> tuple[Cell, ...]:
+    found = compared.comparison
+    _, _, baseline, candidate, ratio, interval, verdict = row_texts(compared)
     needs_reason = found.verdict is ComparisonVerdict.INCONCLUSIVE or found.reason == SAME_SESSION
     badge = _verdict_badge(found.verdict)
     return (
-        Cell(metric_word(one.metric)),
+        Cell(metric_word(compared.metric)),
         Cell(verdict, under=found.reason if needs_reason else "", drawn=badge),
         *map(Cell, (ratio, interval)),
         Cell("", drawn=_drawing(found, span)),
         *map(Cell, (baseline, candidate, " / ".join(map(str, found.runs)))),
-        verdict_cell(one.level),
+        verdict_cell(compared.level),
     )
 
 
@@ -280,7 +280,7 @@ def _chart(kinds: Kinds, opened: Opened, result: Result) -> str:
 def newest_table(results: Sequence[Result]) -> Table:
     """The runs that were measured last, the newest first."""
     newest = sorted(results, key=lambda one: (one.sitting, one.order))[-NEWEST_MAX:]
-    several = len({one.configuration for one in results}) > 1
+    several = len({result.configuration for result in results}) > 1
     heads = (
         Column("Run"),
         *((Column("Configuration"),) if several else ()),
@@ -308,7 +308,7 @@ def _figures(result: Result) -> tuple[Cell, ...]:
     """Rate, bandwidth, mean latency and p99, as far as the run has them."""
     metrics = result.metrics
     if "iops" not in metrics:
-        rate = next((one for one in metrics.values() if one.unit == "ops/s"), None)
+        rate = next((metric for metric in metrics.values() if metric.unit == "ops/s"), None)
         return (Cell(show(rate)), *([Cell(NOTHING)] * 3))
     keys = ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
     return tuple(Cell(show(metrics.get(key))) for key in keys)
@@ -317,7 +317,7 @@ def _figures(result: Result) -> tuple[Cell, ...]:
 def _progress(opened: Opened, now_ns: int) -> PlanProgress:
     plan, results = opened.reader.plan, opened.results
     running = opened.session.status is SessionStatus.RUNNING
-    made = {(one.digest, one.repeat) for one in results if one.status is RunStatus.DONE}
+    made = {(result.digest, result.repeat) for result in results if result.status is RunStatus.DONE}
     return PlanProgress(
         made=len(plan.runs) - plan.missing(made),
         planned=len(plan.runs),

@@ -329,7 +329,7 @@ class Library:
     def place(self, session_id: str) -> SessionFolder | None:
         """Where the session of that id lies; None where there is none."""
         with self._lock:
-            return next((one for one in self._search().places if one.id == session_id), None)
+            return next((place for place in self._search().places if place.id == session_id), None)
 
     def state(self, place: SessionFolder) -> SessionState:
         """How a session stands now; StoreError where it must not be read."""

@@ -160,14 +160,14 @@ def summed(uses: Sequence[ProcessorUse]) -> ProcessorUse | None:
     )
 
 
-def _joined(one: ProcessorGroup, other: ProcessorGroup) -> ProcessorGroup:
-    pressures = (one.pressure_ns, other.pressure_ns)
+def _joined(group: ProcessorGroup, other: ProcessorGroup) -> ProcessorGroup:
+    pressures = (group.pressure_ns, other.pressure_ns)
     known = [pressure for pressure in pressures if pressure is not None]
     return replace(
         other,
-        periods=one.periods + other.periods,
-        throttled=one.throttled + other.throttled,
-        throttled_ns=one.throttled_ns + other.throttled_ns,
+        periods=group.periods + other.periods,
+        throttled=group.throttled + other.throttled,
+        throttled_ns=group.throttled_ns + other.throttled_ns,
         pressure_ns=sum(known) if known else None,
     )
 

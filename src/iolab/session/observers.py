@@ -223,26 +223,26 @@ class Observers:
     async def _on_each(
         self, members: Iterable[_Observer], work: Callable[[_Observer], Awaitable[None]]
     ) -> None:
-        async def guarded(one: _Observer) -> None:
+        async def guarded(observer: _Observer) -> None:
             try:
-                await work(one)
+                await work(observer)
             except HostError as fault:
-                one.error = fault.happened
+                observer.error = fault.happened
                 self._session.tell(
                     Notice(f"{fault.happened} The run goes on without a look at it.")
                 )
 
         await together(members, guarded)
 
-    async def _begin(self, one: _Observer) -> None:
-        await one.watch.begin()
-        one.offset = await measure_offset(one.host, self._session.clock)
-        one.before = await snapshot(one.host)
+    async def _begin(self, observer: _Observer) -> None:
+        await observer.watch.begin()
+        observer.offset = await measure_offset(observer.host, self._session.clock)
+        observer.before = await snapshot(observer.host)
 
-    async def _follow(self, one: _Observer) -> None:
+    async def _follow(self, observer: _Observer) -> None:
         now_ns = self._session.clock.real_ns()
-        await one.watch.follow(now_ns + (one.offset.offset_ns if one.offset else 0))
+        await observer.watch.follow(now_ns + (observer.offset.offset_ns if observer.offset else 0))
 
-    async def _end(self, one: _Observer) -> None:
-        one.after = await snapshot(one.host)
-        await one.watch.end()
+    async def _end(self, observer: _Observer) -> None:
+        observer.after = await snapshot(observer.host)
+        await observer.watch.end()

@@ -116,8 +116,8 @@ class EarlyStop:
         if rule is None or self._halt.is_set():
             return
         ahead_ns = offset_of(mine).offset_ns
-        for one in intervals:
-            rule.take(mine.name, one.end_real_ns - ahead_ns, one.span_ns, one.ios)
+        for interval in intervals:
+            rule.take(mine.name, interval.end_real_ns - ahead_ns, interval.span_ns, interval.ios)
         if rule.says != self._said:
             self._said = rule.says
             self._session.tell(RuleLooked(self._run, self._said))
@@ -273,17 +273,17 @@ class _Listener:
         """Take the next bytes of standard output."""
         self._packer.add(piece)
         intervals = self._reader.feed(piece)
-        for one in intervals:
-            self._elapsed_ns += one.span_ns
+        for interval in intervals:
+            self._elapsed_ns += interval.span_ns
             self._session.tell(
                 IntervalSeen(
                     host=self.mine.name,
                     run=self._run,
                     elapsed_s=self._elapsed_ns / NS_PER_S,
-                    iops=one.iops,
-                    bw_bytes_per_s=one.bw_bytes_per_s,
-                    lat_ns_mean=one.lat_ns_mean,
-                    bins=one.latency_bins,
+                    iops=interval.iops,
+                    bw_bytes_per_s=interval.bw_bytes_per_s,
+                    lat_ns_mean=interval.lat_ns_mean,
+                    bins=interval.latency_bins,
                 )
             )
         self._looking.take(self.mine, intervals)

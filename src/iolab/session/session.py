@@ -309,7 +309,7 @@ async def _tell_of_others(session: SessionContext, seen: Discovery) -> None:
         return (await watch_quiet(host, seen.facts[host.name])).others()
 
     outcomes = await together(
-        [one for one in session.hosts.values() if one.name in seen.facts], watch
+        [host for host in session.hosts.values() if host.name in seen.facts], watch
     )
     busy = [f"'{name}': {others}" for name, others in outcomes.complete().items() if others]
     if busy:

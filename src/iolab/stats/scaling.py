@@ -91,14 +91,14 @@ def predict(known: Sequence[Known], load: float, limit: float | None = None) -> 
     points = sorted(known, key=lambda one: one.load)
     if len(points) < POINTS_LEAST:
         raise ValueError(f"{len(points)} loads were measured; at least {POINTS_LEAST} are needed")
-    freedom = sum(one.runs - 1 for one in points)
+    freedom = sum(point.runs - 1 for point in points)
     if freedom < 1:
         raise ValueError("no load was measured twice")
-    pooled = sum((one.runs - 1) * one.scatter**2 for one in points) / freedom
+    pooled = sum((point.runs - 1) * point.scatter**2 for point in points) / freedom
     scatter = max(math.sqrt(pooled), SCATTER_LEAST)
-    loads = tuple(one.load for one in points)
-    widths = [Z95 * scatter / math.sqrt(one.runs) for one in points]
-    law = fit_usl(loads, [one.rate for one in points], widths)
+    loads = tuple(point.load for point in points)
+    widths = [Z95 * scatter / math.sqrt(point.runs) for point in points]
+    law = fit_usl(loads, [point.rate for point in points], widths)
     middle, low, high = _mixture(points, scatter, min(freedom, DF_MOST), load)
     value = math.log(law.rate(load)) if law.describes else middle
     ends = [math.exp(one) for one in (value, min(low, value), max(high, value))]
@@ -115,10 +115,10 @@ def _mixture(
     Top and scatter of each curve have their conjugate laws (normal, inverse gamma), the scatter
     from `freedom` repeats; the rate is then Student's around each curve.
     """
-    loads = tuple(one.load for one in points)
+    loads = tuple(point.load for point in points)
     shapes, priors = _curves(loads, load)
-    rates = np.log([one.rate for one in points])
-    weights = np.array([one.runs for one in points]) / scatter**2
+    rates = np.log([point.rate for point in points])
+    weights = np.array([point.runs for point in points]) / scatter**2
     residuals = rates - shapes[:, :-1]
     tops = residuals @ weights / weights.sum()
     squares = (residuals - tops[:, None]) ** 2 @ weights

@@ -167,7 +167,7 @@ class SessionReader:
         Each says in which sitting it was measured, and of what kind its job was.
         """
         heads = self._read_heads()[0]
-        loads = {one.id: one.job.stored_as for one in self.study.workloads}
+        loads = {workload.id: workload.job.stored_as for workload in self.study.workloads}
         begun = self.begun()
         order = {(run.point.digest, run.repeat): run.order for run in self.plan.runs}
         last = len(order)

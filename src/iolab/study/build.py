@@ -53,7 +53,9 @@ def build_study(
     if tables.heading is None:
         raise ValueError("the heading has faults")
     heading, method = tables.heading, tables.method
-    settings: dict[str, Any] = {one.setting: one.settings(tables) for one in kinds.sections}
+    settings: dict[str, Any] = {
+        section.setting: section.settings(tables) for section in kinds.sections
+    }
     hosts = tuple(host_spec(table) for _, table in tables.read("host", HostTable))
     hosts += kinds.hosts.hosts(tables, hosts)
     clients = {host.name: host.node for host in hosts if host.role is Role.CLIENT}

@@ -140,7 +140,7 @@ def steady_series(study: Study, runs: Iterable[PlannedRun]) -> int:
             _drop(steady, places)
         workload = _workload_of(run)
         ways = run.point.job.directions
-        if Direction.WRITE in ways and any(steady.get(one) != workload for one in places):
+        if Direction.WRITE in ways and any(steady.get(place) != workload for place in places):
             count += 1
             steady |= dict.fromkeys(places, workload)
         if Direction.TRIM in ways:
@@ -168,9 +168,9 @@ def _course(
         if not wish.is_asked and raw.isdisjoint(places):
             yield run, places, False
             continue
-        made = any(stands.get(one) != turn for one in places)
+        made = any(stands.get(place) != turn for place in places)
         if job.verify and wish.fill >= 1:
-            made = made or any(one in raw and one not in known for one in places)
+            made = made or any(place in raw and place not in known for place in places)
         if made:
             stands |= dict.fromkeys(places, turn)
             known = known | set(places) if job.verify else known - set(places)
@@ -215,8 +215,8 @@ def _workload_of(run: PlannedRun) -> str:
 
 
 def _drop(states: dict[str, str], places: tuple[str, ...]) -> None:
-    for one in places:
-        states.pop(one, None)
+    for place in places:
+        states.pop(place, None)
 
 
 ASSUMED_WRITE_BYTES_PER_S: Final = 200e6
@@ -353,7 +353,7 @@ _WAYS: Final = {
 def destroyed(study: Study) -> tuple[str, ...]:
     """One sentence for each device whose content will be lost."""
     way = _WAYS.get(study.precondition.purge, _WAYS[Purge.NONE])
-    if any(Direction.TRIM in one.job.directions for one in study.workloads):
+    if any(Direction.TRIM in workload.job.directions for workload in study.workloads):
         way = f"{way} and trimmed"
     if study.target.make_xfs:
         way = "formatted: an XFS is made on it"

@@ -338,7 +338,7 @@ class FileForm:
     @property
     def single(self) -> Mapping[str, type[StudyTable]]:
         """Tables that stand once."""
-        own = {one.name: one.table for one in self.sections}
+        own = {section.name: section.table for section in self.sections}
         return {**_FIRST_SECTIONS, **own, **_LAST_SECTIONS}
 
     @property
@@ -349,8 +349,10 @@ class FileForm:
     def whole(self) -> type[StudyTable]:
         """The whole file as one table."""
         own = {
-            one.name: (one.table | None, None) if one.makes_hosts else (one.table, one.table())
-            for one in self.sections
+            section.name: (section.table | None, None)
+            if section.makes_hosts
+            else (section.table, section.table())
+            for section in self.sections
         }
         each: Any = Union[tuple(self.workloads)]  # noqa: UP007 - types that are known by then
         fields: dict[str, Any] = {

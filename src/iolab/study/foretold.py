@@ -56,7 +56,7 @@ class Forecast:
     @property
     def smoke(self) -> VerdictLimit | None:
         """Why its results are not rated: runs so short that they can only be invalid."""
-        found = (one for one in self.limits if one.is_time and one.level is Level.INVALID)
+        found = (limit for limit in self.limits if limit.is_time and limit.level is Level.INVALID)
         return next(found, None)
 
     def lines(self) -> Iterator[str]:
@@ -67,11 +67,11 @@ class Forecast:
             f"{only} of {self.runs} runs" if more else next(iter(self.levels), Level.VALID).value
         )
         yield f"best possible: {', '.join((verdicts, *more))}"
-        for one in self.limits:
-            if one is self.smoke:
-                yield f"smoke test, not rated: {one.why}; {one.do}"
+        for limit in self.limits:
+            if limit is self.smoke:
+                yield f"smoke test, not rated: {limit.why}; {limit.do}"
             else:
-                yield f"{one.level.value}: {one.why}; {one.do}"
+                yield f"{limit.level.value}: {limit.why}; {limit.do}"
 
     @property
     def levels(self) -> tuple[Level, ...]:
@@ -83,7 +83,8 @@ class Forecast:
         return {
             "runs": {level.value: number for level, number in self.counts.items()},
             "limits": [
-                {"level": one.level.value, "why": one.why, "do": one.do} for one in self.limits
+                {"level": limit.level.value, "why": limit.why, "do": limit.do}
+                for limit in self.limits
             ],
         }
 
@@ -93,7 +94,7 @@ def foretell(study: Study, plan: Plan, kinds: Foretells) -> Forecast:
     limits = list(kinds.limits(study, plan.runs))
     counts = dict.fromkeys(Level, 0)
     for run in plan.runs:
-        levels = [one.level for one in limits if run.point.digest in one.points]
+        levels = [limit.level for limit in limits if run.point.digest in limit.points]
         counts[max(levels, key=lambda level: level.rank, default=Level.VALID)] += 1
     return Forecast(
         len(plan.runs), counts, tuple(sorted(limits, key=lambda limit: -limit.level.rank))

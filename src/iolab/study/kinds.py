@@ -107,7 +107,7 @@ class LoadStudy:
 
     def job_text(self, job: Any) -> str:  # noqa: ANN401 - a job of its own
         """What a job of its own asks one client to do, in a line."""
-        names = (one.name for one in fields(job) if getattr(job, one.name) != one.default)
+        names = (field.name for field in fields(job) if getattr(job, field.name) != field.default)
         texts = (f"{name} {getattr(job, name)}" for name in names if name != "engine")
         return f"{job.engine}: {', '.join(texts)}"
 

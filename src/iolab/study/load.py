@@ -160,7 +160,7 @@ def _override(
 
 def _fill_in(document: StudyDocument, form: FileForm) -> None:
     """Name the host and the configuration that a study without any has, so both can be set."""
-    making = (one.name for one in form.sections if one.makes_hosts)
+    making = (section.name for section in form.sections if section.makes_hosts)
     if not any(name in document.tree for name in making):
         document.tree.setdefault("host", [{"name": LOCAL_HOST}])
     document.tree.setdefault("configuration", [{"id": DEFAULT_CONFIGURATION}])

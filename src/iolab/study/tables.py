@@ -124,7 +124,7 @@ def read_tables(document: StudyDocument, form: FileForm, faults: Faults) -> Tabl
     tree = document.tree
     sections = {*form.single, *ITEMS, "scale"}
     heading = {key: value for key, value in tree.items() if key not in sections}
-    making = {one.name for one in form.sections if one.makes_hosts}
+    making = {section.name for section in form.sections if section.makes_hosts}
     single = {
         name: _section(document, name, table, faults)
         for name, table in form.single.items()
@@ -133,9 +133,9 @@ def read_tables(document: StudyDocument, form: FileForm, faults: Faults) -> Tabl
     target, method, telemetry = (single[name] for name in ("target", "method", "telemetry"))
     before = single["precondition"]
     own = {
-        one.name: single[one.name] or one.stand_in(tree.get(one.name))
-        for one in form.sections
-        if one.name in single
+        section.name: single[section.name] or section.stand_in(tree.get(section.name))
+        for section in form.sections
+        if section.name in single
     }
     items = {name: read_items(document, name, faults, form) for name in ITEMS}
     if not items["workload"] and "workload" not in tree:

@@ -432,7 +432,7 @@ def _row(
     key: str, unit: str, better: Better, trials: Sequence[Trial], allowance: float
 ) -> CalibrationRow:
     fio, native = (
-        [getattr(one, key) for one in sorted(trials, key=_pair) if one.engine == engine]
+        [getattr(trial, key) for trial in sorted(trials, key=_pair) if trial.engine == engine]
         for engine in (FIO_ENGINE, NATIVE_ENGINE)
     )
     comparison = compare_paired(fio, native, better, allowance=allowance)

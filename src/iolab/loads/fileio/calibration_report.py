@@ -69,10 +69,10 @@ def shares_of(found: Calibration) -> tuple[GeneratorShare, ...]:
     """
     nearest: dict[EngineName, GeneratorShare] = {}
     for host in found.hosts:
-        for one in host_shares(host):
-            known = nearest.get(one.engine)
-            if known is None or one.share > known.share:
-                nearest[one.engine] = one
+        for share in host_shares(host):
+            known = nearest.get(share.engine)
+            if known is None or share.share > known.share:
+                nearest[share.engine] = share
     return tuple(nearest.values())
 
 
@@ -90,7 +90,7 @@ def meanings(
 ) -> tuple[Meaning, ...]:
     """What all figures together mean; `shares` are of the engines whose ceiling is known."""
     by_key = {row.key: row for row in rows}
-    bound = [one for one in shares if one.bound]
+    bound = [share for share in shares if share.bound]
     return (
         _overlay("IOPS", [by_key["iops"]], pairs, bound),
         _overlay("latency", [by_key["lat_ns_p50"], by_key["lat_ns_p99"]], pairs, bound),
@@ -141,10 +141,10 @@ def _row_text(row: CalibrationRow, state: Tone) -> str:
     return f"{name} of both may differ" + (f" by up to {percent(furthest)}" if furthest else "")
 
 
-def _furthest(one: Comparison) -> float | None:
-    if one.low is None or one.high is None:
+def _furthest(comparison: Comparison) -> float | None:
+    if comparison.low is None or comparison.high is None:
         return None
-    return max(one.high - 1, 1 / one.low - 1)
+    return max(comparison.high - 1, 1 / comparison.low - 1)
 
 
 def _changed(ratio: float, higher: str = "more", lower: str = "less") -> str:
@@ -172,7 +172,7 @@ def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> It
         for one in shares
     ]
     text = "; ".join(parts)
-    bound = [one.engine for one in shares if one.bound]
+    bound = [share.engine for share in shares if share.bound]
     if not bound and apart:
         yield Meaning(
             "limit",
@@ -188,7 +188,7 @@ def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> It
             f"{text}: below {percent(BOUND_SHARE)} of that, results here are the target's.",
         )
         return
-    free = [one.engine for one in shares if not one.bound]
+    free = [share.engine for share in shares if not share.bound]
     names = " and ".join(bound)
     do = f"use {free[0]}, or more clients" if free else "use more clients, or larger blocks"
     yield Meaning(
@@ -220,7 +220,7 @@ def calibration_document(found: Calibration) -> dict[str, Any]:
     """
     rows, shares = rows_of(found.trials), shares_of(found)
     found_meanings = meanings(rows, shares, pairs=len(found.trials) // 2, hosts=len(found.hosts))
-    nearest = {one.engine: one.share for one in shares}
+    nearest = {share.engine: share.share for share in shares}
     return {
         "format": 1,
         "engines": [
@@ -234,10 +234,11 @@ def calibration_document(found: Calibration) -> dict[str, Any]:
             for name in ENGINES
         ],
         "rows": [_row(row) for row in rows],
-        "trials": [_trial(one) for one in found.trials],
+        "trials": [_trial(trial) for trial in found.trials],
         "hosts": [_host(host) for host in found.hosts],
         "means": [
-            {"about": one.about, "tone": one.tone.value, "says": one.says} for one in found_meanings
+            {"about": meaning.about, "tone": meaning.tone.value, "says": meaning.says}
+            for meaning in found_meanings
         ],
     }
 
@@ -293,12 +294,12 @@ def _row(row: CalibrationRow) -> dict[str, Any]:
     }
 
 
-def _trial(one: Trial) -> dict[str, Any]:
-    return {**asdict(one), "engine": one.engine}
+def _trial(trial: Trial) -> dict[str, Any]:
+    return {**asdict(trial), "engine": trial.engine}
 
 
 def _host(host: HostCalibration) -> dict[str, Any]:
-    shares = {one.engine: one.share for one in host_shares(host)}
+    shares = {share.engine: share.share for share in host_shares(host)}
     return {
         "host": host.host,
         "numjobs": host.job.numjobs,
@@ -313,5 +314,5 @@ def _host(host: HostCalibration) -> dict[str, Any]:
             for name in ENGINES
         ],
         "rows": [_row(row) for row in rows_of(host.trials)],
-        "trials": [_trial(one) for one in host.trials],
+        "trials": [_trial(trial) for trial in host.trials],
     }

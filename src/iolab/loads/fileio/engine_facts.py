@@ -95,8 +95,8 @@ FILE_ENGINES: Final[Mapping[str, FileEngineFacts]] = MappingProxyType(
 
 ASKED: Final[Mapping[str, list[str]]] = {
     name: list(argv)
-    for one in FILE_ENGINES.values()
-    if one.program
-    for name, argv in one.program.asked.items()
+    for engine in FILE_ENGINES.values()
+    if engine.program
+    for name, argv in engine.program.asked.items()
 }
 """What hosts are asked for: programs, each with the command that tells its version."""

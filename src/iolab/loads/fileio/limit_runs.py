@@ -184,15 +184,15 @@ def trial_of(engine: EngineName, pair: int, tallies: Sequence[LimitTally]) -> Tr
 
     Each host's rate is over its own time, so that none that ended late dilutes the others.
     """
-    ios = sum(one.ios for one in tallies)
-    histogram = Histogram(np.sum([one.bins for one in tallies], axis=0))
+    ios = sum(tally.ios for tally in tallies)
+    histogram = Histogram(np.sum([tally.bins for tally in tallies], axis=0))
     p50, p99 = (histogram.percentile_ns(percent) or 0.0 for percent in PERCENTS)
     return Trial(
         engine=engine,
         pair=pair,
-        iops=sum(one.ios * NS_PER_S / one.span_ns for one in tallies),
-        lat_ns_mean=sum(one.waited_ns for one in tallies) / ios,
+        iops=sum(tally.ios * NS_PER_S / tally.span_ns for tally in tallies),
+        lat_ns_mean=sum(tally.waited_ns for tally in tallies) / ios,
         lat_ns_p50=p50,
         lat_ns_p99=p99,
-        cpu_ns_per_io=sum(one.cpu_s for one in tallies) * NS_PER_S / ios,
+        cpu_ns_per_io=sum(tally.cpu_s for tally in tallies) * NS_PER_S / ios,
     )

@@ -377,7 +377,7 @@ def check_shares(document: StudyDocument, study: Study, faults: Faults) -> None:
     """Add the faults of rates of the fleet that its jobs cannot share in whole I/Os a second."""
     places = {workload.id: index for index, workload in enumerate(study.workloads)}
     shares: dict[tuple[str, int], set[int]] = {}
-    if not any(getattr(one.job, "fleet_rate_iops", None) for one in study.workloads):
+    if not any(getattr(workload.job, "fleet_rate_iops", None) for workload in study.workloads):
         return
     for point in expand(study):
         whole = getattr(point.job, "fleet_rate_iops", None)

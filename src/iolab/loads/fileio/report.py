@@ -39,8 +39,8 @@ class FileReport(OneFigureReport):
 
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:  # noqa: ARG002
         """As of any load, and those of guests."""
-        workloads = [one for one in brief.study.workloads if self.makes(one)]
-        plain = [one for one in workloads if not self.hosts.are_swept(one)]
+        workloads = [workload for workload in brief.study.workloads if self.makes(workload)]
+        plain = [workload for workload in workloads if not self.hosts.are_swept(workload)]
         return {**load_charts(brief, plain, looks), **self.hosts.charts(brief, looks)}
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
@@ -49,7 +49,7 @@ class FileReport(OneFigureReport):
 
     def method_rows(self, study: Study) -> tuple[tuple[str, str], ...]:
         """How many jobs make the load, and how far they fill a queue."""
-        own = [one for one in study.workloads if isinstance(one.job, Job)]
+        own = [workload for workload in study.workloads if isinstance(workload.job, Job)]
         return tuple(
             (name, f"{_span(own, key)} {per}")
             for name, key, per in (
@@ -63,10 +63,10 @@ def _span(workloads: Sequence[Workload], key: str) -> str:
     """The least and the most that workloads ask for of a number, swept or not."""
     found = [
         int(value)
-        for one in workloads
+        for workload in workloads
         for value in next(
-            (axis.values for axis in one.sweep if axis.name == key),
-            (getattr(file_job(one.job), key),),
+            (axis.values for axis in workload.sweep if axis.name == key),
+            (getattr(file_job(workload.job), key),),
         )
     ]
     least, most = min(found), max(found)
@@ -76,7 +76,9 @@ def _span(workloads: Sequence[Workload], key: str) -> str:
 def workloads_table(study: Study) -> Table:
     """The jobs of each workload of I/O, with the values of their axes."""
     texts = ("Workload", "Access", "Block", "iodepth", "Jobs", "File", "Direct", "Engine")
-    rows = tuple(_workload_row(one) for one in study.workloads if isinstance(one.job, Job))
+    rows = tuple(
+        _workload_row(workload) for workload in study.workloads if isinstance(workload.job, Job)
+    )
     return Table("Workloads", columns((*texts, "Contents", "Further options")), rows)
 
 

@@ -32,7 +32,7 @@ class FileIoStudy(LoadStudy):
     advice: Mapping[str, str] = ADVICE
     examples: Mapping[str, str] = {"rw": '"randread"', "bs": '"4k"', "filesize": '"2g"'}
     on_device_filesystem = False
-    programs = tuple(one.program for one in FILE_ENGINES.values() if one.program)
+    programs = tuple(engine.program for engine in FILE_ENGINES.values() if engine.program)
 
     def job_text(self, job: Job) -> str:
         """See `LoadStudy`."""

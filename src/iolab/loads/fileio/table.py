@@ -16,7 +16,7 @@ from iolab.study.load_tables import SearchTable
 from iolab.study.target_tables import Flag, Label, Numbers, NumJobs, Sizes
 from iolab.units import parse_size
 
-IO_ENGINES: Final = tuple(one.name for one in FILE_ENGINES.values())
+IO_ENGINES: Final = tuple(engine.name for engine in FILE_ENGINES.values())
 
 SECTOR_BYTES: Final = 512
 """The smallest block that any device has."""

@@ -88,7 +88,7 @@ def _hosts(found: Calibration) -> RenderableType:
     for host in found.hosts:
         rows = {row.key: row for row in rows_of(host.trials)}
         iops, cpu = rows["iops"], rows["cpu_ns_per_io"]
-        shares = {one.engine: percent(one.share) for one in host_shares(host)}
+        shares = {share.engine: percent(share.share) for share in host_shares(host)}
         lines.append(
             [
                 plain(host.host),
@@ -103,5 +103,8 @@ def _hosts(found: Calibration) -> RenderableType:
 
 
 def _meanings(found_meanings: Sequence[Meaning]) -> RenderableType:
-    lines = [[plain(one.about, _STYLES[one.tone.value]), plain(one.says)] for one in found_meanings]
+    lines = [
+        [plain(meaning.about, _STYLES[meaning.tone.value]), plain(meaning.says)]
+        for meaning in found_meanings
+    ]
     return table([Heading(""), Heading("", main=True)], lines)

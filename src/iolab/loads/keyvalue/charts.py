@@ -154,7 +154,9 @@ def largest_table(
     if not found:
         return None
     several = len(found) > 1
-    rows = tuple(_largest_row(one, looks, several=several) for one in largest_gains(groups, found))
+    rows = tuple(
+        _largest_row(largest, looks, several=several) for largest in largest_gains(groups, found)
+    )
     if not rows:
         return None
     texts = ("Workload", *(("Candidate",) if several else ()), "Of")
@@ -192,14 +194,14 @@ def largest_gains(groups: Sequence[PointGroup], found: Sequence[Gains]) -> list[
 
 
 def _largest_row(
-    one: Largest, looks: Mapping[str, ConfigurationStyle], *, several: bool
+    largest: Largest, looks: Mapping[str, ConfigurationStyle], *, several: bool
 ) -> tuple[Cell, ...]:
     start = (
-        Cell(one.group.title),
-        *((Cell(looks[one.candidate].title),) if several else ()),
-        Cell(one.words),
+        Cell(largest.group.title),
+        *((Cell(looks[largest.candidate].title),) if several else ()),
+        Cell(largest.words),
     )
-    best = one.best
+    best = largest.best
     if best is None:
         rest = row(*([NOTHING] * 5))
         return (*start, Cell("no gain in any cell"), *rest, Cell(NOTHING))
@@ -208,7 +210,7 @@ def _largest_row(
         *start,
         *row(share_text(gain.share), interval_text(best.low, best.high), f"{gain.factor:.2f}"),
         Cell(difference_text(gain)),
-        Cell(f"{one.at} (of {count(best.cells, 'cell')})"),
+        Cell(f"{largest.at} (of {count(best.cells, 'cell')})"),
         Cell(gain.comparison.verdict.value),
         verdict_cell(gain.level),
     )
@@ -412,10 +414,10 @@ def _further(group: PointGroup, lines: Sequence[ChartLine]) -> Iterator[Figure]:
     operations = [one for one in timed(metrics) if not one.is_intended]
     if main in operations:
         yield from islice(_tradeoffs(group, lines, main), 1, None)
-    for one in operations:
-        if one is not main:
-            tail = drawn_tail(group.workload.job, metrics, one)
-            pair = (_latency(one, "mean"), _latency(one, tail))
+    for operation in operations:
+        if operation is not main:
+            tail = drawn_tail(group.workload.job, metrics, operation)
+            pair = (_latency(operation, "mean"), _latency(operation, tail))
             yield latency_figure(group.title, axis, lines, *pair)
     due = main.intended
     if due is not None and due in timed(metrics):

@@ -153,8 +153,8 @@ def keys_absent(view: KeyValueView) -> CheckAnswer:
     return valid("Every key that was read was there.", reads=done, absent=0)
 
 
-def _reads(one: OperationCount) -> bool:
-    return one.operation is KeyOperation.READ
+def _reads(count: OperationCount) -> bool:
+    return count.operation is KeyOperation.READ
 
 
 @check("debug-build", "Engine not built for release", needs_load=False)
@@ -301,7 +301,7 @@ def key_percentiles(view: KeyValueView) -> CheckAnswer:
     """percentile-support of load on a key-value store: the operation of which there were fewest."""
     load = view.key_value_load
     hosts = range(len(view.hosts))
-    shown = [one for one in load.operations if one is not KeyOperation.ALL]
+    shown = [operation for operation in load.operations if operation is not KeyOperation.ALL]
     counts = {one: known for one in shown if (known := load.samples(one, hosts))}
     if not counts:
         return indicative("No latency is known: rates only.", operations=0)
@@ -570,7 +570,7 @@ def _by_server(view: KeyValueView, server: ServerRun) -> Iterator[CheckAnswer]:
 
 
 def _values(statistics: tuple[Statistic, ...]) -> dict[str, float]:
-    return {one.name: one.value for one in statistics}
+    return {statistic.name: statistic.value for statistic in statistics}
 
 
 def _claimed(

@@ -267,10 +267,10 @@ def _load_reasons(study: Study, points: list[Point], rate: float) -> Iterator[tu
     for configuration in study.configurations:
         stores = [one for one in _stores(configuration, points) if one.own]
         count += len(stores)
-        size += sum(store_bytes(one.job) for one in stores)
-        for one in stores:
-            seconds += load_seconds(one.job, rate, embedded=embedded)
-            if isinstance(one.job, YcsbJob) and server_settings(study).kind is ServerKind.MANAGED:
+        size += sum(store_bytes(store.job) for store in stores)
+        for store in stores:
+            seconds += load_seconds(store.job, rate, embedded=embedded)
+            if isinstance(store.job, YcsbJob) and server_settings(study).kind is ServerKind.MANAGED:
                 seconds += NODE_START_S + NODE_SETTLE_S
     if count:
         what = "database" if count == 1 else "databases"
@@ -338,8 +338,8 @@ def key_value_space(study: Study, points: Iterable[Point], host: str, rate: floa
             for point in here
             if isinstance(point.job, KeyJob)
         )
-        kept = sum(store_bytes(one.job) for one in stores if one.own)
-        most = max(most, kept + max(store_bytes(one.job) for one in stores) + round(written))
+        kept = sum(store_bytes(store.job) for store in stores if store.own)
+        most = max(most, kept + max(store_bytes(store.job) for store in stores) + round(written))
     return most
 
 

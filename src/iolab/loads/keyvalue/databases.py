@@ -382,7 +382,7 @@ def _database_of(workdir: WorkDirectory, job: KeyValueJob) -> str:
 
 def _data_set(job: KeyValueJob) -> dict[str, Any]:
     """What a database is made of."""
-    options = [list(one) for one in sorted(job.options) if one[0] not in PROGRAMS]
+    options = [list(option) for option in sorted(job.options) if option[0] not in PROGRAMS]
     return {**asdict(job.loaded), "options": options, "database": job.database}
 
 

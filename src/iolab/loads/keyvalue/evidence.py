@@ -135,8 +135,8 @@ def databases_table(jobs: Mapping[DetailKey, AnyJob], runs: Runs) -> Table | Non
 
 def _shape_cells(job: AnyJob | None, shape: StoreShape, copied_by: str) -> tuple[Cell, ...]:
     levels = "; ".join(
-        f"L{one.level}: {count(one.files, 'file')}, {format_bytes(one.bytes)}"
-        for one in shape.levels
+        f"L{level.level}: {count(level.files, 'file')}, {format_bytes(level.bytes)}"
+        for level in shape.levels
     )
     tables, mean = shape.tables, None if shape.tables is None else shape.tables.block_bytes_mean
     name = NOTHING
@@ -169,13 +169,13 @@ def servers_table(study: Study, servers: Sequence[ServerRun]) -> Table | None:
     rows += [
         row(title, ", ".join(texts))
         for title, texts in (
-            ("Product", _each(f"{one.product} {one.version}".strip() for one in servers)),
-            ("Address", _each(one.address for one in servers)),
-            ("Runs on", _each(one.host for one in servers)),
-            ("Java", _each(one.java for one in servers)),
-            ("Rows", _each(_rows_told(one) for one in servers)),
-            ("Start state by", _each(one.restored_by for one in servers)),
-            ("Told of itself", _each(one.error or "" for one in servers)),
+            ("Product", _each(f"{server.product} {server.version}".strip() for server in servers)),
+            ("Address", _each(server.address for server in servers)),
+            ("Runs on", _each(server.host for server in servers)),
+            ("Java", _each(server.java for server in servers)),
+            ("Rows", _each(_rows_told(server) for server in servers)),
+            ("Start state by", _each(server.restored_by for server in servers)),
+            ("Told of itself", _each(server.error or "" for server in servers)),
         )
         if texts
     ]
@@ -219,7 +219,8 @@ def statistics_tables(hosts: Sequence[HostRun], server: ServerRun | None) -> tup
         if statistics:
             title = f"The engine's own statistics{f', {host.host}' if several else ''}"
             rows = tuple(
-                row(one.name, statistic_text(one)) for one in statistics[:STATISTICS_SHOWN]
+                row(statistic.name, statistic_text(statistic))
+                for statistic in statistics[:STATISTICS_SHOWN]
             )
             tables.append(Table(title, columns(("Statistic",), ("Value",)), rows))
     if server is not None and (server.statistics_before or server.statistics_after):
@@ -228,8 +229,8 @@ def statistics_tables(hosts: Sequence[HostRun], server: ServerRun | None) -> tup
 
 
 def _server_statistics(server: ServerRun) -> Table:
-    before = {one.name: one for one in server.statistics_before}
-    after = {one.name: one for one in server.statistics_after}
+    before = {statistic.name: statistic for statistic in server.statistics_before}
+    after = {statistic.name: statistic for statistic in server.statistics_after}
     names = list(dict.fromkeys([*before, *after]))[:STATISTICS_SHOWN]
     rows = tuple(
         row(
@@ -242,13 +243,17 @@ def _server_statistics(server: ServerRun) -> Table:
     return Table("The server's own statistics", heads, rows)
 
 
-def statistic_text(one: Statistic) -> str:
+def statistic_text(statistic: Statistic) -> str:
     """A number under its own unit."""
-    unit, factor = _UNITS.get(one.unit, (one.unit, 1.0))
+    unit, factor = _UNITS.get(statistic.unit, (statistic.unit, 1.0))
     if unit in _SHOWN:
-        return show_value(one.value * factor, unit)
-    number = f"{one.value:,.0f}" if one.value == round(one.value) else f"{one.value:,.4g}"
-    return f"{number} {one.unit}".strip()
+        return show_value(statistic.value * factor, unit)
+    number = (
+        f"{statistic.value:,.0f}"
+        if statistic.value == round(statistic.value)
+        else f"{statistic.value:,.4g}"
+    )
+    return f"{number} {statistic.unit}".strip()
 
 
 _SHOWN: Final = frozenset({"bytes", "ns", "bytes/s", "ops/s"})
@@ -287,7 +292,7 @@ def store_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None
         hosts = runs.get((result.digest, result.repeat), ())
         for host in hosts:
             run = engine_reply(host)
-            statistics = {one.name: one for one in run.statistics} if run else {}
+            statistics = {statistic.name: statistic for statistic in run.statistics} if run else {}
             if any(key in statistics for key, _ in _STORE_COLUMNS):
                 who = f"{name}, {host.host}" if len(hosts) > 1 else name
                 cells = (

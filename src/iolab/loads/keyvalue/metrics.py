@@ -67,14 +67,14 @@ def merged(latencies: Sequence[BinnedLatency]) -> BinnedLatency | None:
     if not latencies:
         return None
     counts: dict[tuple[int, int], int] = {}
-    for one in latencies:
-        for held in one.bins:
+    for latency in latencies:
+        for held in latency.bins:
             edges = (held.low_ns, held.high_ns)
             counts[edges] = counts.get(edges, 0) + held.count
     ordered = sorted(counts)
     if any(after[0] < before[1] for before, after in pairwise(ordered)):
         return None
-    used = [one for one in latencies if one.count]
+    used = [latency for latency in latencies if latency.count]
     if not used:
         return latencies[0]
     total = sum(one.count for one in used)
@@ -129,7 +129,9 @@ class KeyValueLoad:
     @property
     def whole(self) -> Ints:
         """Whole operations of each host (H,): each counted once, without a writer beside."""
-        weights = np.array([WHOLE.get(one, 0) for one in self.operations], dtype=np.int64)
+        weights = np.array(
+            [WHOLE.get(operation, 0) for operation in self.operations], dtype=np.int64
+        )
         return np.asarray(self.done @ weights, dtype=np.int64)
 
     @property
@@ -235,7 +237,7 @@ def measure_key_value(record: RunRecord, window: Window | None = None) -> KeyVal
     binned = tuple(one.latencies if (one := engine_reply(host)) else () for host in record.hosts)
     present = {int(way) for way in np.unique(record.intervals.direction)}
     present |= {int(one.operation) for each in binned for one in each}
-    operations = tuple(one for one in KeyOperation if int(one) in present)
+    operations = tuple(operation for operation in KeyOperation if int(operation) in present)
     sums = sum_operations(record, operations, measured.intervals, measured.bins)
     counted = np.isin(record.intervals.direction, operations)
     return KeyValueLoad(
@@ -302,7 +304,9 @@ KEY_PERCENTILES: Final = (
 
 LATENCY_NAMES: Final = ("mean", *(name for name, _ in KEY_PERCENTILES), "max")
 
-NAMED_OPERATIONS: Final = tuple(one for one in KeyOperation if one is not KeyOperation.ALL)
+NAMED_OPERATIONS: Final = tuple(
+    operation for operation in KeyOperation if operation is not KeyOperation.ALL
+)
 """Operations that have metrics of their own, in the order in which they are shown."""
 
 
@@ -328,7 +332,7 @@ def operations_of(job: KeyValueJob | YcsbJob) -> tuple[KeyOperation, ...]:
         asked |= {KeyOperation.READ, KeyOperation.UPDATE}
     if job.rate_ops_per_s is not None:
         asked |= {one for each in asked if (one := each.intended) is not None}
-    return tuple(one for one in NAMED_OPERATIONS if one in asked)
+    return tuple(operation for operation in NAMED_OPERATIONS if operation in asked)
 
 
 _DB_BENCH: Final = {
@@ -354,7 +358,7 @@ def key_value_host_metrics(
 
 def _shown(load: KeyValueLoad, job: KeyValueJob | YcsbJob) -> tuple[KeyOperation, ...]:
     asked = {*operations_of(job), *load.operations}
-    return tuple(one for one in NAMED_OPERATIONS if one in asked)
+    return tuple(operation for operation in NAMED_OPERATIONS if operation in asked)
 
 
 def _metrics(
@@ -424,7 +428,7 @@ def with_key_value_intervals(
     metrics: Mapping[str, Metric], record: RunRecord, load: KeyValueLoad, steady: Steady | None
 ) -> dict[str, Metric]:
     """The fleet's metrics, with low, high and n where the run can tell them."""
-    shown = [one for one in load.operations if one.latency_key(_NEAR) in metrics]
+    shown = [operation for operation in load.operations if operation.latency_key(_NEAR) in metrics]
     found = without_rare_stalls(metrics, [f"{one.key}_" for one in shown], _NEAR, steady)
     if steady is not None and _tells(steady):
         found[WHOLE_KEY] = rate_interval(found[WHOLE_KEY], steady)

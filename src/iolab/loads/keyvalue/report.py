@@ -193,7 +193,7 @@ class KeyValueReport(LoadReport):
 
     def detailed_runs(self, results: Sequence[Result]) -> tuple[DetailKey, ...]:
         """All, of which the tables of databases and devices tell."""
-        return tuple((one.digest, one.repeat) for one in results[:RUNS_MAX])
+        return tuple((result.digest, result.repeat) for result in results[:RUNS_MAX])
 
     def engine_notes(self, brief: Brief) -> tuple[str, ...]:
         """How engines were built."""
@@ -201,14 +201,16 @@ class KeyValueReport(LoadReport):
 
     def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
         """With rates and latencies of each operation."""
-        shown = self.columns([one.metrics for one in results])
+        shown = self.columns([result.metrics for result in results])
         return every_run(_RUNS_TITLE, study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
         """The jobs of each engine, and what databases and servers were."""
         jobs = {(run.point.digest, run.repeat): run.point.job for run in brief.plan.runs}
         servers = tuple(
-            server for one in brief.manifests.values() if (server := server_in(one)) is not None
+            server
+            for manifest in brief.manifests.values()
+            if (server := server_in(manifest)) is not None
         )
         found = (
             *key_jobs_tables(study),
@@ -240,7 +242,7 @@ class KeyValueReport(LoadReport):
 
     def markdown(self, study: Study, results: Sequence[Result]) -> str:
         """The points where they have repeats, then the runs."""
-        shown = self.columns([one.metrics for one in results])
+        shown = self.columns([result.metrics for result in results])
         runs = every_run(_RUNS_TITLE, study, results, shown, {}, most=len(results))
         return runs_markdown(study, results, shown, runs)
 

@@ -71,7 +71,9 @@ def reads_from_memory(view: KeyValueView) -> CheckAnswer:
     stores = stores_of(view)
     if stores is None:
         return unchecked("no block device below the store is counted")
-    return worst((answer for one in stores for answer in _answered(view, one)), least="from_device")
+    return worst(
+        (answer for store in stores for answer in _answered(view, store)), least="from_device"
+    )
 
 
 def _answered(view: KeyValueView, store: StoreReads) -> Iterator[CheckAnswer]:
@@ -254,7 +256,7 @@ def _shapes(view: KeyValueView) -> Iterator[CheckAnswer]:
     for host, start in known:
         for fault in shape_faults(start.tables, job.loaded):
             yield invalid(f"On {host} {fault.rstrip('.')}.", host=host, fault=fault)
-    shapes = {tuple((one.level, one.files) for one in start.levels) for _, start in known}
+    shapes = {tuple((level.level, level.files) for level in start.levels) for _, start in known}
     if len(shapes) > 1:
         yield indicative(
             f"The hosts have databases of {len(shapes)} shapes: their levels differ.",
@@ -268,7 +270,9 @@ def _shape(host: str, start: StoreShape) -> Numbers:
     tables = start.tables
     return {
         "host": host,
-        "levels": " ".join(f"L{one.level}:{one.files}" for one in start.levels if one.files),
+        "levels": " ".join(
+            f"L{level.level}:{level.files}" for level in start.levels if level.files
+        ),
         "entries": tables.entries if tables else None,
         "block_bytes_mean": tables.block_bytes_mean if tables else None,
     }
@@ -297,7 +301,7 @@ def compaction_debt(view: KeyValueView) -> CheckAnswer:
     """Whether the store shared its devices with compactions of what was written before."""
     server = server_in(view.record)
     if server is not None:
-        before = {one.name: one.value for one in server.statistics_before}
+        before = {statistic.name: statistic.value for statistic in server.statistics_before}
         if PENDING not in before:
             return unchecked("the server did not tell its pending compactions")
         return _debt("the server", pending=int(before[PENDING]))
@@ -314,8 +318,8 @@ def compaction_debt(view: KeyValueView) -> CheckAnswer:
 def _debt_of(host: str, start: StoreShape | None) -> CheckAnswer:
     if start is None or not start.levels:
         return unchecked(f"the levels of the database of {host} were not looked at before the run")
-    full = sum(1 for one in start.levels if one.score is not None and one.score >= 1)
-    fresh = sum(one.files for one in start.levels if one.level == 0)
+    full = sum(1 for level in start.levels if level.score is not None and level.score >= 1)
+    fresh = sum(level.files for level in start.levels if level.level == 0)
     return _debt(host, pending=full, fresh=fresh, pending_bytes=start.pending_bytes or 0)
 
 
@@ -345,8 +349,8 @@ def server_lost(view: KeyValueView) -> CheckAnswer:
     evidence: Numbers = {"product": server.product, "version": server.version}
     if server.error:
         return invalid(f"The server failed: {server.error.rstrip('.')}.", **evidence)
-    before = {one.name: one.value for one in server.statistics_before}
-    after = {one.name: one.value for one in server.statistics_after}
+    before = {statistic.name: statistic.value for statistic in server.statistics_before}
+    after = {statistic.name: statistic.value for statistic in server.statistics_after}
     fell = [name for name in GROWING if after.get(name, 0.0) < before.get(name, 0.0)]
     if after and fell:
         return invalid(
@@ -510,7 +514,9 @@ def _server_read(view: KeyValueView, name: str, facts: HostFacts | None) -> _Rea
     client = next((host for host in view.hosts if host.host == name), None)
     if client is not None:
         return _client_read(view, client)
-    watched = next((one for one in view.record.bystanders if one.host == name), None)
+    watched = next(
+        (bystander for bystander in view.record.bystanders if bystander.host == name), None
+    )
     if watched is None or not watched.devices or watched.error:
         return None
     deltas = {delta.device: delta for delta in watched.devices}

@@ -103,20 +103,24 @@ def tail_name(job: AnyJob) -> str:
     return "p99_99" if isinstance(job, YcsbJob) else "p99"
 
 
-def drawn_tail(job: AnyJob, metrics: Sequence[Mapping[str, Metric]], one: KeyOperation) -> str:
+def drawn_tail(
+    job: AnyJob, metrics: Sequence[Mapping[str, Metric]], operation: KeyOperation
+) -> str:
     """The published percentile, where all points have it; else the highest that they all have."""
-    return highest_known(metrics, one, tail_name(job))
+    return highest_known(metrics, operation, tail_name(job))
 
 
 def highest_known(
-    metrics: Sequence[Mapping[str, Metric]], one: KeyOperation, most: str = "p99_99"
+    metrics: Sequence[Mapping[str, Metric]], operation: KeyOperation, most: str = "p99_99"
 ) -> str:
     """The highest percentile up to `most` that all have who have any latency; p50 where none."""
     names = [name for name, _ in PERCENTILES]
     wanted = names[: names.index(most) + 1]
-    known = [found for found in metrics if value_of(found, one.latency_key("mean")) is not None]
+    known = [
+        found for found in metrics if value_of(found, operation.latency_key("mean")) is not None
+    ]
     for name in reversed(wanted):
-        if all(value_of(found, one.latency_key(name)) is not None for found in known):
+        if all(value_of(found, operation.latency_key(name)) is not None for found in known):
             return name
     return wanted[0]
 
@@ -193,13 +197,15 @@ def group_headlines(group: PointGroup, study: Study) -> tuple[Headline, ...]:
     name = " ".join([group.workload.id, *(str(value) for _, value in group.others)])
     named = replace(group.workload, id=name, title=group.title)
     own = {
-        one.id: [point for point in group.points if point.key.configuration == one.id]
-        for one in study.configurations
+        configuration.id: [
+            point for point in group.points if point.key.configuration == configuration.id
+        ]
+        for configuration in study.configurations
     }
     return tuple(
-        headline_of(named, one, own[one.id], WHOLE_KEY)
-        for one in study.configurations
-        if own[one.id]
+        headline_of(named, configuration, own[configuration.id], WHOLE_KEY)
+        for configuration in study.configurations
+        if own[configuration.id]
     )
 
 
@@ -262,13 +268,13 @@ def _of_operations(
     numbers = ("Operations/s", *(_HEADINGS.get(name, WORDS[name]) for name in names))
     rows = tuple(
         row(
-            one.word,
+            operation.word,
             *((name,) if len(texts) > 1 else ()),
-            show(metrics.get(one.rate_key), bare_rate=True),
-            *(show(metrics.get(one.latency_key(latency))) for latency in names),
+            show(metrics.get(operation.rate_key), bare_rate=True),
+            *(show(metrics.get(operation.latency_key(latency))) for latency in names),
         )
         for name, metrics, operations in parts
-        for one in operations
+        for operation in operations
     )
     return Table(title, columns(texts, numbers), rows)
 
@@ -308,7 +314,9 @@ def _between(metric: Metric | None) -> str:
 def due_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
     """Latencies of service beside those from when an operation was due; None without a rate."""
     due = [one for one in timed(point.metrics for point in points) if one.is_intended]
-    pairs = [(one, other) for one in KeyOperation if (other := one.intended) in due]
+    pairs = [
+        (operation, other) for operation in KeyOperation if (other := operation.intended) in due
+    ]
     if not pairs:
         return None
     names = ("mean", "p99", "p99_9", "p99_99")

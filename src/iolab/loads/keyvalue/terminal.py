@@ -87,7 +87,7 @@ def _gains(study: Study, groups: Sequence[PointGroup]) -> Iterator[RenderableTyp
     found = key_gains(study, groups)
     if not found:
         return
-    titles = {one.id: one.title for one in study.configurations}
+    titles = {configuration.id: configuration.title for configuration in study.configurations}
     headings = [Heading("largest gain", main=True), Heading("", number=True)]
     headings += [Heading("95 % interval"), Heading("at"), Heading("says")]
     made: dict[str, list[list[Text | str]]] = {}
@@ -105,15 +105,15 @@ def _gains(study: Study, groups: Sequence[PointGroup]) -> Iterator[RenderableTyp
     )
 
 
-def _gain_row(one: Largest) -> list[Text | str]:
-    if one.best is None:
-        return [plain(f"  {one.words}"), "none", *[""] * 4]
-    gain = one.best.gain
+def _gain_row(largest: Largest) -> list[Text | str]:
+    if largest.best is None:
+        return [plain(f"  {largest.words}"), "none", *[""] * 4]
+    gain = largest.best.gain
     return [
-        plain(f"  {one.words}"),
+        plain(f"  {largest.words}"),
         Text(share_text(gain.share), style="bold"),
-        interval_text(one.best.low, one.best.high),
-        plain(one.at),
+        interval_text(largest.best.low, largest.best.high),
+        plain(largest.at),
         gain.comparison.verdict.value,
         verdict(gain.level),
     ]
@@ -149,7 +149,7 @@ def _columns(groups: Sequence[PointGroup]) -> list[_Shown]:
 
 
 def _is_known(metrics: Sequence[Mapping[str, Metric]], key: str) -> bool:
-    return any(value_of(one, key) is not None for one in metrics)
+    return any(value_of(metric, key) is not None for metric in metrics)
 
 
 def _row(

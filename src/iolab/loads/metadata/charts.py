@@ -76,30 +76,30 @@ def _figures_of(
         axis_label(point.axis),
         f"without {', '.join(point.without)}" if point.without else "",
     ]
-    for one in point.operations:
-        if one.operation not in FILE_OPERATIONS:
+    for operation in point.operations:
+        if operation.operation not in FILE_OPERATIONS:
             continue
-        known = (("mean", one.latencies.get("mean")), ("p99", one.latencies.get("p99")))
+        known = (("mean", operation.latencies.get("mean")), ("p99", operation.latencies.get("p99")))
         yield (
-            one.operation,
+            operation.operation,
             BestFigure(
-                workload=f"{workload.id} {one.operation.key}",
-                title=f"{workload.title}: {NAMES[one.operation].lower()}",
+                workload=f"{workload.id} {operation.operation.key}",
+                title=f"{workload.title}: {NAMES[operation.operation].lower()}",
                 configuration=point.configuration,
-                value=rates.get(one.metric) or Metric(one.mean, "ops/s", n=one.n),
+                value=rates.get(operation.metric) or Metric(operation.mean, "ops/s", n=operation.n),
                 latencies=tuple((n, show(m)) for n, m in known if m and m.value is not None),
                 at=", ".join(filter(None, places)),
-                level=one.level,
-                run=(one.shown.digest, one.shown.repeat),
-                reason=_reason(one, point),
+                level=operation.level,
+                run=(operation.shown.digest, operation.shown.repeat),
+                reason=_reason(operation, point),
             ),
         )
 
 
-def _reason(one: OperationStatistics, point: PointStatistics) -> tuple[str, str]:
+def _reason(statistics: OperationStatistics, point: PointStatistics) -> tuple[str, str]:
     """Why an operation is of its level: its runs' own objections come first."""
-    found = reason_of((one.shown, *point.results), one.level)
-    doubt = one.disagreement
+    found = reason_of((statistics.shown, *point.results), statistics.level)
+    doubt = statistics.disagreement
     return (doubt.code, doubt.says) if doubt and not found[0] else found
 
 
@@ -114,7 +114,9 @@ def best_points(points: Sequence[PointStatistics]) -> tuple[PointStatistics, ...
 
 
 def _goodness(point: PointStatistics) -> tuple[bool, float]:
-    create = next((one for one in point.operations if one.operation is _HEADLINE), None)
+    create = next(
+        (operation for operation in point.operations if operation.operation is _HEADLINE), None
+    )
     return (False, -1.0) if create is None else (create.level is not Level.INVALID, create.mean)
 
 
@@ -133,7 +135,8 @@ def operation_charts(
     further: list[Figure] = []
     for point in best_points(points):
         shown = next(
-            (one for one in point.operations if one.operation is _HEADLINE), point.operations[0]
+            (operation for operation in point.operations if operation.operation is _HEADLINE),
+            point.operations[0],
         ).shown
         detail = brief.details.get((shown.digest, shown.repeat))
         if detail is None:
@@ -141,7 +144,7 @@ def operation_charts(
         name = point_name(point, brief.study)
         # The curves are of one iteration, the table's latencies of each operation's own median.
         title = f"Latency by percentile{f', {name}' if name else ''}, iteration {shown.repeat}"
-        tails = {NAMES[one.operation]: one.tail for one in point.operations}
+        tails = {NAMES[operation.operation]: operation.tail for operation in point.operations}
         curves = operations_distribution(workload.title, title, detail, tails)
         further += [curves] if curves else []
     table = summary_table(points, brief.study, anchors)
@@ -184,7 +187,7 @@ def rates_figure(
     operations = [op for op in Operation if any(_of(point, op) for point in drawn)]
     step = NAME_ROOM + LINE * len(drawn)
     height = step * len(operations)
-    values = [v for point in drawn for one in point.operations for v in one.values]
+    values = [v for point in drawn for operation in point.operations for v in operation.values]
     marks: list[Mark] = []
     ends: list[End] = []
     for index, operation in enumerate(operations):
@@ -229,35 +232,35 @@ def _of(point: PointStatistics, operation: Operation) -> OperationStatistics | N
 
 
 def _markers(
-    one: OperationStatistics, point: PointStatistics, y: float, token: Token
+    statistics: OperationStatistics, point: PointStatistics, y: float, token: Token
 ) -> list[Mark]:
     """A guide and a marker for each iteration, by its verdict."""
     marks: list[Mark] = [Rules(token=FAINT, pieces=[(None, y, None, y)], width=1)]
-    found = [(value, level) for value, level in _values(one, point) if value > 0]
+    found = [(value, level) for value, level in _values(statistics, point) if value > 0]
     if found:
         places = [(value, y) for value, _ in found]
         levels = [level for _, level in found]
-        tip = MarkTip(NAMES[one.operation])
+        tip = MarkTip(NAMES[statistics.operation])
         marks.append(Points(token=token, places=places, levels=levels, tip=tip))
     return marks
 
 
 def _end(
-    one: OperationStatistics, point: PointStatistics, points: Sequence[PointStatistics]
+    statistics: OperationStatistics, point: PointStatistics, points: Sequence[PointStatistics]
 ) -> str:
     """The mean, before it what tells the points of a configuration apart; none where invalid."""
     several = len({other.axis for other in points}) > 1
     values = " ".join(str(value) for _, value in point.axis)
-    mean = mean_text(one)
+    mean = mean_text(statistics)
     return f"{values}: {mean}" if several else mean
 
 
-def _values(one: OperationStatistics, point: PointStatistics) -> list[tuple[float, Level]]:
+def _values(statistics: OperationStatistics, point: PointStatistics) -> list[tuple[float, Level]]:
     """(rate, verdict) of each iteration."""
     return [
         (value, result.verdict.level)
         for result in point.results
-        if (value := result.metrics[one.metric].value) is not None
+        if (value := result.metrics[statistics.metric].value) is not None
     ]
 
 
@@ -274,16 +277,18 @@ def _finding(points: Sequence[PointStatistics], study: Study) -> str:
     for point in points:
         name = point_name(point, study)
         own = [
-            one
-            for one in point.operations
-            if len(points) == 1 or one.operation is Operation.FILE_CREATE
+            operation
+            for operation in point.operations
+            if len(points) == 1 or operation.operation is Operation.FILE_CREATE
         ]
         means = [
             f"{NAMES[one.operation].lower()} {mean_text(one)}"
             for one in own
             if one.level is not Level.INVALID
         ]
-        worst = max((one.level for one in point.operations), key=lambda level: level.rank)
+        worst = max(
+            (operation.level for operation in point.operations), key=lambda level: level.rank
+        )
         text = f"arithmetic mean of operations a second: {', '.join(means)}; "
         text = f"{text if means else 'no mean: '}at worst {worst.value}."
         sentences.append(f"{name}: {text}" if name else text)
@@ -294,15 +299,15 @@ def _table(points: Sequence[PointStatistics], study: Study) -> Table:
     heads = columns(("Operation", "Point", "Rate over"), ("Repeat", "Operations/s"))
     rows = tuple(
         (
-            Cell(NAMES[one.operation]),
+            Cell(NAMES[operation.operation]),
             Cell(point_name(point, study) or NOTHING),
-            Cell(over(one)),
+            Cell(over(operation)),
             Cell(str(result.repeat)),
-            Cell(rate_text(result.metrics[one.metric].value)),
+            Cell(rate_text(result.metrics[operation.metric].value)),
             verdict_cell(result.verdict.level),
         )
         for point in points
-        for one in point.operations
+        for operation in point.operations
         for result in point.results
     )
     return Table("Rate of each operation", (*heads, *columns(("Verdict",))), rows)

@@ -227,8 +227,13 @@ class PhaseReader:
         rough_ns = sum(part.lat_sum_ns for part in parts)
         factor = exact_ns / rough_ns if rough_ns else 1.0
         self.intervals = [
-            Interval(one.seq, one.end_real_ns, one.span_ns, (_scaled(one.directions[0], factor),))
-            for one in self.intervals
+            Interval(
+                interval.seq,
+                interval.end_real_ns,
+                interval.span_ns,
+                (_scaled(interval.directions[0], factor),),
+            )
+            for interval in self.intervals
         ]
 
 
@@ -459,7 +464,9 @@ class _Iteration:
         hello = await mine.workdir.host.connect()
         mine.engine_version = f"iolab-agent {hello.version}"
         asked = self._request(mine, Operation.FILE_STAT)
-        mine.asked = json.dumps({**asked, "phase": [one.word for one in Operation]}, indent=1)
+        mine.asked = json.dumps(
+            {**asked, "phase": [operation.word for operation in Operation]}, indent=1
+        )
         mine.cache = NOT_DROPPED
         await self._watches[mine.name].begin()
         mine.before = await snapshot(mine.workdir.host)

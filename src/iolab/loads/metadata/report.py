@@ -112,16 +112,20 @@ class MetadataReport(LoadReport):
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:
         """Of every workload, also of one point."""
         return {
-            one.id: operation_charts(
-                brief, one, [run for run in brief.results if run.workload == one.id], looks, anchors
+            workload.id: operation_charts(
+                brief,
+                workload,
+                [run for run in brief.results if run.workload == workload.id],
+                looks,
+                anchors,
             )
-            for one in brief.study.workloads
-            if self.makes(one)
+            for workload in brief.study.workloads
+            if self.makes(workload)
         }
 
     def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
         """With the rate of each operation."""
-        shown = self.columns([one.metrics for one in results])
+        shown = self.columns([result.metrics for result in results])
         return every_run("Every run of metadata load", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002

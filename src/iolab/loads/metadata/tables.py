@@ -61,7 +61,7 @@ def rate_key_of(metrics: Sequence[Mapping[str, Metric]], operation: Operation) -
     What stands in one column is counted alike, so that the slowest in it is the slowest.
     """
     keys = (operation.rate_key, operation.whole_rate_key)
-    known = [{key for key in keys if _has(one, key)} for one in metrics]
+    known = [{key for key in keys if _has(metric, key)} for metric in metrics]
     windowed = operation in FILE_OPERATIONS and all(keys[0] in one for one in known if one)
     return keys[0] if windowed else keys[1]
 
@@ -85,14 +85,14 @@ def brief_rates(result: Result) -> str:
     return f"{', '.join(rates)} ops/s"
 
 
-def over(one: OperationStatistics) -> str:
+def over(statistics: OperationStatistics) -> str:
     """What the rate is taken over, in a word or two."""
-    return OVER_WINDOW if one.over_window else OVER_WHOLE
+    return OVER_WINDOW if statistics.over_window else OVER_WHOLE
 
 
 def point_name(point: PointStatistics, study: Study) -> str:
     """A point for people: configuration where there are several, axis, hosts that are missing."""
-    titles = {one.id: one.title for one in study.configurations}
+    titles = {configuration.id: configuration.title for configuration in study.configurations}
     parts = [titles.get(point.configuration, point.configuration)] if len(titles) > 1 else []
     parts += [axis_label(point.axis)] if point.axis else []
     parts += [f"without {', '.join(point.without)}"] if point.without else []
@@ -117,29 +117,39 @@ def summary_table(
     )
     rows = tuple(
         (
-            Cell(NAMES[one.operation]),
+            Cell(NAMES[operation.operation]),
             *((Cell(point_name(point, study) or NOTHING),) if named else ()),
-            verdict_cell(one.level, anchors.get((one.shown.digest, one.shown.repeat))),
-            Cell(over(one)),
-            *(Cell(value) for value in rate_texts(one)),
-            Cell(str(one.n)),
-            *(Cell(show(one.latencies.get(name))) for name in ("mean", *(n for n, _ in _TAIL))),
+            verdict_cell(
+                operation.level, anchors.get((operation.shown.digest, operation.shown.repeat))
+            ),
+            Cell(over(operation)),
+            *(Cell(value) for value in rate_texts(operation)),
+            Cell(str(operation.n)),
+            *(
+                Cell(show(operation.latencies.get(name)))
+                for name in ("mean", *(n for n, _ in _TAIL))
+            ),
         )
         for point in points
-        for one in point.operations
+        for operation in point.operations
     )
     return Table("Operations over the iterations", heads, rows)
 
 
-def rate_texts(one: OperationStatistics) -> tuple[str, ...]:
+def rate_texts(statistics: OperationStatistics) -> tuple[str, ...]:
     """Max, Min, Mean, Std Dev in words; what is invalid has neither mean nor deviation."""
-    spread = NOTHING if one.level is Level.INVALID else rate_text(one.std_dev)
-    return rate_text(one.maximum), rate_text(one.minimum), mean_text(one), spread
+    spread = NOTHING if statistics.level is Level.INVALID else rate_text(statistics.std_dev)
+    return (
+        rate_text(statistics.maximum),
+        rate_text(statistics.minimum),
+        mean_text(statistics),
+        spread,
+    )
 
 
-def mean_text(one: OperationStatistics) -> str:
+def mean_text(statistics: OperationStatistics) -> str:
     """The mean of an operation that is not invalid."""
-    return NOTHING if one.level is Level.INVALID else rate_text(one.mean)
+    return NOTHING if statistics.level is Level.INVALID else rate_text(statistics.mean)
 
 
 def rate_text(value: float | None) -> str:
@@ -150,10 +160,10 @@ def rate_text(value: float | None) -> str:
 def operation_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
     """The rate of each operation, of those on files with its p99."""
     found = []
-    for one in Operation:
-        found.append((rate_key_of(metrics, one), NAMES[one]))
-        if one in FILE_OPERATIONS:
-            found.append((one.latency_key("p99"), f"{NAMES[one]} p99"))
+    for operation in Operation:
+        found.append((rate_key_of(metrics, operation), NAMES[operation]))
+        if operation in FILE_OPERATIONS:
+            found.append((operation.latency_key("p99"), f"{NAMES[operation]} p99"))
     return found
 
 
@@ -195,22 +205,22 @@ def iterations_document(results: Sequence[Result]) -> list[dict[str, Any]]:
             "digest": point.digest,
             "without": list(point.without),
             "left_out": point.left_out,
-            "operations": [_operation(one) for one in point.operations],
+            "operations": [_operation(operation) for operation in point.operations],
         }
         for point in point_statistics(results)
     ]
 
 
-def _operation(one: OperationStatistics) -> dict[str, Any]:
+def _operation(statistics: OperationStatistics) -> dict[str, Any]:
     return {
-        "operation": one.operation.word,
-        "metric": one.metric,
-        "n": one.n,
-        "max": one.maximum,
-        "min": one.minimum,
-        "mean": one.mean,
-        "std_dev": one.std_dev,
-        "median_repeat": one.shown.repeat,
-        "latencies_ns": {name: metric.value for name, metric in one.latencies.items()},
-        "verdict": one.level.value,
+        "operation": statistics.operation.word,
+        "metric": statistics.metric,
+        "n": statistics.n,
+        "max": statistics.maximum,
+        "min": statistics.minimum,
+        "mean": statistics.mean,
+        "std_dev": statistics.std_dev,
+        "median_repeat": statistics.shown.repeat,
+        "latencies_ns": {name: metric.value for name, metric in statistics.latencies.items()},
+        "verdict": statistics.level.value,
     }

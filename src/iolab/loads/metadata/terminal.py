@@ -39,7 +39,10 @@ def operations_screen(study: Study, results: Sequence[Result]) -> Iterator[Rende
         return
     yield Grouped(
         _HEADINGS,
-        [(title(_name(study, point)), [_row(one) for one in point.operations]) for point in points],
+        [
+            (title(_name(study, point)), [_row(operation) for operation in point.operations])
+            for point in points
+        ],
     )
     for point in points:
         yield from _disagreements(point)
@@ -54,9 +57,9 @@ def operations_screen(study: Study, results: Sequence[Result]) -> Iterator[Rende
 def _disagreements(point: PointStatistics) -> Iterator[RenderableType]:
     """One line for all operations whose repeats are too unlike for a mean."""
     unlike = [
-        f"{NAMES[one.operation].lower()} {one.maximum / one.minimum:.3g}"
-        for one in point.operations
-        if one.disagreement and one.disagreement.level is Level.INVALID
+        f"{NAMES[operation.operation].lower()} {operation.maximum / operation.minimum:.3g}"
+        for operation in point.operations
+        if operation.disagreement and operation.disagreement.level is Level.INVALID
     ]
     if unlike:
         yield plain(
@@ -71,15 +74,15 @@ def _name(study: Study, point: PointStatistics) -> str:
     return f"{': '.join(part for part in parts if part)}, {iterations_text(point)}"
 
 
-def _row(one: OperationStatistics) -> list[Text | str]:
-    maximum, minimum, mean, std_dev = rate_texts(one)
+def _row(statistics: OperationStatistics) -> list[Text | str]:
+    maximum, minimum, mean, std_dev = rate_texts(statistics)
     return [
-        plain(f"  {NAMES[one.operation]}"),
+        plain(f"  {NAMES[statistics.operation]}"),
         maximum,
         minimum,
         Text(mean, style="bold"),
         std_dev,
-        *(show(one.latencies.get(name)) for name in ("p50", "p99", "p99_9")),
-        "window" if one.over_window else "whole",
-        verdict(one.level),
+        *(show(statistics.latencies.get(name)) for name in ("p50", "p99", "p99_9")),
+        "window" if statistics.over_window else "whole",
+        verdict(statistics.level),
     ]

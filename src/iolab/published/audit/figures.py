@@ -54,20 +54,20 @@ def ordered(published: PublishedSet) -> Iterator[Outcome]:
 
     What has no statistic is one point of a sweep, which its largest is not below.
     """
-    for one in published.elements():
+    for element in published.elements():
         groups: dict[tuple[str, str, str, int | None], list[FigureQuantity]] = defaultdict(list)
-        for found in quantities(one.table):
+        for found in quantities(element.table):
             if found.statistic != "std_dev":
                 groups[found.of, found.part, found.unit, found.depth].append(found)
             if found.ranges and (found.depth is not None or found.unit == "1/s"):
                 fine = found.lowest.low <= found.highest.high
                 says = f"{spoken(found.name)} goes from {found.printed}."
-                yield judged("order", one, says, fine=fine)
+                yield judged("order", element, says, fine=fine)
         for group in groups.values():
-            yield from _ascending(one, sorted(group, key=_rank))
+            yield from _ascending(element, sorted(group, key=_rank))
 
 
-def _ascending(one: Element, group: list[FigureQuantity]) -> Iterator[Outcome]:
+def _ascending(element: Element, group: list[FigureQuantity]) -> Iterator[Outcome]:
     """One outcome of figures by rank; those between which nothing is known are left out."""
     pairs = [(a, b) for a, b in combinations(group, 2) if _comparable(a, b)]
     if not pairs:
@@ -82,7 +82,7 @@ def _ascending(one: Element, group: list[FigureQuantity]) -> Iterator[Outcome]:
         names = dict.fromkeys(q for pair in pairs for q in pair)
         ascends = ", ".join(f"{spoken(q.name)} {q.printed}" for q in sorted(names, key=_rank))
         says = f"They ascend: {ascends}."
-    yield judged("order", one, says, fine=not falls)
+    yield judged("order", element, says, fine=not falls)
 
 
 _HIGH: Final = 99.0
@@ -96,10 +96,10 @@ def _comparable(a: FigureQuantity, b: FigureQuantity) -> bool:
     return _rank(a) < _rank(b) and (a.statistic != "mean" or _rank(b) >= _HIGH)
 
 
-def _rank(one: FigureQuantity) -> float:
-    if one.percentile is not None:
-        return one.percentile
-    return 1.0 if one.statistic == "mean" else 0.5
+def _rank(quantity: FigureQuantity) -> float:
+    if quantity.percentile is not None:
+        return quantity.percentile
+    return 1.0 if quantity.statistic == "mean" else 0.5
 
 
 def spreads(published: PublishedSet) -> Iterator[Outcome]:
@@ -108,9 +108,9 @@ def spreads(published: PublishedSet) -> Iterator[Outcome]:
     Of n values from a to b with a mean of m, the others all lie at one place at best, and at a or b
     at worst; the sum of squares is divided by n or by n - 1.
     """
-    for one in published.elements():
-        found = {(q.of, q.part, q.unit, q.statistic): q for q in quantities(one.table)}
-        repeats = one.table.get("iterations", one.table.get("repeats"))
+    for element in published.elements():
+        found = {(q.of, q.part, q.unit, q.statistic): q for q in quantities(element.table)}
+        repeats = element.table.get("iterations", element.table.get("repeats"))
         known = isinstance(repeats, int) and 2 <= repeats <= REPEATS_MOST
         for (of, part, unit, statistic), deviation in found.items():
             ends = [q for end in _ENDS if (q := found.get((of, part, unit, end))) is not None]
@@ -125,13 +125,13 @@ def spreads(published: PublishedSet) -> Iterator[Outcome]:
             nearest = min(made, key=deviation.value.gap)
             stated = deviation.value
             yield compared(
-                CheckedFigure("spread", one.name, text, stated, nearest, "", how, one.where)
+                CheckedFigure("spread", element.name, text, stated, nearest, "", how, element.where)
             )
             width = (high.high - low.low) / mean.middle if mean.low > 0 else 1.0
             says = f"{repeats} repeats lie within {width:.1g} of their mean {ends[1].printed}"
             fine = width >= SPREAD_LEAST
             says += "." if fine else ": measured apart, or one figure told again?"
-            yield doubted("spread", one.name, says, fine=fine, where=one.where)
+            yield doubted("spread", element.name, says, fine=fine, where=element.where)
 
 
 _ENDS: Final = ("min", "mean", "max")
@@ -158,15 +158,15 @@ def shares(published: PublishedSet) -> Iterator[Outcome]:
     The number of B stands in the same table or in the method, the A in the same table; of the end
     of an axis (`_max`) it is what results were printed at.
     """
-    for one in published.elements():
-        for name, value in one.table.items():
+    for element in published.elements():
+        for name, value in element.table.items():
             found, each = _PER.fullmatch(name), span(value)
-            if found is None or each is None or one.kind == ALSO:
+            if found is None or each is None or element.kind == ALSO:
                 continue
             what, over, end = found.groups()
-            own, method = one.table.get(f"{over}s"), published.table("method").get(f"{over}s")
+            own, method = element.table.get(f"{over}s"), published.table("method").get(f"{over}s")
             count = number(own) or number(method)
-            all_of = [one] if end is None else published.elements()
+            all_of = [element] if end is None else published.elements()
             spans = [(at, q) for at in all_of if (q := span(at.table.get(what))) is not None]
             if count is None or not spans:
                 continue
@@ -175,7 +175,9 @@ def shares(published: PublishedSet) -> Iterator[Outcome]:
             how = f"{count:g} x {figure_text(value)}"
             text = f"{spoken(what)} {whole}"
             made = (_count(name, value) or each) * exact(count)
-            yield compared(CheckedFigure("shares", one.name, text, stated, made, "", how, at.where))
+            yield compared(
+                CheckedFigure("shares", element.name, text, stated, made, "", how, at.where)
+            )
 
 
 _PER: Final = re.compile(r"(.+)_per_(host|client|node|rank|vm|process)(?:_(max))?")
@@ -191,9 +193,9 @@ def _count(name: str, value: object) -> FigureRange | None:
 def percentages(published: PublishedSet) -> Iterator[Outcome]:
     """A share in per cent lies between 0 and 100; a gain may be larger."""
     found = [
-        (one, q)
-        for one in published.elements()
-        for q in quantities(one.table)
+        (element, q)
+        for element in published.elements()
+        for q in quantities(element.table)
         if q.unit == "%" and "gain" not in q.name
     ]
     wrong = [(one, q) for one, q in found if q.value.low > 100 or q.value.high < 0]
@@ -209,20 +211,20 @@ def part_of(published: PublishedSet) -> Iterator[Outcome]:
 
     A mean is that of the results at the depth and the mix that the table itself has.
     """
-    for one in published.elements():
-        own = list(quantities(one.table))
-        for name, value in one.table.items():
+    for element in published.elements():
+        own = list(quantities(element.table))
+        for name, value in element.table.items():
             found, stated = _PART.fullmatch(name), span(value)
             if found is None or stated is None:
                 continue
             what, whole = found.groups()
             parts = [q for q in own if q.name.startswith(f"{what}_") and q.unit not in ("", "%")]
             for q in parts[:1]:
-                for at, other in _whole_of(published, one, q, whole):
+                for at, other in _whole_of(published, element, q, whole):
                     made = q.value * exact(100) / other.value
                     how = f"{q.printed} of {spoken(other.name)} {other.printed}"
-                    where = both(one.where, at.where)
-                    text, subject = f"{value} %", f"{one.name}, {spoken(q.name)}"
+                    where = both(element.where, at.where)
+                    text, subject = f"{value} %", f"{element.name}, {spoken(q.name)}"
                     yield compared(
                         CheckedFigure("part-of", subject, text, stated, made, "%", how, where)
                     )
@@ -232,18 +234,18 @@ _PART: Final = re.compile(r"(.+?)(?:_printed)?_pct_of_(.+)")
 
 
 def _whole_of(
-    published: PublishedSet, one: Element, part: FigureQuantity, whole: str
+    published: PublishedSet, element: Element, part: FigureQuantity, whole: str
 ) -> Iterator[tuple[Element, FigureQuantity]]:
     first = part.name.partition("_")[0]
     for at in published.elements():
-        if at.table is one.table or not matches(one.table, at.table):
+        if at.table is element.table or not matches(element.table, at.table):
             continue
         for q in quantities(at.table):
             if q.unit != part.unit or q.value.low <= 0:
                 continue
             limit = q.statistic == "max" or "gbit_s" in q.name or "capacity" in q.name
             capacity = whole == "capacity" and limit and q.name.partition("_")[0] == first
-            depth = number(one.table.get("queue_depth"))
+            depth = number(element.table.get("queue_depth"))
             mean = q.statistic == "mean" and whole.endswith(q.of) and q.depth == depth
             if capacity or (whole != "capacity" and mean):
                 yield at, q
@@ -263,11 +265,11 @@ def restated(published: PublishedSet) -> Iterator[Outcome]:
         kind = again.table.get("in")
         if again.kind != ALSO or not isinstance(kind, str):
             continue
-        for one in published.elements():
-            if one.kind != kind or not matches(again.table, one.table):
+        for element in published.elements():
+            if element.kind != kind or not matches(again.table, element.table):
                 continue
             for name, value in again.table.items():
-                stated = _count(name, one.table.get(name)) or _amount(one.table.get(name))
+                stated = _count(name, element.table.get(name)) or _amount(element.table.get(name))
                 other = _count(name, value) or _amount(value)
                 if name in ("in", "where", *_AXES) or stated is None or other is None:
                     continue
@@ -275,11 +277,11 @@ def restated(published: PublishedSet) -> Iterator[Outcome]:
                 fine = agreement(other, stated) is Agreement.AGREES
                 fine = fine or (over and other.low <= stated.high)
                 says = (
-                    f"{spoken(name)} is {figure_text(one.table[name])}; elsewhere"
+                    f"{spoken(name)} is {figure_text(element.table[name])}; elsewhere"
                     f"{f' ({again.where})' if again.where else ''} it is "
                     f"{'over ' if over else ''}{figure_text(value)}."
                 )
-                yield judged("restated", one, says, fine=fine)
+                yield judged("restated", element, says, fine=fine)
 
 
 _AXES: Final = ("id", "configuration", "workload", "block_size", "write_percent", "threads", "over")
@@ -327,10 +329,10 @@ def _precise(value: int | Decimal) -> bool:
 def stands_out(published: PublishedSet) -> Iterator[Outcome]:
     """A highest latency that is many times that of every other mix."""
     groups: dict[tuple[str, int | None], list[tuple[Element, FigureQuantity]]] = defaultdict(list)
-    for one in published.elements():
-        for found in quantities(one.table):
-            if one.kind == "result" and found.unit == "s" and found.depth is not None:
-                groups[found.statistic, found.depth].append((one, found))
+    for element in published.elements():
+        for found in quantities(element.table):
+            if element.kind == "result" and found.unit == "s" and found.depth is not None:
+                groups[found.statistic, found.depth].append((element, found))
     for (statistic, depth), members in groups.items():
         top, found = max(members, key=lambda member: member[1].highest.high)
         others = [q.highest for one, q in members if one is not top]
@@ -355,8 +357,8 @@ def depths(published: PublishedSet) -> Iterator[Outcome]:
         "rand": method.get("random_iodepths"),
         "seq": method.get("sequential_iodepths"),
     }
-    for one in published.elements():
-        best = one.table.get("peak_at_iodepth")
+    for element in published.elements():
+        best = element.table.get("peak_at_iodepth")
         for workload, depth in best.items() if isinstance(best, dict) else ():
             measured = sweeps.get(workload.partition("-")[0])
             if isinstance(measured, list):
@@ -364,4 +366,4 @@ def depths(published: PublishedSet) -> Iterator[Outcome]:
                 listed = ", ".join(str(depth) for depth in measured)
                 so = "one" if fine else "none"
                 says = f"{workload}: depth {depth} is {so} of those measured ({listed})."
-                yield judged("depths", one, says, fine=fine)
+                yield judged("depths", element, says, fine=fine)

@@ -55,35 +55,37 @@ def littles_law(published: PublishedSet) -> Iterator[Outcome]:
     Little 1961.
     """
     method = published.table("method")
-    for one in published.elements():
-        found = [q for q in quantities(one.table) if "gain" not in q.name and "_per_" not in q.name]
+    for element in published.elements():
+        found = [
+            q for q in quantities(element.table) if "gain" not in q.name and "_per_" not in q.name
+        ]
         rates = [q for q in found if q.unit == "1/s" and q.value.low > 0 and _is_of_all(q)]
         if len({_way(q) for q in rates}) > 1:  # nobody says whether reads and writes ran together
             continue
         deepest = max((q.depth or 0 for q in found if q.unit == "s"), default=0)
         for rate in rates:
             for latency in found:
-                depth = latency.depth or _depth(one.table, latency.part)
+                depth = latency.depth or _depth(element.table, latency.part)
                 same = latency.depth is not None or latency.part == rate.part
-                asked = _in_flight(one.table, method, depth)
+                asked = _in_flight(element.table, method, depth)
                 same = same and latency.unit == "s" and _is_of_all(latency)
                 if not same or asked is None or latency.value.low <= 0:
                     continue
                 if latency.statistic == "mean" and _way(latency) == _way(rate):
                     lighter = latency.depth is not None and latency.depth < deepest
-                    yield _mean(one, asked, rate, latency, lighter=lighter)
+                    yield _mean(element, asked, rate, latency, lighter=lighter)
                 elif (latency.percentile or 0) >= _HIGH and latency.depth in (None, deepest):
-                    yield _percentile(one, asked, rate, latency)
+                    yield _percentile(element, asked, rate, latency)
     yield from _unloaded(published)
 
 
-def _way(one: FigureQuantity) -> str:
-    return next((way for way in ("read", "write") if way in one.of.split("_")), "")
+def _way(quantity: FigureQuantity) -> str:
+    return next((way for way in ("read", "write") if way in quantity.of.split("_")), "")
 
 
-def _is_of_all(one: FigureQuantity) -> bool:
+def _is_of_all(quantity: FigureQuantity) -> bool:
     """Whether it is of all that a table tells, and not of its drives or of one layer."""
-    return set(one.of.split("_")) <= {"", "best", "latency", "peak", "read", "write"}
+    return set(quantity.of.split("_")) <= {"", "best", "latency", "peak", "read", "write"}
 
 
 def _in_flight(table: Mapping[str, Any], method: Mapping[str, Any], depth: int) -> float | None:
@@ -106,7 +108,7 @@ def _depth(table: Mapping[str, Any], part: str) -> int:
 
 
 def _mean(
-    one: Element, asked: float, rate: FigureQuantity, latency: FigureQuantity, *, lighter: bool
+    element: Element, asked: float, rate: FigureQuantity, latency: FigureQuantity, *, lighter: bool
 ) -> Outcome:
     made = rate.value * latency.highest
     fine = agreement(exact(asked), made, LITTLE_SLACK) is Agreement.AGREES
@@ -117,11 +119,11 @@ def _mean(
         f"{asked:,.0f} in flight {so} {spoken(rate.name)} {rate.printed} x {spoken(latency.name)} "
         f"{latency.printed} give ({shown(made, 'I/Os')})."
     )
-    return judged("littles-law", one, says, fine=fine)
+    return judged("littles-law", element, says, fine=fine)
 
 
 def _percentile(
-    one: Element, asked: float, rate: FigureQuantity, latency: FigureQuantity
+    element: Element, asked: float, rate: FigureQuantity, latency: FigureQuantity
 ) -> Outcome:
     mean = exact(asked) / rate.value
     fine = mean.low <= latency.highest.high
@@ -129,7 +131,7 @@ def _percentile(
         f"{asked:,.0f} in flight at {rate.printed}/s wait {shown(mean * exact(1e3), 'ms')} on "
         f"average, {'below' if fine else 'above'} {spoken(latency.name)} of {latency.printed}."
     )
-    return judged("littles-law", one, says, fine=fine)
+    return judged("littles-law", element, says, fine=fine)
 
 
 def _unloaded(published: PublishedSet) -> Iterator[Outcome]:
@@ -137,11 +139,11 @@ def _unloaded(published: PublishedSet) -> Iterator[Outcome]:
 
     Of indicators whose job is told under the same name; bytes are I/Os of its block size.
     """
-    for one in published.elements():
-        hosts = number(one.table.get("hosts"))
+    for element in published.elements():
+        hosts = number(element.table.get("hosts"))
         found = {
             q.name.partition(".")[0]: q
-            for q in quantities(one.table)
+            for q in quantities(element.table)
             if q.statistic in ("", "mean")
         }
         for job in published.tables("job"):
@@ -167,7 +169,7 @@ def _unloaded(published: PublishedSet) -> Iterator[Outcome]:
                 f"time are {shown(made, 'I/Os')} in flight, of {asked:,.0f} ({hosts:g} hosts x "
                 f"{jobs:g} jobs x {depth:g})."
             )
-            yield judged("littles-law", one, says, fine=fine)
+            yield judged("littles-law", element, says, fine=fine)
 
 
 def mixes(published: PublishedSet) -> Iterator[Outcome]:
@@ -175,9 +177,9 @@ def mixes(published: PublishedSet) -> Iterator[Outcome]:
 
     Nothing forbids another rate, as reads and writes may help each other.
     """
-    percent = {str(one.get("id")): one for one in published.tables("workload")}
-    for one in published.elements():
-        peaks = [q for q in quantities(one.table) if q.unit == "1/s" and q.part in percent]
+    percent = {str(table.get("id")): table for table in published.tables("workload")}
+    for element in published.elements():
+        peaks = [q for q in quantities(element.table) if q.unit == "1/s" and q.part in percent]
         by_share: dict[tuple[object, float], FigureQuantity] = {}
         for q in peaks:
             percentage = percent[q.part]
@@ -188,20 +190,20 @@ def mixes(published: PublishedSet) -> Iterator[Outcome]:
             }
             if str(percentage.get("rw")) in ways:
                 by_share[str(percentage.get("bs")), ways[str(percentage.get("rw"))]] = q
-        yield from _mixed({(one.name, *key): (one, q) for key, q in by_share.items()})
-    rows = [one for one in published.elements() if one.kind == "result"]
+        yield from _mixed({(element.name, *key): (element, q) for key, q in by_share.items()})
+    rows = [element for element in published.elements() if element.kind == "result"]
     found: dict[tuple[str, object, float], tuple[Element, FigureQuantity]] = {}
-    for one in rows:
-        share = number(one.table.get("write_percent"))
-        for q in quantities(one.table):
+    for row in rows:
+        share = number(row.table.get("write_percent"))
+        for q in quantities(row.table):
             if (
                 share is not None
                 and q.unit == "1/s"
                 and q.statistic == "max"
                 and "gain" not in q.name
             ):
-                axes = str([one.table.get(axis) for axis in _AXES])
-                found["", axes, share] = (one, q)
+                axes = str([row.table.get(axis) for axis in _AXES])
+                found["", axes, share] = (row, q)
     yield from _mixed(found)
 
 
@@ -269,18 +271,18 @@ def drives_of_node(published: PublishedSet) -> Iterator[Outcome]:
     """The rate of a node's drives, one by one, against the rate of the node."""
     drives = [
         int(found[1])
-        for one in published.elements()
-        for text in one.table.values()
+        for element in published.elements()
+        for text in element.table.values()
         for found in (MODULES.finditer(text) if isinstance(text, str) else ())
         if found[4] == "T"
     ]
-    for one in published.elements():
-        each, whole = span(one.table.get("ssd_iops")), span(one.table.get("node_iops"))
+    for element in published.elements():
+        each, whole = span(element.table.get("ssd_iops")), span(element.table.get("node_iops"))
         if each is not None and whole is not None and len(drives) == 1:
-            how = f"{drives[0]} drives x {figure_text(one.table['ssd_iops'])}"
-            text, made = f"{figure_text(one.table['node_iops'])} IOPS", each * exact(drives[0])
+            how = f"{drives[0]} drives x {figure_text(element.table['ssd_iops'])}"
+            text, made = f"{figure_text(element.table['node_iops'])} IOPS", each * exact(drives[0])
             yield compared(
-                CheckedFigure("drives", one.name, text, whole, made, "IOPS", how, one.where)
+                CheckedFigure("drives", element.name, text, whole, made, "IOPS", how, element.where)
             )
 
 
@@ -311,14 +313,14 @@ def network(published: PublishedSet) -> Iterator[Outcome]:
 
 def _watched(published: PublishedSet) -> Iterator[tuple[Element, FigureRange, float]]:
     """A node that was watched, with the rate and the share of writes of all nodes meanwhile."""
-    for one in published.elements():
-        if "node_iops" not in one.table and "port_tx_mb_s" not in one.table:
+    for element in published.elements():
+        if "node_iops" not in element.table and "port_tx_mb_s" not in element.table:
             continue
         for other in published.tables("result"):
             rate, writes = positive(other.get("max_iops")), number(other.get("write_percent"))
-            alike = "write_percent" in one.table and matches(one.table, other)
+            alike = "write_percent" in element.table and matches(element.table, other)
             if alike and rate is not None and writes is not None:
-                yield one, rate, writes
+                yield element, rate, writes
                 break
 
 
@@ -359,17 +361,19 @@ FRAME_BYTES: Final = (64, 9216)
 
 def modules(published: PublishedSet) -> Iterator[Outcome]:
     """`8x 32GB (256GB)`, `7 cores (4 compute, 3 drives)`: the parts of a text and their total."""
-    for one in published.elements():
-        for name, text in one.table.items():
+    for element in published.elements():
+        for name, text in element.table.items():
             for stated, parts, unit in _totals(text) if isinstance(text, str) else ():
                 made = exact(sum(count * size for count, size in parts))
                 how = " + ".join(
                     f"{n:g} x {size:g}" if n != 1 else f"{size:g}" for n, size in parts
                 )
-                subject, whole = f"{one.name}, {spoken(name)}", exact(stated)
+                subject, whole = f"{element.name}, {spoken(name)}", exact(stated)
                 text_of = f"{stated:g} {unit}"
                 yield compared(
-                    CheckedFigure("modules", subject, text_of, whole, made, unit, how, one.where)
+                    CheckedFigure(
+                        "modules", subject, text_of, whole, made, unit, how, element.where
+                    )
                 )
 
 
@@ -392,10 +396,10 @@ def raw_capacity(published: PublishedSet) -> Iterator[Outcome]:
     yield from _given(published, "raw-capacity", "configuration", stated_capacities(published), how)
     method = published.table("method")
     copies = number(method.get("replication")) or 1.0
-    for one in published.elements():
-        raw = positive(one.table.get("raw_tb", one.table.get("cluster_raw_tb")))
-        usable, nodes = one.table.get("usable_tb"), 1.0
-        if usable is None and one.kind == "hardware":
+    for element in published.elements():
+        raw = positive(element.table.get("raw_tb", element.table.get("cluster_raw_tb")))
+        usable, nodes = element.table.get("usable_tb"), 1.0
+        if usable is None and element.kind == "hardware":
             usable, nodes = method.get("volume_tb_per_node"), number(method.get("nodes")) or 1.0
         stated = positive(usable)
         if raw is None or stated is None or copies < 1:
@@ -405,7 +409,7 @@ def raw_capacity(published: PublishedSet) -> Iterator[Outcome]:
             f"{stated.middle * nodes:g} TB are usable, of {raw.middle:g} TB raw"
             f"{f' in {copies:g} copies' if copies > 1 else ''}."
         )
-        yield judged("raw-capacity", one, says, fine=fine)
+        yield judged("raw-capacity", element, says, fine=fine)
 
 
 def per_terabyte(published: PublishedSet) -> Iterator[Outcome]:
@@ -437,49 +441,53 @@ def line_rate(published: PublishedSet) -> Iterator[Outcome]:
 
     Of a table with a `nic` its largest figure is held against these; `port_` figures against one.
     """
-    speeds = [q for one in published.elements() for q in _bytes(one) if q.name == "port_gbit_s"]
-    for one in published.elements():
-        rates = [q for q in _bytes(one) if "_per_" not in q.name and q not in speeds]
+    speeds = [
+        q for element in published.elements() for q in _bytes(element) if q.name == "port_gbit_s"
+    ]
+    for element in published.elements():
+        rates = [q for q in _bytes(element) if "_per_" not in q.name and q not in speeds]
         single = [q for q in rates if q.of.startswith("port_")]
         others = [q for q in rates if q not in single]
         if single and speeds:
-            yield _carried(one, single, speeds[0].value, speeds[0].printed + " Gbit/s")
-        found = _NIC.search(str(one.table.get("nic", "")))
-        count = number(one.table.get("nodes", one.table.get("hosts")))
+            yield _carried(element, single, speeds[0].value, speeds[0].printed + " Gbit/s")
+        found = _NIC.search(str(element.table.get("nic", "")))
+        count = number(element.table.get("nodes", element.table.get("hosts")))
         if others and found and count:
             how = f"{count:g} x {found[1]} x {found[2]} Gbit/s"
             limit = exact(count * int(found[1]) * float(found[2]) * 1e9 / 8)
-            yield _carried(one, others, limit, how)
-        for frames in quantities(one.table):
+            yield _carried(element, others, limit, how)
+        for frames in quantities(element.table):
             if frames.unit == "frames/s" and not frames.statistic and frames.value.low > 0:
-                yield from (_frame_size(one, sent, frames) for sent in single)
+                yield from (_frame_size(element, sent, frames) for sent in single)
 
 
 _NIC: Final = re.compile(r"(\d{1,3})x [^\n]{0,40}?(\d{1,4}) ?Gb/s")
 
 
-def _bytes(one: Element) -> list[FigureQuantity]:
-    return [q for q in quantities(one.table) if q.unit == "bytes/s"]
+def _bytes(element: Element) -> list[FigureQuantity]:
+    return [q for q in quantities(element.table) if q.unit == "bytes/s"]
 
 
-def _carried(one: Element, rates: list[FigureQuantity], limit: FigureRange, how: str) -> Outcome:
+def _carried(
+    element: Element, rates: list[FigureQuantity], limit: FigureRange, how: str
+) -> Outcome:
     most = max(rates, key=lambda q: q.value.low)
     fine = most.value.low <= limit.high
     says = (
         f"{spoken(most.name)} {most.printed} is {most.value.middle / 1e9:.4g} GB/s, {how} carry "
         f"{limit.middle / 1e9:.4g} GB/s."
     )
-    return judged("line-rate", one, says, fine=fine)
+    return judged("line-rate", element, says, fine=fine)
 
 
-def _frame_size(one: Element, sent: FigureQuantity, frames: FigureQuantity) -> Outcome:
+def _frame_size(element: Element, sent: FigureQuantity, frames: FigureQuantity) -> Outcome:
     size, (least, most) = sent.value / frames.value, FRAME_BYTES
     fine = size.high >= least and size.low <= most
     says = (
         f"{spoken(sent.name)} {sent.printed} over {spoken(frames.name)} {frames.printed} is "
         f"{size.middle:.4g} bytes a frame; frames have {least} to {most:,}."
     )
-    return judged("line-rate", one, says, fine=fine)
+    return judged("line-rate", element, says, fine=fine)
 
 
 def ranks(published: PublishedSet) -> Iterator[Outcome]:

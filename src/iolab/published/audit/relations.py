@@ -74,24 +74,24 @@ def agreement(stated: FigureRange, computed: FigureRange, slack: float | None = 
     return Agreement.AGREES if stated.gap(computed) <= allowed else Agreement.CONTRADICTS
 
 
-def compared(one: CheckedFigure) -> Outcome:
+def compared(figure: CheckedFigure) -> Outcome:
     """The outcome of one figure against what others make of it."""
-    verdict = agreement(one.stated, one.computed)
-    made = shown(one.computed, one.unit)
-    how = f"{one.how} = {made}" if one.how else made
+    verdict = agreement(figure.stated, figure.computed)
+    made = shown(figure.computed, figure.unit)
+    how = f"{figure.how} = {made}" if figure.how else made
     if verdict is Agreement.AGREES:
-        says = f"{one.printed} is what the other figures give ({how})."
+        says = f"{figure.printed} is what the other figures give ({how})."
     else:
-        off = one.stated.middle / one.computed.middle if one.computed.middle else 0.0
+        off = figure.stated.middle / figure.computed.middle if figure.computed.middle else 0.0
         near = f"{off:.3g}" if 0.95 < off < 1.05 else f"{off:.2g}"  # never 1 times something else
-        says = f"{one.printed} is {near} times what the other figures give ({how})."
-    return Outcome(one.rule, one.subject, verdict, says, one.printed, made, one.where)
+        says = f"{figure.printed} is {near} times what the other figures give ({how})."
+    return Outcome(figure.rule, figure.subject, verdict, says, figure.printed, made, figure.where)
 
 
-def judged(rule: str, one: Element, says: str, *, fine: bool, where: str = "") -> Outcome:
+def judged(rule: str, element: Element, says: str, *, fine: bool, where: str = "") -> Outcome:
     """The outcome of what is true or not of a table."""
     verdict = Agreement.AGREES if fine else Agreement.CONTRADICTS
-    return Outcome(rule, one.name, verdict, says, where=where or one.where)
+    return Outcome(rule, element.name, verdict, says, where=where or element.where)
 
 
 def doubted(rule: str, subject: str, says: str, *, fine: bool, where: str) -> Outcome:

@@ -74,7 +74,7 @@ class ConfigurationStyle:
 
 def looks_of(study: Study) -> dict[str, ConfigurationStyle]:
     """Each configuration's look, the colours in the study's order."""
-    ids = _short_names([one.id for one in study.configurations])
+    ids = _short_names([configuration.id for configuration in study.configurations])
     return {
         one.id: ConfigurationStyle(
             one.title,
@@ -91,12 +91,12 @@ def _short_names(ids: Sequence[str]) -> list[str]:
         return list(ids)
     parts = [re.findall(r"[^-_.]+[-_.]*", one) or [one] for one in ids]
     alike = 0
-    while len(ids) > 1 and all(len(one) > alike + 1 for one in parts):
-        if len({one[alike] for one in parts}) > 1:
+    while len(ids) > 1 and all(len(part) > alike + 1 for part in parts):
+        if len({part[alike] for part in parts}) > 1:
             break
         alike += 1
-    names = ["".join(one[alike:]) for one in parts]
-    if all(len(one) <= LABEL_CHARACTERS for one in names):
+    names = ["".join(part[alike:]) for part in parts]
+    if all(len(name) <= LABEL_CHARACTERS for name in names):
         return names
     return [f"No. {number}" for number in range(1, len(ids) + 1)]
 

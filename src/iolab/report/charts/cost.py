@@ -103,50 +103,52 @@ def cost_figure(
     )
 
 
-def _cost(one: Bought, currency: str) -> ProcurementCost | None:
-    cost = one.configuration.cost
+def _cost(bought: Bought, currency: str) -> ProcurementCost | None:
+    cost = bought.configuration.cost
     return cost if cost is not None and cost.currency == currency and cost.total > 0 else None
 
 
-def _capacities(one: Configuration) -> list[tuple[str, float]]:
-    found = (("raw", one.capacity.raw_tb), ("usable", one.capacity.usable_tb))
+def _capacities(configuration: Configuration) -> list[tuple[str, float]]:
+    found = (("raw", configuration.capacity.raw_tb), ("usable", configuration.capacity.usable_tb))
     return [(name, size) for name, size in found if size]
 
 
-def _names(one: Bought, cost: ProcurementCost) -> list[str]:
+def _names(bought: Bought, cost: ProcurementCost) -> list[str]:
     """The name with the sum: what has no room beside the capacity stands in lines above it."""
-    title, total = clean(one.configuration.title), format_count(cost.total)
+    title, total = clean(bought.configuration.title), format_count(cost.total)
     line = f"{title}: {total}"
     if len(line) <= _TITLE_CHARACTERS:
         return [line]
     return [*wrap(title, KEY_CHARACTERS), total]
 
 
-def _row(name: str, one: Bought, cost: ProcurementCost, dearest: float, top: float) -> list[Mark]:
+def _row(
+    name: str, bought: Bought, cost: ProcurementCost, dearest: float, top: float
+) -> list[Mark]:
     """The name with the sum, the stacked bar, and under it each part with its shade."""
     marks = [_text(name, -LEFT + 4, top + 15, INK)]
     start, x = -LEFT + 4.0, -LEFT + 4.0
     for amount, shade in zip(parts_of(cost), SHADES, strict=True):
         end = start + (COST_END + LEFT - 4) * amount / dearest
         if end - start >= 0.1:
-            marks.append(_rect(start, end, top + 21, top + 21 + BAR, one.token, shade))
+            marks.append(_rect(start, end, top + 21, top + 21 + BAR, bought.token, shade))
         start = end
     for part, amount, shade in zip(PARTS, parts_of(cost), SHADES, strict=True):
         text = f"{part} {format_count(amount)}"
-        marks.append(_rect(x, x + 8, top + 42, top + 50, one.token, shade))
+        marks.append(_rect(x, x + 8, top + 42, top + 50, bought.token, shade))
         marks.append(_text(text, x + 11, top + 51, MUTED))
         x += 11 + _CHARACTER * len(text) + 6
     return marks
 
 
-def _capacity(one: Bought, largest: float, top: float) -> list[Mark]:
+def _capacity(bought: Bought, largest: float, top: float) -> list[Mark]:
     """Thin bars of raw and usable capacity, each with its size behind it."""
     marks = []
-    for place, (name, size) in enumerate(_capacities(one.configuration)):
+    for place, (name, size) in enumerate(_capacities(bought.configuration)):
         y = top + 13 + place * 13
         end = CAPACITY_START + (CAPACITY_END - CAPACITY_START) * size / largest
         shade = SHADES[1] if name == "raw" else SHADES[0]
-        marks.append(_rect(CAPACITY_START, end, y, y + THIN, one.token, shade))
+        marks.append(_rect(CAPACITY_START, end, y, y + THIN, bought.token, shade))
         marks.append(_text(f"{size:,.5g} TB {name}", end + 5, y + THIN, INK))
     return marks
 

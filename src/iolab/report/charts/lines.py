@@ -191,17 +191,21 @@ def axis_of(lines: Sequence[ChartLine], axis: str, *quantities: ChartQuantity) -
         point
         for line in lines
         for point in line.points
-        if any(point.metrics.get(one.key, _NO_METRIC).value is not None for one in quantities)
+        if any(
+            point.metrics.get(quantity.key, _NO_METRIC).value is not None for quantity in quantities
+        )
     ]
     found = [v for point in points if (v := axis_value(point, axis)) is not None]
-    keys = {one.key for one in quantities}
+    keys = {quantity.key for quantity in quantities}
     curves = [line.curve for line in lines if line.curve and line.curve.metric in keys]
     guessed = [float(point.load) for curve in curves for point in curve.points]
     return load_axis(axis, [*found, *guessed], max((line.nodes for line in lines), default=1))
 
 
 def _drawn(lines: Sequence[ChartLine], *quantities: ChartQuantity) -> list[float]:
-    return [v for line in lines for one in quantities for v in drawn_values(line, one.key)]
+    return [
+        v for line in lines for quantity in quantities for v in drawn_values(line, quantity.key)
+    ]
 
 
 def _rates(
@@ -252,8 +256,10 @@ def _figure(
     known = [line.curve for line in drawn if line.curve is not None]
     notes = [_dashes(quantities[-2:], len(drawn))] if len(quantities) > 1 else []
     points = [point for line in lines for point in line.points]
-    notes += bar_notes(p.metrics.get(one.key, _NO_METRIC) for p in points for one in quantities)
-    notes += [text for one in quantities if (text := predicted_note(known, one.key))]
+    notes += bar_notes(
+        p.metrics.get(quantity.key, _NO_METRIC) for p in points for quantity in quantities
+    )
+    notes += [text for quantity in quantities if (text := predicted_note(known, quantity.key))]
     notes += left_out_note(lines, drawn)
     return Figure(
         subject=subject,

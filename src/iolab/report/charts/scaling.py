@@ -113,9 +113,9 @@ def growth_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
 
 def efficiency_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     """What each host gives beside each of the fewest, in percent."""
-    lines = [one.line for one in curves]
+    lines = [curve.line for curve in curves]
     figure = quantity_figure(subject, HOSTS, lines, EFFICIENCY, "share")
-    found = [step for one in curves[:MAX_LINES] for step in one.scaling.steps]
+    found = [step for curve in curves[:MAX_LINES] for step in curve.scaling.steps]
     whole = Rules(token=MUTED, pieces=[(None, 100.0, None, 100.0)], dash=(2, 3), width=1)
     (plot,) = figure.plots
     notes = ["Dotted: 100 %, what each of the fewest gives."]
@@ -123,7 +123,9 @@ def efficiency_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     return replace(
         figure,
         title="Efficiency per host",
-        finding=" ".join(_efficiency(one, several=len(lines) > 1) for one in curves[:MAX_LINES]),
+        finding=" ".join(
+            _efficiency(curve, several=len(lines) > 1) for curve in curves[:MAX_LINES]
+        ),
         note=" ".join([*notes, *_left_out(curves)]),
         plots=(replace(plot, marks=[whole, *plot.marks]),),
         table=scaling_table(subject, curves),
@@ -139,21 +141,21 @@ def scaling_table(subject: str, curves: Sequence[ScalingLine]) -> Table:
         *columns((), (name, "95 % interval", "Of each host", "Ideal", "Efficiency", "Interval")),
         *columns(("Verdict",)),
     )
-    rows = tuple(_row(one, step) for one in curves for step in one.scaling.steps)
+    rows = tuple(_row(curve, step) for curve in curves for step in curve.scaling.steps)
     return Table(f"{subject} against hosts", heads, rows)
 
 
-def _row(one: ScalingLine, step: ScalingStep) -> tuple[Cell, ...]:
-    rate = step.point.metrics[one.scaling.metric]
+def _row(line: ScalingLine, step: ScalingStep) -> tuple[Cell, ...]:
+    rate = step.point.metrics[line.scaling.metric]
     each = (rate.value or 0.0) / step.hosts
-    first = step is one.scaling.first
+    first = step is line.scaling.first
     return (
-        Cell(one.name),
+        Cell(line.name),
         Cell(str(step.hosts)),
         Cell(show(rate)),
         Cell(show_interval(rate, bare_rate=True)),
         Cell(show_value(each, rate.unit)),
-        Cell(show_value(one.scaling.ideal(step.hosts), rate.unit)),
+        Cell(show_value(line.scaling.ideal(step.hosts), rate.unit)),
         Cell(show(step.efficiency)),
         Cell("by definition" if first else show_interval(step.efficiency)),
         verdict_cell(step.point.level),
@@ -164,21 +166,21 @@ def _ideal(scaling: Scaling) -> tuple[float, float]:
     return scaling.ideal(scaling.first.hosts), scaling.ideal(scaling.steps[-1].hosts)
 
 
-def _beside(one: ScalingLine, scale: Scale) -> list[Mark]:
+def _beside(line: ScalingLine, scale: Scale) -> list[Mark]:
     """The ideal, and the law where it is known."""
-    low, high = one.scaling.first.hosts, one.scaling.steps[-1].hosts
+    low, high = line.scaling.first.hosts, line.scaling.steps[-1].hosts
     ideal = LineMark(
         token=MUTED,
-        places=[(at, scale.of(v)) for at, v in zip((low, high), _ideal(one.scaling), strict=True)],
+        places=[(at, scale.of(v)) for at, v in zip((low, high), _ideal(line.scaling), strict=True)],
         width=1.1,
         dash=(1.5, 3),
         tip=MarkTip("ideal"),
     )
-    if one.scaling.law is None:
+    if line.scaling.law is None:
         return [ideal]
     loads = [low + (high - low) * index / _LAW_SAMPLES for index in range(_LAW_SAMPLES + 1)]
-    law = [(at, scale.of(one.scaling.law.rate(at))) for at in loads]
-    return [ideal, LineMark(token=one.token, places=law, width=5, opacity=0.25)]
+    law = [(at, scale.of(line.scaling.law.rate(at))) for at in loads]
+    return [ideal, LineMark(token=line.token, places=law, width=5, opacity=0.25)]
 
 
 def _sentence(one: ScalingLine, *, several: bool) -> str:
@@ -210,14 +212,14 @@ _FAR: Final = 2
 """Beyond so many times what was measured is no place to foretell."""
 
 
-def _efficiency(one: ScalingLine, *, several: bool) -> str:
+def _efficiency(line: ScalingLine, *, several: bool) -> str:
     """What each of the most hosts gives beside each of the fewest."""
-    last = one.scaling.steps[-1]
+    last = line.scaling.steps[-1]
     interval = _between(last.efficiency)
-    fewest = one.scaling.first.hosts
+    fewest = line.scaling.first.hosts
     beside = "one alone gives" if fewest == 1 else f"each of {fewest} gives"
     text = f"each of {last.hosts} hosts gives {show(last.efficiency)}{interval} of what {beside}."
-    return f"{_name(one)}{text}" if several else _capital(text)
+    return f"{_name(line)}{text}" if several else _capital(text)
 
 
 def _between(metric: Metric) -> str:
@@ -226,8 +228,8 @@ def _between(metric: Metric) -> str:
     return f" ({100 * metric.low:.0f} to {100 * metric.high:.0f} %)"
 
 
-def _name(one: ScalingLine) -> str:
-    return f"{clean(one.name)}: "
+def _name(line: ScalingLine) -> str:
+    return f"{clean(line.name)}: "
 
 
 def _capital(text: str) -> str:

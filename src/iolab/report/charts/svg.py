@@ -101,7 +101,7 @@ def _toggled(figure: Figure) -> frozenset[Token]:
     if not figure.by_configuration:
         return frozenset()
     owners = {_owner(mark) for plot in figure.plots for mark in plot.marks} - {None}
-    return frozenset(one for one in owners if one and len(owners) > 1)
+    return frozenset(owner for owner in owners if owner and len(owners) > 1)
 
 
 class _Pen:
@@ -485,7 +485,7 @@ def _points(mark: Mark, plot: Plot, index: int, axes: list[list[float]]) -> dict
         axes.append(x)
     found: dict[str, Any] = {"p": index, "x": axes.index(x)}
     levels = getattr(mark, "levels", ())
-    verdicts = tip.verdicts or [one.value if one else "" for one in levels]
+    verdicts = tip.verdicts or [level.value if level else "" for level in levels]
     if tip.name:
         found["n"] = clean(tip.name)
     if plot.y:

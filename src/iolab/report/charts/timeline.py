@@ -88,10 +88,10 @@ def _panel(panel: Panel, timeline: Timeline, token: Token, top: float) -> Plot:
     return Plot(PANEL_HEIGHT, marks, seconds_axis(end), scale, ends, title=panel.title, top=top)
 
 
-def _look(one: PanelTrace, index: int, token: Token) -> tuple[Token, tuple[float, ...]]:
+def _look(trace: PanelTrace, index: int, token: Token) -> tuple[Token, tuple[float, ...]]:
     """Colour and dash: a line with a colour of its own is solid."""
-    if one.token is not None:
-        return one.token, ()
+    if trace.token is not None:
+        return trace.token, ()
     place = min(index, len(_DASHES) - 1)
     return (token, INK, MUTED)[place], _DASHES[place]
 

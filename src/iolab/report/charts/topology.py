@@ -62,49 +62,57 @@ class _Side:
 def topology(brief: Brief) -> Topology | None:
     """The clients of each configuration and what they load; None where no host was reached."""
     rows: dict[tuple[_Side, str, _Side], list[str]] = {}
-    for one in brief.study.configurations:
-        facts = [brief.facts[name] for name in one.hosts if name in brief.facts]
+    for configuration in brief.study.configurations:
+        facts = [brief.facts[name] for name in configuration.hosts if name in brief.facts]
         if facts:
-            drawn = (_clients(brief.study, one, facts), _network(one, facts), _storage(one, facts))
-            rows.setdefault(drawn, []).append(one.title)
+            drawn = (
+                _clients(brief.study, configuration, facts),
+                _network(configuration, facts),
+                _storage(configuration, facts),
+            )
+            rows.setdefault(drawn, []).append(configuration.title)
     return _drawn(rows) if rows else None
 
 
-def _clients(study: Study, one: Configuration, facts: Sequence[HostFacts]) -> _Side:
-    number = len(one.hosts)
-    text = hosts_word(study, one.hosts)
+def _clients(study: Study, configuration: Configuration, facts: Sequence[HostFacts]) -> _Side:
+    number = len(configuration.hosts)
+    text = hosts_word(study, configuration.hosts)
     name = count(number, "client") if text == str(number) else text
     cpu, memory = facts[0].cpu, facts[0].memory
     each = "each " if number > 1 else ""
     size = f"{each}{count(cpu.threads, 'CPU')}, {format_bytes(memory.total_bytes)}"
-    return _Side(name, (listing(list(one.hosts), HOSTS_NAMED), size))
+    return _Side(name, (listing(list(configuration.hosts), HOSTS_NAMED), size))
 
 
-def _network(one: Configuration, facts: Sequence[HostFacts]) -> str:
+def _network(configuration: Configuration, facts: Sequence[HostFacts]) -> str:
     """The fastest port of a client; nothing where the target is its own."""
-    if not _is_remote(one, facts):
+    if not _is_remote(configuration, facts):
         return ""
     ports = [nic for nic in facts[0].nics if nic.up and nic.has_device]
     speeds = [nic.speed_mbit_s for nic in ports if nic.speed_mbit_s]
     return f"{max(speeds) / 1000:g} Gbit/s" if speeds else "network"
 
 
-def _is_remote(one: Configuration, facts: Sequence[HostFacts]) -> bool:
-    return bool(one.nodes) or not any(fact.target and fact.target.devices for fact in facts)
+def _is_remote(configuration: Configuration, facts: Sequence[HostFacts]) -> bool:
+    return bool(configuration.nodes) or not any(
+        fact.target and fact.target.devices for fact in facts
+    )
 
 
-def _storage(one: Configuration, facts: Sequence[HostFacts]) -> _Side:
+def _storage(configuration: Configuration, facts: Sequence[HostFacts]) -> _Side:
     """Nodes and drives as the study tells them, else the file system and its devices."""
     target = facts[0].target
     where = "" if target is None else f"{target.fs_type} at {_end(target.path)}"
-    parts = [f"{name} {text}" for name, text in one.hardware]
-    if one.nodes:
-        raw = one.capacity.raw_tb
+    parts = [f"{name} {text}" for name, text in configuration.hardware]
+    if configuration.nodes:
+        raw = configuration.capacity.raw_tb
         drives = next(
             (text for text in parts if "drive" in text.lower() or "ssd" in text.lower()), ""
         )
         size = f"{raw:g} TB raw" if raw else ""
-        return _Side(count(one.nodes, "node"), (drives or size or where, where if drives else ""))
+        return _Side(
+            count(configuration.nodes, "node"), (drives or size or where, where if drives else "")
+        )
     if target is None or not target.devices:
         source = "" if target is None else target.mount_source
         return _Side(where or "target", (source, ""))

@@ -104,14 +104,18 @@ def tradeoff_figure(
     """
     drawn = leading(lines, performance.key)
     placed = {
-        (index, one.key): places(line, axis, performance.key, one.key)
+        (index, latency.key): places(line, axis, performance.key, latency.key)
         for index, line in enumerate(drawn)
-        for one in latencies
+        for latency in latencies
     }
     every = [place for found in placed.values() for place in found]
     x_scale = linear_scale(unit, [_ROOM * rate for _, rate, _, _ in every], ticks=3)
-    held = limit if limit is not None and limit.metric in {one.key for one in latencies} else None
-    drawn_latencies = _latencies(every, [one.key for one in latencies])
+    held = (
+        limit
+        if limit is not None and limit.metric in {latency.key for latency in latencies}
+        else None
+    )
+    drawn_latencies = _latencies(every, [latency.key for latency in latencies])
     y_scale = log_scale("ns", [*drawn_latencies, *([held.latency_ns] if held else [])])
     marks: list[Mark] = []
     if held:
@@ -139,7 +143,9 @@ def tradeoff_figure(
     notes[0] += "down and to the right is better."
     if len(latencies) > 1:
         notes.append(f"Solid: {latencies[0].label}; dashed: {latencies[1].label}.")
-    metrics = [place[3].metrics.get(one.key, _NO_METRIC) for place in every for one in latencies]
+    metrics = [
+        place[3].metrics.get(latency.key, _NO_METRIC) for place in every for latency in latencies
+    ]
     notes += bar_notes(metrics, "Bars: 95 % interval of the latency.")
     if any(line.knee is not None for line in drawn):
         notes.append("Ringed, knee: from here on more load costs more latency than it gains rate.")
@@ -148,7 +154,7 @@ def tradeoff_figure(
         notes.append(f"Dotted: the limit, {name}; ringed is the most that stays under it.")
     notes += left_out_note(lines, drawn)
     notes += [note] if note else []
-    words = " and ".join(one.name for one in latencies)
+    words = " and ".join(latency.name for latency in latencies)
     return Figure(
         subject=subject,
         title=f"{words[0].upper()}{words[1:]} against {_in_words(performance.name)}",
@@ -248,8 +254,8 @@ def _loads(
     ]
 
 
-def _meet(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _meet(box: Box, other: Box) -> bool:
+    return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
 
 
 def _named(
@@ -288,7 +294,7 @@ def _latencies(every: Sequence[Place], keys: Sequence[str]) -> list[float]:
     found = [latency for _, _, latency, _ in every]
     for _, _, _, point in every:
         metrics = [point.metrics.get(key, _NO_METRIC) for key in keys]
-        found += [v for one in metrics for v in one.interval or ()]
+        found += [v for metric in metrics for v in metric.interval or ()]
     return found
 
 

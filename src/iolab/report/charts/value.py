@@ -111,7 +111,7 @@ def lying_bars(
     `named` bars have no names: there is one configuration.
     """
     most = max(BARS_LEAST, BARS_MAX // max(min(len(groups), GROUPS_MAX), 1))
-    known = [BarGroup(one.title, _best(one.bars, most, better)) for one in groups]
+    known = [BarGroup(group.title, _best(group.bars, most, better)) for group in groups]
     drawn = [one for one in known if one.bars][:GROUPS_MAX]
     if not drawn:
         return None
@@ -132,7 +132,7 @@ def lying_bars(
         subject=subject,
         title=title,
         finding=finding,
-        note=_note(bars, sum(bool(_ends(bar)) for one in groups for bar in one.bars)),
+        note=_note(bars, sum(bool(_ends(bar)) for group in groups for bar in group.bars)),
         plots=(Plot(height, marks, replace(x, title_left=True), top=HEAD),),
         height=HEAD + height + BOTTOM,
         table=table,

@@ -166,7 +166,10 @@ def make_page(brief: Brief) -> ReportPage:
         backing=backing,
         results=_results(brief, anchors),
         runs=run_parts(
-            brief, anchors, looks, (anchor for one in sentences for anchor, _ in one.links)
+            brief,
+            anchors,
+            looks,
+            (anchor for sentence in sentences for anchor, _ in sentence.links),
         ),
         runs_note=runs_note(brief),
         configurations=configuration_tables(brief.study.configurations),
@@ -213,7 +216,7 @@ def _contents(
         ("answer", "Answer"),
         *((("sessions", "Sessions"),) if is_united else ()),
         *((("charts", "Load and latency"),) if has_charts else ()),
-        *((one.anchor, one.title) for one in sections),
+        *((section.anchor, section.title) for section in sections),
         ("configuration", "Test configuration"),
         ("method", "Method"),
     )
@@ -236,7 +239,7 @@ def shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGroup, ...], 
 
     Where repeats are too few is said of all figures on the first page.
     """
-    sentences = [_SENTENCES.split(one.note) for group in groups for one in group.figures]
+    sentences = [_SENTENCES.split(figure.note) for group in groups for figure in group.figures]
     counted = Counter(one for note in sentences for one in dict.fromkeys(note) if one)
     few = {sentence for sentence in counted if sentence.startswith(TOO_FEW_RUNS)}
     shared = [one for one, number in counted.items() if number > 1 and one not in few]
@@ -246,7 +249,7 @@ def shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGroup, ...], 
         kept = (one for one in _SENTENCES.split(figure.note) if one not in dropped)
         return replace(figure, note=" ".join(kept))
 
-    found = tuple(replace(one, figures=tuple(map(own, one.figures))) for one in groups)
+    found = tuple(replace(group, figures=tuple(map(own, group.figures))) for group in groups)
     return found, " ".join(shared)
 
 
@@ -259,11 +262,11 @@ def further_parts(
     workloads: Sequence[ChartGroup], sections: Sequence[ReportSection]
 ) -> Iterator[ReportSection]:
     """What backs the charts of the brief: their other charts and tables, as one section."""
-    groups = (*workloads, *(group for one in sections for group in one.groups))
+    groups = (*workloads, *(group for section in sections for group in section.groups))
     found = tuple(
-        replace(one, table=None, note="", figures=one.further, further=())
-        for one in groups
-        if one.further or any(table.rows for table, _ in one.more)
+        replace(group, table=None, note="", figures=group.further, further=())
+        for group in groups
+        if group.further or any(table.rows for table, _ in group.more)
     )
     if found:
         shared, notes = shared_notes(found)
@@ -272,9 +275,9 @@ def further_parts(
 
 def numbers_of(figures: Sequence[Figure]) -> list[Table]:
     """The tables behind figures that stand together, without those that others hold."""
-    tables = list(dict.fromkeys(one.table for one in figures))
-    heads = {one: {column.title for column in one.columns} for one in tables}
-    return [one for one in tables if not any(heads[one] < heads[other] for other in tables)]
+    tables = list(dict.fromkeys(figure.table for figure in figures))
+    heads = {table: {column.title for column in table.columns} for table in tables}
+    return [table for table in tables if not any(heads[table] < heads[other] for other in tables)]
 
 
 _HERE: Final = Path(__file__).parent
@@ -371,7 +374,7 @@ def figures_of(page: ReportPage) -> Iterator[Figure]:
     """Every figure of the page."""
     yield from [page.answer.chart] if page.answer.chart else ()
     parts = (*page.sections, *page.backing)
-    for group in (*page.workloads, *(group for one in parts for group in one.groups)):
+    for group in (*page.workloads, *(group for part in parts for group in part.groups)):
         yield from group.figures
     for run in page.runs:
         yield from run.figures

@@ -85,7 +85,7 @@ def _objection(item: Objection) -> str:
 def _findings(page: ReportPage) -> Iterator[str]:
     if page.findings:
         yield from ("", "## Key findings", "")
-        yield from (f"- {text(one.text)}" for one in page.findings)
+        yield from (f"- {text(finding.text)}" for finding in page.findings)
     if page.gains:
         yield from ("", "## Gains")
     for table, note in page.gains:
@@ -166,18 +166,18 @@ def _back(page: ReportPage) -> Iterator[str]:
 
 
 def _tables(tables: Iterable[Table]) -> Iterator[str]:
-    for one in tables:
-        if one.rows:
-            yield from _table(one)
+    for table in tables:
+        if table.rows:
+            yield from _table(table)
 
 
-def _table(one: Table, title: str | None = None) -> Iterator[str]:
-    name = one.title if title is None else title
-    if not one.rows:
+def _table(table: Table, title: str | None = None) -> Iterator[str]:
+    name = table.title if title is None else title
+    if not table.rows:
         return
     if name:
         yield from ("", f"**{text(name)}**")
-    yield from ("", table_text(one))
+    yield from ("", table_text(table))
 
 
 def fenced(content: str, language: str = "") -> tuple[str, ...]:

@@ -291,7 +291,9 @@ def session_samples(
     samples = _Samples((("session", session.id),))
     results = [result for result, _ in counts.runs]
     # What has no time of its own stands at the end of an export.
-    ends = [one.times_s[-1] for _, run in counts.runs for one in run.operations.values()]
+    ends = [
+        operation.times_s[-1] for _, run in counts.runs for operation in run.operations.values()
+    ]
     at_s = max(ends, default=session.created_real_ns / NS_PER_S) if counts.timed else None
     about = (("study", session.study), ("scale", session.scale), ("version", session.iolab_version))
     samples.add(SESSION_INFO, about, 1, at_s)
@@ -309,10 +311,10 @@ def session_samples(
 def _add_ends(samples: _Samples, results: Sequence[Result], at_s: float | None) -> None:
     ended: dict[Labels, int] = {}
     objected: dict[Labels, int] = {}
-    for one in results:
-        end = (("status", one.status.value), ("verdict", one.verdict.level.value))
+    for result in results:
+        end = (("status", result.status.value), ("verdict", result.verdict.level.value))
         ended[end] = ended.get(end, 0) + 1
-        for check in one.verdict.objections:
+        for check in result.verdict.objections:
             labels_text = (("check", check.code), ("level", check.word))
             objected[labels_text] = objected.get(labels_text, 0) + 1
     for labels, count in ended.items():
@@ -368,29 +370,29 @@ def _add_counts(samples: _Samples, counts: Counts, name: Callable[[Result, int],
 
 
 def _add_sum(samples: _Samples, labels: Labels, runs: Sequence[OperationTotals]) -> None:
-    samples.add(OPERATIONS, labels, sum(int(one.operations[-1]) for one in runs))
-    if moved := sum(int(one.bytes[-1]) for one in runs):
+    samples.add(OPERATIONS, labels, sum(int(run.operations[-1]) for run in runs))
+    if moved := sum(int(run.bytes[-1]) for run in runs):
         samples.add(BYTES, labels, moved)
-    buckets = np.sum([one.buckets[-1] for one in runs], axis=0)
-    seconds = math.fsum(float(one.lat_sum_s[-1]) for one in runs)
+    buckets = np.sum([run.buckets[-1] for run in runs], axis=0)
+    seconds = math.fsum(float(run.lat_sum_s[-1]) for run in runs)
     _add_histogram(samples, labels, buckets, seconds, None)
 
 
 def _add_moments(samples: _Samples, labels: Labels, runs: Sequence[OperationTotals]) -> None:
     operations, moved, seconds = 0, 0, 0.0
     buckets = np.zeros(len(_EDGES_NS) + 1, dtype=np.int64)
-    writes = any(int(one.bytes[-1]) for one in runs)
-    for one in runs:
-        for row, at_s in enumerate(one.times_s.tolist()):
-            samples.add(OPERATIONS, labels, operations + int(one.operations[row]), at_s)
+    writes = any(int(run.bytes[-1]) for run in runs)
+    for run in runs:
+        for row, at_s in enumerate(run.times_s.tolist()):
+            samples.add(OPERATIONS, labels, operations + int(run.operations[row]), at_s)
             if writes:
-                samples.add(BYTES, labels, moved + int(one.bytes[row]), at_s)
-            total = buckets + one.buckets[row]
-            _add_histogram(samples, labels, total, seconds + float(one.lat_sum_s[row]), at_s)
-        operations += int(one.operations[-1])
-        moved += int(one.bytes[-1])
-        seconds += float(one.lat_sum_s[-1])
-        buckets = buckets + one.buckets[-1]
+                samples.add(BYTES, labels, moved + int(run.bytes[row]), at_s)
+            total = buckets + run.buckets[row]
+            _add_histogram(samples, labels, total, seconds + float(run.lat_sum_s[row]), at_s)
+        operations += int(run.operations[-1])
+        moved += int(run.bytes[-1])
+        seconds += float(run.lat_sum_s[-1])
+        buckets = buckets + run.buckets[-1]
 
 
 def _add_histogram(
@@ -409,8 +411,8 @@ def _add_hosts(samples: _Samples, counts: Counts) -> None:
     """Counters of hosts as their kernels have them; without times the newest ones."""
     series: dict[tuple[_Family, Labels], list[HostCounter]] = {}
     for _, run in counts.runs:
-        for one in run.hosts:
-            series.setdefault((one.family, one.labels), []).append(one)
+        for host in run.hosts:
+            series.setdefault((host.family, host.labels), []).append(host)
     for (family, labels), parts in series.items():
         parts.sort(key=lambda one: float(one.times_s[0]))
         if not counts.timed:

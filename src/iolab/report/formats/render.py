@@ -132,12 +132,12 @@ def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     document = {
         **_frame(brief, page, paper, "brief"),
         **_front(page, figures),
-        "workloads": [one for one in parts if one["figures"] or one["tables"]],
+        "workloads": [part for part in parts if part["figures"] or part["tables"]],
         "chart_notes": f"{page.chart_notes} {_names(brief)}".strip(),
         "introduction": blocks_of(brief.words.introduction),
         "conclusion": blocks_of(brief.words.conclusion),
         "logo": LOGO if brief.words.logo else "",
-        "sections": [_section(one, figures, in_brief=True) for one in page.sections],
+        "sections": [_section(section, figures, in_brief=True) for section in page.sections],
         "topology": page.topology.alt if page.topology else "",
         "configuration": [
             *_tables(page.configurations),
@@ -155,7 +155,7 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     document = {
         **_frame(brief, page, paper, "appendix"),
         **_caveats(brief, page),
-        "findings": [one.text for one in page.findings],
+        "findings": [finding.text for finding in page.findings],
         "gains": [{"table": typst(table), "note": note} for table, note in page.gains],
         "sections": [_section(one, figures) for one in page.backing],
         "configuration": _tables([*page.jobs, *page.guests]),
@@ -200,10 +200,12 @@ def _frame(brief: Brief, page: ReportPage, paper: Paper, part: str) -> dict[str,
     }
 
 
-def _section(one: ReportSection, figures: _Figures, *, in_brief: bool = False) -> dict[str, Any]:
-    groups = [_group(item, figures, in_brief=in_brief) for item in one.groups]
+def _section(
+    section: ReportSection, figures: _Figures, *, in_brief: bool = False
+) -> dict[str, Any]:
+    groups = [_group(item, figures, in_brief=in_brief) for item in section.groups]
     kept = [group for group in groups if group["figures"] or group["tables"] or group["more"]]
-    return {"title": one.title, "lede": one.lede, "groups": kept}
+    return {"title": section.title, "lede": section.lede, "groups": kept}
 
 
 def _group(item: ChartGroup, figures: _Figures, *, in_brief: bool = False) -> dict[str, Any]:
@@ -329,8 +331,8 @@ def _objections(parts: Sequence[RunPart], names: Mapping[str, str]) -> Iterator[
     """A table for each check that objects to any of these runs; evidence that all share once."""
     found: dict[str, list[tuple[RunPart, CheckResult]]] = {}
     for part in parts:
-        for one in part.result.verdict.objections:
-            found.setdefault(one.code, []).append((part, one))
+        for objection in part.result.verdict.objections:
+            found.setdefault(objection.code, []).append((part, objection))
     for code, some in found.items():
         first = some[0][1]
         shared = {
@@ -367,7 +369,7 @@ def _places(parts: Sequence[RunPart], names: Mapping[str, str], usual: str, sess
 
 
 def _tables(tables: Sequence[Table]) -> list[dict[str, Any]]:
-    return [typst(one) for one in tables if one.rows]
+    return [typst(table) for table in tables if table.rows]
 
 
 def _cleaned(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
@@ -398,10 +400,10 @@ def figure_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
 
 def _every_table(page: ReportPage) -> Iterable[Table]:
     parts = (*page.sections, *page.backing)
-    groups = (*page.workloads, *(group for one in parts for group in one.groups))
+    groups = (*page.workloads, *(group for part in parts for group in part.groups))
     every = (
         page.answer.matrix,
-        *(table for one in groups for table in (one.table, *(more for more, _ in one.more))),
+        *(table for group in groups for table in (group.table, *(more for more, _ in group.more))),
         *page.configurations,
         page.hardware,
         page.method,

@@ -98,11 +98,11 @@ def _group(document: Document, group: ChartGroup) -> None:
 def _figures(document: Document, figures: Sequence[Figure]) -> None:
     from docx.shared import Inches
 
-    for one in figures:
-        document.add_paragraph().add_run(clean(one.title)).bold = True
-        picture = document.add_picture(io.BytesIO(figure_png(one)), width=Inches(FIGURE_INCHES))
-        picture._inline.docPr.set("descr", clean(one.alt))
-        _paragraphs(document, [one.note])
+    for figure in figures:
+        document.add_paragraph().add_run(clean(figure.title)).bold = True
+        picture = document.add_picture(io.BytesIO(figure_png(figure)), width=Inches(FIGURE_INCHES))
+        picture._inline.docPr.set("descr", clean(figure.alt))
+        _paragraphs(document, [figure.note])
 
 
 def _paragraphs(document: Document, texts: Iterable[str]) -> None:

@@ -242,15 +242,15 @@ def _joined(earlier: Interval, later: Interval) -> Interval:
     return replace(earlier, directions=tuple(parts[key] for key in sorted(parts)))
 
 
-def _added(one: DirectionInterval, other: DirectionInterval) -> DirectionInterval:
-    bins, where = np.unique(np.concatenate([one.bins, other.bins]), return_inverse=True)
+def _added(interval: DirectionInterval, other: DirectionInterval) -> DirectionInterval:
+    bins, where = np.unique(np.concatenate([interval.bins, other.bins]), return_inverse=True)
     counts = np.zeros(bins.size, dtype=np.int64)
-    np.add.at(counts, where, np.concatenate([one.counts, other.counts]))
+    np.add.at(counts, where, np.concatenate([interval.counts, other.counts]))
     return DirectionInterval(
-        one.direction,
-        one.ios + other.ios,
-        one.bytes + other.bytes,
-        one.lat_sum_ns + other.lat_sum_ns,
+        interval.direction,
+        interval.ios + other.ios,
+        interval.bytes + other.bytes,
+        interval.lat_sum_ns + other.lat_sum_ns,
         bins,
         counts,
     )

@@ -319,7 +319,7 @@ class BenchmarkOutput:
 
     def latency(self, operation: KeyOperation) -> BinnedLatency | None:
         """The histogram of that operation."""
-        return next((one for one in self.latencies if one.operation is operation), None)
+        return next((latency for latency in self.latencies if latency.operation is operation), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +345,7 @@ class DbBenchOutput:
 
     def result(self, benchmark: str) -> BenchmarkOutput | None:
         """The first result of that benchmark."""
-        return next((one for one in self.results if one.benchmark == benchmark), None)
+        return next((result for result in self.results if result.benchmark == benchmark), None)
 
 
 def parse(stdout: bytes, stderr: bytes) -> DbBenchOutput:

@@ -284,12 +284,14 @@ class LiveProgress:
             self._take(one)
         return reports
 
-    def _take(self, one: ThreadProgress) -> None:
+    def _take(self, progress: ThreadProgress) -> None:
         """How fast that thread was since it last spoke."""
-        before_s, before = self._last.get(one.thread, (0.0, 0))
-        if one.elapsed_s > before_s:
-            self._rates[one.thread] = max(one.operations - before, 0) / (one.elapsed_s - before_s)
-            self._last[one.thread] = one.elapsed_s, one.operations
+        before_s, before = self._last.get(progress.thread, (0.0, 0))
+        if progress.elapsed_s > before_s:
+            self._rates[progress.thread] = max(progress.operations - before, 0) / (
+                progress.elapsed_s - before_s
+            )
+            self._last[progress.thread] = progress.elapsed_s, progress.operations
 
 
 def _marks(rows: Sequence[tuple[int, int]], totals: Totals) -> list[tuple[float, int]]:
@@ -335,7 +337,7 @@ def _done_at(points: Sequence[tuple[float, int]], at_s: float) -> float | None:
     return low + (high - low) * (at_s - low_s) / (high_s - low_s)
 
 
-def _directions(one: BenchSecond) -> Iterable[DirectionInterval]:
-    yield DirectionInterval(KeyOperation.ALL, one.done, 0, 0.0, _NONE, _NONE)
-    if one.written is not None:
-        yield DirectionInterval(KeyOperation.WRITE, one.written, 0, 0.0, _NONE, _NONE)
+def _directions(second: BenchSecond) -> Iterable[DirectionInterval]:
+    yield DirectionInterval(KeyOperation.ALL, second.done, 0, 0.0, _NONE, _NONE)
+    if second.written is not None:
+        yield DirectionInterval(KeyOperation.WRITE, second.written, 0, 0.0, _NONE, _NONE)

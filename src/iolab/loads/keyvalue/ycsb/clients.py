@@ -637,14 +637,14 @@ def _marker_of(job: YcsbJob, tools: YcsbInstall) -> dict[str, Any]:
         "records": job.records,
         "fields": job.fields,
         "field_bytes": job.field_bytes,
-        "options": [list(one) for one in sorted(job.options) if one[0] in LOADED_BY],
+        "options": [list(option) for option in sorted(job.options) if option[0] in LOADED_BY],
         "ycsb": tools.version,
     }
 
 
 def _marked(shape: StoreShape) -> dict[str, Any]:
     """A shape as a marker holds it."""
-    levels = [[one.level, one.files, one.bytes] for one in shape.levels]
+    levels = [[level.level, level.files, level.bytes] for level in shape.levels]
     return {"levels": levels, "pending_bytes": shape.pending_bytes}
 
 
@@ -656,8 +656,8 @@ def _shape_of(marked: object) -> StoreShape | None:
     if not isinstance(levels, list) or not isinstance(pending, int):
         return None
     if not all(
-        isinstance(one, list) and len(one) == 3 and all(isinstance(part, int) for part in one)
-        for one in levels
+        isinstance(level, list) and len(level) == 3 and all(isinstance(part, int) for part in level)
+        for level in levels
     ):
         return None
-    return StoreShape(tuple(LevelShape(*one) for one in levels), pending_bytes=pending)
+    return StoreShape(tuple(LevelShape(*level) for level in levels), pending_bytes=pending)

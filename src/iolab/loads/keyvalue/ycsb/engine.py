@@ -182,7 +182,7 @@ def hdr_names(job: YcsbJob, prefix: str) -> tuple[str, ...]:
     """The latency logs that a run of the job leaves in its directory, one an operation."""
     names = {operation: name for name, operation in YCSB_NAMES.items()}
     operations = timed_operations(job)
-    intended = [one.intended for one in operations] if job.rate_ops_per_s else []
+    intended = [operation.intended for operation in operations] if job.rate_ops_per_s else []
     return tuple(f"{prefix}{names[one]}.hdr" for one in (*operations, *intended) if one)
 
 

@@ -80,7 +80,7 @@ class YcsbOutput:
 
     def section(self, name: str) -> YcsbSection | None:
         """The section of that name."""
-        return next((one for one in self.sections if one.name == name), None)
+        return next((section for section in self.sections if section.name == name), None)
 
     @property
     def counts(self) -> tuple[OperationCount, ...]:
@@ -415,7 +415,7 @@ def _grouped(logs: Sequence[HdrLog]) -> list[Group]:
         return []
     longest = max(logs, key=lambda log: (log.intervals[-1].end_real_ns, len(log.intervals)))
     groups: list[Group] = [[] for _ in range(max(len(log.intervals) for log in logs))]
-    ends_ns = [one.end_real_ns for one in longest.intervals]
+    ends_ns = [interval.end_real_ns for interval in longest.intervals]
     for log in logs:
         if log.operation is None:
             continue
@@ -447,8 +447,8 @@ def _is_crumb(group: Group) -> bool:
 
 def _part(operation: KeyOperation, intervals: Sequence[HdrInterval]) -> DirectionInterval:
     none = np.zeros(0, dtype=np.int64)
-    values_ns = np.concatenate([none, *(one.values_ns for one in intervals)])
-    counts = np.concatenate([none, *(one.counts for one in intervals)])
+    values_ns = np.concatenate([none, *(interval.values_ns for interval in intervals)])
+    counts = np.concatenate([none, *(interval.counts for interval in intervals)])
     bins, places = np.unique(bin_of_ns(values_ns), return_inverse=True)
     held = np.zeros(bins.size, dtype=np.int64)
     np.add.at(held, places, counts)
