@@ -19,7 +19,8 @@ from tests.fakes.machine import DiskUse, sample
 from tests.fakes.process import FakeProcess, Machine
 from tests.fakes.script import FakeScript
 
-from iolab.core.histogram import BIN_COUNT, LOWER_NS, MIDDLE_NS
+from iolab.core.bins import BIN_COUNT
+from iolab.core.histogram import LOWER_NS, MIDDLE_NS
 from iolab.core.samples import Ints
 
 VARIANTS: Final = 4

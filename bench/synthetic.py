@@ -16,6 +16,7 @@ import numpy as np
 
 from bench.synthetic_study import Shape, digest_of, make_facts, make_plan, make_study
 from iolab.core import histogram
+from iolab.core.bins import BIN_COUNT
 from iolab.core.compressed import Packed
 from iolab.core.metric import CheckResult, HostResult, Level, Metric, Result, Verdict
 from iolab.core.run import (
@@ -188,9 +189,9 @@ def _load(job: Job, shape: Shape, rng: np.random.Generator) -> _Load:
     }
     return _Load(
         {
-            direction: rng.poisson(
-                share * rate * part, size=(shape.seconds, histogram.BIN_COUNT)
-            ).astype(np.int64)
+            direction: rng.poisson(share * rate * part, size=(shape.seconds, BIN_COUNT)).astype(
+                np.int64
+            )
             for direction, part in parts.items()
         }
     )

@@ -9,6 +9,8 @@ import pytest
 
 CHECK = """import iolab.cli.kinds, iolab.study.load, iolab.report.terminal
 iolab.cli.kinds.study_kinds()"""
+PLAN = """import iolab.cli.kinds, iolab.cli.planning, iolab.hosts.factory, iolab.session.discovery
+iolab.cli.kinds.study_kinds()"""
 RESULTS = """import iolab.cli.kinds, iolab.cli.results, iolab.store.reader
 iolab.cli.kinds.reported()"""
 
@@ -17,6 +19,7 @@ iolab.cli.kinds.reported()"""
     ("imports", "unneeded"),
     [
         (CHECK, {"numpy", "duckdb", "asyncio"}),
+        (PLAN, {"numpy", "duckdb", "iolab.loads.fileio.driver", "iolab.guests.hypervisor"}),
         (RESULTS, {"duckdb", "jinja2", "iolab.study.file", "iolab.loads.keyvalue.db_bench.engine"}),
     ],
 )

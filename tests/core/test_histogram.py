@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 
+from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import (
-    BIN_COUNT,
     LOWER_NS,
     MIDDLE_NS,
     UPPER_NS,

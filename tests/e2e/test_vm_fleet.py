@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from iolab.analysis.window import cut
-from iolab.core.histogram import BIN_COUNT, Histogram
+from iolab.core.bins import BIN_COUNT
+from iolab.core.histogram import Histogram
 from iolab.core.metric import LatencyLayer, Level
 from iolab.core.run import RunRecord, RunStatus
 from iolab.core.samples import Direction

@@ -25,8 +25,9 @@ from iolab.guests.guest import (
     GuestSettings,
     GuestUse,
 )
+from iolab.hosts.counter_names import CPU, DISK, GUEST, NIC
 from iolab.hosts.rates import derive
-from iolab.hosts.telemetry import CPU, DISK, GUEST, NIC, CounterCollector
+from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.workload import Access, Job
 from tests.analysis.records import (
     BLOCK,

@@ -31,7 +31,7 @@ from iolab.core.study import Study
 from iolab.core.workload import BY_IOPS, Axis, Workload
 from iolab.guests.guest import Accelerator, GuestFleet, GuestRun, GuestSettings, GuestUse, fleet_in
 from iolab.guests.hosts import guests_of
-from iolab.hosts.telemetry import CPU, NIC
+from iolab.hosts.counter_names import CPU, NIC
 from iolab.loads.fileio.workload import Access, Job, file_job
 from iolab.store.documents import Manifest
 from iolab.study.targets import participants

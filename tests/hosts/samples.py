@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from iolab.core.samples import CounterTable
+from iolab.hosts.counter_names import CPU, DISK, NIC
 from iolab.hosts.rates import CounterSeries, derive
-from iolab.hosts.telemetry import CPU, DISK, NIC, CounterCollector
+from iolab.hosts.telemetry import CounterCollector
 
 SECOND: Final = 1_000_000_000
 START: Final = 1_800_000_000 * SECOND

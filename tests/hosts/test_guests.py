@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.hosts.telemetry import GUEST
+from iolab.hosts.counter_names import GUEST
 from tests.hosts.samples import SECOND, START, sample, series
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from iolab.core.samples import CounterTable, IntervalTable
-from iolab.hosts.telemetry import CPU, NIC
+from iolab.hosts.counter_names import CPU, NIC
 
 CORES = 4
 

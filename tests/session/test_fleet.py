@@ -12,8 +12,9 @@ from bench.full_script import VARIANTS, full_script, variant
 
 from iolab.analysis.kinds import ANALYSIS_VERSION
 from iolab.cli.kinds import session_kinds
+from iolab.core.bins import BIN_COUNT
 from iolab.core.events import Event, RunFinished, SessionStarted
-from iolab.core.histogram import BIN_COUNT, MIDDLE_NS, of_sparse
+from iolab.core.histogram import MIDDLE_NS, of_sparse
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.run import RunRecord

@@ -58,8 +58,8 @@ from iolab.core.metric_spec import declared
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction
 from iolab.core.workload import AnyJob
+from iolab.hosts.counter_names import GUESTS
 from iolab.hosts.rates import derive
-from iolab.hosts.telemetry import GUESTS
 
 if TYPE_CHECKING:
     from iolab.hosts.rates import CounterSeries

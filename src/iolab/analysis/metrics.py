@@ -18,7 +18,8 @@ import numpy as np
 from iolab.analysis.steady import SECOND_NS, Steady
 from iolab.analysis.sums import DIRECTIONS, LoadSums
 from iolab.analysis.window import Cut, Window, controller_ns
-from iolab.core.histogram import BIN_COUNT, MIDDLE_NS, UPPER_NS, Histogram
+from iolab.core.bins import BIN_COUNT
+from iolab.core.histogram import MIDDLE_NS, UPPER_NS, Histogram
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
 from iolab.core.run import RunRecord

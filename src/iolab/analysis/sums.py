@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.window import Cut, Mask, Window, cut
-from iolab.core.histogram import BIN_COUNT, Histogram
+from iolab.core.bins import BIN_COUNT
+from iolab.core.histogram import Histogram
 from iolab.core.run import DirectionTotals, HostRun, RunRecord
 from iolab.core.samples import Direction, Floats, Ints
 

@@ -11,7 +11,7 @@ import numpy as np
 from iolab.analysis.steady import Steady
 from iolab.analysis.sums import LoadSums, OperationSums
 from iolab.analysis.window import Window, controller_ns
-from iolab.core.histogram import BIN_COUNT
+from iolab.core.bins import BIN_COUNT
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.metric import NodeResult
 from iolab.core.run import HostRun, RunRecord

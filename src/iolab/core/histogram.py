@@ -15,10 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-BITS: Final = 6
-BINS_PER_OCTAVE: Final = 1 << BITS
-GROUPS: Final = 29
-BIN_COUNT: Final = GROUPS * BINS_PER_OCTAVE
+from iolab.core.bins import BIN_COUNT, BINS_PER_OCTAVE, BITS
 
 Counts = npt.NDArray[np.int64]
 

@@ -30,8 +30,8 @@ from iolab.guests.qemu import GuestMonitor, QemuRun, Relay
 from iolab.hosts.channel import Outgoing
 from iolab.hosts.host import Host, Link
 from iolab.session.context import SessionContext
-from iolab.targets.work_directories import CLOSE_LIMIT_S, take_folder
-from iolab.targets.work_directory import WorkDirectory, scratch_name
+from iolab.targets.work_directories import take_folder
+from iolab.targets.work_directory import CLOSE_LIMIT_S, WorkDirectory, scratch_name
 
 BOOTS: Final = 2
 """Tries of a guest that says nothing: one start of many was seen to hang that went well again."""

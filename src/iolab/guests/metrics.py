@@ -28,8 +28,8 @@ from iolab.guests.nodes import (
     vcpus_of,
     written_of,
 )
+from iolab.hosts.counter_names import GUESTS
 from iolab.hosts.rates import ALL_CORES
-from iolab.hosts.telemetry import GUESTS
 
 LIKES_LEAST: Final = 3
 """Of two that differ nobody can say which is the odd one."""

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from iolab.core.bins import BIN_COUNT
 from iolab.core.block_trace import BlockTrace, LatencyRow, WayTrace
-from iolab.core.histogram import BIN_COUNT
 from iolab.core.host import HostFacts
 from iolab.core.run import Count, ProcessorUse
 from iolab.errors import HostError

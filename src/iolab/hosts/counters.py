@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iolab.core.samples import CodedNames, CounterTable, Ints, Whole
-from iolab.hosts.telemetry import GUESTS, OF_SERVERS
+from iolab.hosts.counter_names import GUESTS, OF_SERVERS
 
 Flags = npt.NDArray[np.bool_]
 

@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 
 from iolab.core.samples import CounterTable, Floats, Ints
+from iolab.hosts.counter_names import CPU, GUEST_DISK, GUEST_USE, GUESTS, NIC
 from iolab.hosts.counters import Block, Deltas, Flags, blocks, deltas
-from iolab.hosts.telemetry import CPU, GUEST_DISK, GUEST_USE, GUESTS, NIC
 
 NS_PER_S: Final = 1_000_000_000
 

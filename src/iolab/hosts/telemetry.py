@@ -1,6 +1,6 @@
 """Sample messages of the agents turned into the columns of a counter table.
 
-The lists of a sample are positional (schema/wire.json); here each position gets its name. A
+The lists of a sample are positional; here each position gets its name (`counter_names`). A
 value that the kernel does not have (null) gives no row.
 """
 
@@ -12,58 +12,7 @@ from typing import Final
 import numpy as np
 
 from iolab.core.samples import CodedNames, CounterTable, Ints, Whole, narrow, no_counters
-
-CPU: Final = (
-    "user_ns",
-    "nice_ns",
-    "system_ns",
-    "idle_ns",
-    "iowait_ns",
-    "irq_ns",
-    "softirq_ns",
-    "steal_ns",
-)
-DISK: Final = (
-    "read_ios",
-    "read_bytes",
-    "read_time_ns",
-    "write_ios",
-    "write_bytes",
-    "write_time_ns",
-    "in_flight",
-    "busy_time_ns",
-    "queue_time_ns",
-    "discard_ios",
-    "discard_bytes",
-    "flush_ios",
-    "temperature_mc",
-)
-NIC: Final = ("rx_bytes", "rx_frames", "rx_drops", "tx_bytes", "tx_frames", "tx_drops")
-GUEST_DISK: Final = (
-    "read_ios",
-    "write_ios",
-    "read_bytes",
-    "write_bytes",
-    "read_ns",
-    "write_ns",
-)
-GUEST_USE: Final = ("vcpu_run_ns", "vcpu_wait_ns")
-GUEST: Final = (*GUEST_DISK, *GUEST_USE)
-"""What a node counts of a guest: of its data disk, and of its processors all together. A sample
-tells it as `guests`, and of each guest at a moment of its own."""
-
-OF_SERVERS: Final = ("cassandra",)
-"""Scopes of a server on the host, told in samples of their own, at times and with numbers of their
-own."""
-
-GUESTS: Final = "guest"
-"""The scope of a node's guests, by their names."""
-
-TARGET: Final = "target"
-"""The scope of the target's file system, told where it was asked for."""
-
-WHOLE_HOST: Final = ("memory", "pressure", "thermal", "agent", TARGET, *OF_SERVERS)
-"""Scopes that a sample holds as an object; their rows have an empty name."""
+from iolab.hosts.counter_names import CPU, DISK, GUEST, GUESTS, NIC, WHOLE_HOST
 
 _Key = tuple[str, str, str]
 _Layout = tuple[tuple[object, ...], tuple[int, ...]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from iolab.core.histogram import BIN_COUNT
+from iolab.core.bins import BIN_COUNT
 from iolab.importers.files import Folder, ForeignFault, ForeignFile
 from iolab.importers.model import Bins, ImportedSecond
 

@@ -15,16 +15,16 @@ from iolab.errors import HostError
 from iolab.hosts.answers import Leftovers, read_answer, read_facts
 from iolab.hosts.barrier import Outcomes, together
 from iolab.hosts.clock import Clock, ClockOffset, measure_offset
+from iolab.hosts.counter_names import DISK
 from iolab.hosts.device_counters import SNAPSHOT_LIMIT_S, core_times, cpu_busy, idle_proof, look_of
 from iolab.hosts.factory import open_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import Hello
-from iolab.hosts.telemetry import DISK
 from iolab.study.guard import NVME, NVME_ARGV, NVME_PURGES, asks_rights
 from iolab.study.kinds import StudyKinds
 from iolab.study.targets import Target, nodes_of, targets_of
 from iolab.targets.devices import MOUNT_PARENT, look_at, with_device
-from iolab.targets.work_directories import CLOSE_LIMIT_S
+from iolab.targets.work_directory import CLOSE_LIMIT_S
 
 LOOK_LIMIT_S: Final = 60.0
 """A look at every process and control group; counting the files of a folder takes longest."""

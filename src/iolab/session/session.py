@@ -33,7 +33,8 @@ from iolab.session.reconnect import USUAL, Reach, RetryPolicy
 from iolab.study.guard import check_ready
 from iolab.study.kinds import StudyKinds
 from iolab.study.targets import without_hosts
-from iolab.targets.work_directories import CLOSE_LIMIT_S, WorkDirectories, open_folder
+from iolab.targets.work_directories import WorkDirectories, open_folder
+from iolab.targets.work_directory import CLOSE_LIMIT_S
 
 TOLD_AFTER_S: Final = 5.0
 """An agent speaks every three seconds: whoever waits should know of the first word that is late."""

@@ -29,14 +29,8 @@ from iolab.targets.devices import (
     take_device,
 )
 from iolab.targets.layout import lay_out, present_bytes, require_handed_on, rotated
-from iolab.targets.work_directory import WorkDirectory, scratch_name
+from iolab.targets.work_directory import CLOSE_LIMIT_S, OPEN_LIMIT_S, WorkDirectory, scratch_name
 from iolab.units import format_bytes
-
-OPEN_LIMIT_S: Final = 120.0
-"""Taking a folder; what a dead session left there, perhaps terabytes, is removed first."""
-
-CLOSE_LIMIT_S: Final = 120.0
-"""Removing the session's own files: a file system frees extents at more than 10 GB/s."""
 
 OWN_LOCK_PAUSE_S: Final = 1.0
 OWN_LOCK_TRIES: Final = 90

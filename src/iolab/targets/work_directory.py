@@ -17,6 +17,12 @@ from iolab.hosts.barrier import together
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusal, printable
 
+OPEN_LIMIT_S: Final = 120.0
+"""Taking a folder; what a dead session left there, perhaps terabytes, is removed first."""
+
+CLOSE_LIMIT_S: Final = 120.0
+"""Removing the session's own files: a file system frees extents at more than 10 GB/s."""
+
 PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """Host names that may stand in a folder's name as they are."""
 

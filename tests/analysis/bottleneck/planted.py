@@ -13,7 +13,7 @@ from iolab.cli.kinds import analyses
 from iolab.core.host import HostFacts, NicFacts
 from iolab.core.run import RunRecord
 from iolab.core.samples import CounterTable
-from iolab.hosts.telemetry import CPU, NIC
+from iolab.hosts.counter_names import CPU, NIC
 from iolab.loads.fileio.workload import Job
 from tests.analysis.records import DEVICE, GO_NS, JOB, SECOND, Burst, bursts_record, facts_of
 

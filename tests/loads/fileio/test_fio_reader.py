@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iolab.core.histogram import BIN_COUNT, Counts, Histogram, of_sparse
+from iolab.core.bins import BIN_COUNT
+from iolab.core.histogram import Counts, Histogram, of_sparse
 from iolab.core.run import DirectionTotals
 from iolab.core.samples import Direction
 from iolab.hosts.engine import EngineReading

@@ -39,8 +39,7 @@ from iolab.stats.comparison import Comparison, compare_paired
 from iolab.stats.quantiles import BIN_ERROR
 from iolab.targets.layout import layout_fault
 from iolab.targets.seeds import HOSTS_APART
-from iolab.targets.work_directories import CLOSE_LIMIT_S, OPEN_LIMIT_S
-from iolab.targets.work_directory import scratch_name
+from iolab.targets.work_directory import CLOSE_LIMIT_S, OPEN_LIMIT_S, scratch_name
 from iolab.units import format_bytes
 
 ENGINES: Final[tuple[FileEngine[Job], ...]] = (FioEngine(), NativeEngine())

@@ -13,9 +13,10 @@ from typing import Final
 
 import numpy as np
 
+from iolab.core.bins import BIN_COUNT
 from iolab.core.engine import EngineName
 from iolab.core.events import Phase
-from iolab.core.histogram import BIN_COUNT, Counts, Histogram
+from iolab.core.histogram import Counts, Histogram
 from iolab.core.run import EngineTotals, PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.barrier import alongside

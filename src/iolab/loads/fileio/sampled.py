@@ -22,8 +22,9 @@ from iolab.analysis.check import (
 from iolab.analysis.checks.bytes import BACKGROUND_BYTES_PER_S, EXCESS_SHARE, Moved, moved_by_device
 from iolab.analysis.sums import totals_by_way
 from iolab.analysis.view import RunView
+from iolab.core.bins import BIN_COUNT
 from iolab.core.block_trace import WayTrace
-from iolab.core.histogram import BIN_COUNT, LOWER_NS, UPPER_NS, Histogram
+from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, HostRun
 from iolab.core.samples import Direction, Ints

@@ -33,7 +33,7 @@ from iolab.analysis.metrics import PERCENTILES, ios_needed, is_supported
 from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.run import HostRun, RunStatus
 from iolab.core.samples import Ints
-from iolab.hosts.telemetry import TARGET
+from iolab.hosts.counter_names import TARGET
 from iolab.loads.metadata.metrics import FILE_OPERATIONS, MetadataView, PhaseLoad
 from iolab.loads.metadata.table import PHASE_SHORT_S
 from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation, reported_in

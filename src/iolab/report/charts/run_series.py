@@ -16,7 +16,7 @@ from iolab.core.histogram import Histogram
 from iolab.core.host import Role
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, Direction, Floats, IntervalTable, Ints
-from iolab.hosts.telemetry import OF_SERVERS
+from iolab.hosts.counter_names import OF_SERVERS
 from iolab.report.charts.series import (
     Grid,
     HeatMap,

@@ -11,7 +11,8 @@ import numpy as np
 from iolab.analysis.metrics import is_supported
 from iolab.analysis.storage_bytes import ByteAccount
 from iolab.analysis.window import controller_ns
-from iolab.core.histogram import BIN_COUNT, LOWER_NS, MIDDLE_NS, UPPER_NS, Counts
+from iolab.core.bins import BIN_COUNT
+from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Counts
 from iolab.core.metric import Outlier, Result
 from iolab.core.run import RunRecord
 from iolab.core.samples import Floats, Ints, counted_once

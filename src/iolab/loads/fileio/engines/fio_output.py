@@ -17,7 +17,8 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
-from iolab.core.histogram import BIN_COUNT, MIDDLE_NS, Counts, Histogram
+from iolab.core.bins import BIN_COUNT
+from iolab.core.histogram import MIDDLE_NS, Counts, Histogram
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.samples import Direction
 

@@ -9,8 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from iolab.core.bins import BIN_COUNT
 from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
-from iolab.core.histogram import BIN_COUNT, Histogram, of_sparse
+from iolab.core.histogram import Histogram, of_sparse
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.samples import Direction, Ints, ServiceTime, Whole
 from iolab.hosts.engine import EngineReading

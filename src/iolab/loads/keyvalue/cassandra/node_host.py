@@ -27,8 +27,7 @@ from iolab.loads.keyvalue.java import INSTALL_JAVA, YCSB_VERSION, Java, KitName,
 from iolab.loads.keyvalue.workload import ServerSettings
 from iolab.session.context import SessionContext
 from iolab.study.targets import target_path
-from iolab.targets.work_directories import CLOSE_LIMIT_S, OPEN_LIMIT_S
-from iolab.targets.work_directory import WorkDirectory, scratch_name
+from iolab.targets.work_directory import CLOSE_LIMIT_S, OPEN_LIMIT_S, WorkDirectory, scratch_name
 
 SUFFIX: Final = "-server"
 """Sets the folder apart from the one that a session may hold on the same host as on a client."""
