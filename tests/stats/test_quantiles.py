@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab.core.histogram import MIDDLE_NS, Counts, Histogram, of_latencies
-from iolab.stats.quantiles import BIN_ERROR, _reach, block_count, decides, ios_needed, of_run
+from iolab.stats.quantiles import BIN_ERROR, _reach, block_count, decides, of_run
 
 
 def seconds_of(latencies: np.typing.NDArray[np.float64]) -> Counts:
@@ -92,12 +92,6 @@ def test_a_longer_run_is_more_certain() -> None:
 def test_no_io_has_no_quantile() -> None:
     empty = np.zeros((100, len(MIDDLE_NS)), dtype=np.int64)
     assert of_run(empty, MIDDLE_NS, 0.5, np.random.default_rng(1)) is None
-
-
-def test_the_early_stopping_count_is_mlperfs() -> None:
-    assert ios_needed(0.99) == 459
-    assert ios_needed(0.99, over=1) == 662
-    assert ios_needed(0.999) == 4603
 
 
 def test_fewer_than_ten_stalls_decide_far_quantiles() -> None:

@@ -131,13 +131,13 @@ class Gains:
         low, high = _together(best, len(cells)) or (None, None)
         return LargestGain(best, len(cells), low, high)
 
-    def largest_supported(self, metric: str, workload: str | None = None) -> LargestGain | None:
+    def largest_supported(self, metric: str) -> LargestGain | None:
         """The largest of the gains that are better by their verdict; None where there is none.
 
         The largest of all would often be the noisiest. Holm's correction may find a cell better
         whose interval with all others reaches below 0: that is none that can be quoted with it.
         """
-        cells = self.of(metric, workload)
+        cells = self.of(metric)
         found = [
             LargestGain(cell, len(cells), *(_together(cell, len(cells)) or (None, None)))
             for cell in cells

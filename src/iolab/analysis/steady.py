@@ -144,9 +144,9 @@ def steady_of(
     return Steady(_steadiness(seen, settings), window, seen.halves, seen.episodes, excess)
 
 
-def measured_window(record: RunRecord, weights: Weights = EVERY_ROW) -> Window | None:
+def measured_window(record: RunRecord) -> Window | None:
     """What a run that its rule ended is measured over; None where warm-up and runtime say it."""
-    steady = steady_of(record, weights=weights) if record.rule else None
+    steady = steady_of(record) if record.rule else None
     return steady.window if steady else None
 
 

@@ -76,9 +76,7 @@ def mirrors(
     return tuple(found)
 
 
-def server_argv(
-    mirror: Mirror, image: str, qemu_nbd: str, aio: Aio = Aio.NATIVE
-) -> tuple[str, ...]:
+def server_argv(mirror: Mirror, image: str, qemu_nbd: str) -> tuple[str, ...]:
     """The command that offers a copy until it is killed; it ends at once when the port is taken.
 
     `image` is absolute, for a name with a colon would be a protocol, and is there in its full size.
@@ -88,7 +86,7 @@ def server_argv(
         raise ValueError(f"the image's path is not absolute: {image!r}")
     return (
         *(qemu_nbd, "--persistent", f"--shared={CLIENTS}", "--format=raw"),
-        *("--cache=none", f"--aio={aio.value}", "--discard=ignore"),
+        *("--cache=none", f"--aio={Aio.NATIVE.value}", "--discard=ignore"),
         f"--bind={mirror.replica.address}",
         f"--port={mirror.replica.port}",
         f"--export-name={mirror.replica.export}",

@@ -105,9 +105,9 @@ class GuestShop:
     machine: str = MACHINE
 
 
-def guest_shop(environment: Mapping[str, str] | None = None) -> GuestShop:
+def guest_shop() -> GuestShop:
     """The one of this user and this machine."""
-    asked = dict(os.environ if environment is None else environment)
+    asked = dict(os.environ)
     cache = cache_folder(asked)
     programs = PathPrograms(asked)
     return GuestShop(

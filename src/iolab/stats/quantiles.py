@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from iolab.stats import batches
 from iolab.stats.repeats import CONFIDENT
-from iolab.stats.special import beta_cdf, student_quantile
+from iolab.stats.special import student_quantile
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -63,24 +63,6 @@ class Quantile:
 def decides(episodes: int) -> bool:
     """Whether a run stalled so few times that one stall more or less moves its far quantiles."""
     return 0 < episodes < EPISODES_MIN
-
-
-def ios_needed(q: float, confidence: float = 0.99, over: int = 0) -> int:
-    """I/Os needed to claim quantile q below a limit with `over` of them above it.
-
-    The smallest h + over with I_q(h, 1 + over) <= 1 - confidence: MLPerf's early stopping
-    (loadgen/early_stopping.cc), a binomial test. 459 for q 0.99, confidence 0.99, none over.
-    """
-    low, high = 0, 1
-    while beta_cdf(q, float(high), 1.0 + over) > 1 - confidence:
-        low, high = high, high * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if beta_cdf(q, float(middle), 1.0 + over) > 1 - confidence:
-            low = middle
-        else:
-            high = middle
-    return high + over
 
 
 def of_run(counts: Ints, middle_ns: Ints, q: float, rng: np.random.Generator) -> Quantile | None:

@@ -133,30 +133,30 @@ def read_head(run: Path, stamp: Stamp | None = None) -> ManifestHead:
     return head
 
 
-def check_file(directory: Path, files: Sequence[StoredFile], name: str, do: str = AGAIN) -> Path:
+def check_file(directory: Path, files: Sequence[StoredFile], name: str) -> Path:
     """Where the file lies; StoreError where it is not what was committed."""
     expected = next((file for file in files if file.name == name), None)
     path = directory / name
     if expected is None:
-        raise damaged(path, "it has no digest", do)
+        raise damaged(path, "it has no digest", AGAIN)
     if Path(name).is_absolute() or ".." in Path(name).parts:
-        raise damaged(path, "its name leads out of the session", do)
+        raise damaged(path, "its name leads out of the session", AGAIN)
     try:
         # A file of another size may be endless; it is not read.
         size = path.stat().st_size
         if path.is_file() and size != expected.size_bytes:
-            raise damaged(path, _sizes(size, expected.size_bytes), do)
+            raise damaged(path, _sizes(size, expected.size_bytes), AGAIN)
         found = stored_file(directory, name)
     except OSError as error:
-        raise damaged(path, f"it cannot be read: {error.strerror}", do) from error
+        raise damaged(path, f"it cannot be read: {error.strerror}", AGAIN) from error
     if found.size_bytes != expected.size_bytes:
-        raise damaged(path, _sizes(found.size_bytes, expected.size_bytes), do)
+        raise damaged(path, _sizes(found.size_bytes, expected.size_bytes), AGAIN)
     if found.sha256 != expected.sha256:
         raise damaged(
             path,
             f"it is not what was committed: its sha256 is {found.sha256[:_SHOWN_DIGITS]} instead "
             f"of {expected.sha256[:_SHOWN_DIGITS]}",
-            do,
+            AGAIN,
         )
     return path
 

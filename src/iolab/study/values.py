@@ -246,8 +246,8 @@ def size(low: int, high: int, *, multiple: int) -> Read:
 _SIZE_DO: Final = "Write for example 4k, 128k, 1m, 2g or 4096."
 
 
-def seconds(low: float, high: float, *, above: bool = False) -> Read:
-    """A duration read to seconds, `low` itself excluded when `above`."""
+def seconds(low: float, high: float) -> Read:
+    """A duration read to seconds."""
 
     def read(value: object) -> float:
         if not isinstance(value, int | float | str) or isinstance(value, bool):
@@ -256,9 +256,9 @@ def seconds(low: float, high: float, *, above: bool = False) -> Read:
             number = parse_duration_s(value) if isinstance(value, str) else _as_float(value)
         except ValueError:
             raise fault(f"is {shown(value)}, which is not a duration", _DURATION_DO) from None
-        if not low <= number <= high or (above and number == low):
-            start = f"more than {low:g}" if above else f"at least {low:g}"
-            raise fault(f"is {shown(value)}", f"Give {start} and at most {high:g} seconds.")
+        if not low <= number <= high:
+            do = f"Give at least {low:g} and at most {high:g} seconds."
+            raise fault(f"is {shown(value)}", do)
         return number
 
     schema = {

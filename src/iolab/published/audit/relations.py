@@ -88,10 +88,10 @@ def compared(figure: CheckedFigure) -> Outcome:
     return Outcome(figure.rule, figure.subject, verdict, says, figure.printed, made, figure.where)
 
 
-def judged(rule: str, element: Element, says: str, *, fine: bool, where: str = "") -> Outcome:
+def judged(rule: str, element: Element, says: str, *, fine: bool) -> Outcome:
     """The outcome of what is true or not of a table."""
     verdict = Agreement.AGREES if fine else Agreement.CONTRADICTS
-    return Outcome(rule, element.name, verdict, says, where=where or element.where)
+    return Outcome(rule, element.name, verdict, says, where=element.where)
 
 
 def doubted(rule: str, subject: str, says: str, *, fine: bool, where: str) -> Outcome:
