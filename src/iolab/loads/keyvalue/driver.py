@@ -25,7 +25,8 @@ from iolab.hosts.intervals import IntervalLog
 from iolab.hosts.message import printable
 from iolab.hosts.remote_process import output_of
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.cassandra.choose import server_of
+from iolab.loads.keyvalue.cassandra.external import ExternalServer
+from iolab.loads.keyvalue.cassandra.managed import ManagedServer
 from iolab.loads.keyvalue.cassandra.server import Server
 from iolab.loads.keyvalue.cost import execution_limit_s
 from iolab.loads.keyvalue.databases import (
@@ -175,6 +176,18 @@ PREFIX: Final = "latency."
 """Names of latency logs begin so."""
 
 Servers = Callable[[ServerSettings], Server | None]
+
+
+def server_of(settings: ServerSettings) -> Server | None:
+    """A new server, not started yet; None where the store is embedded in the clients.
+
+    EngineError for a version of Cassandra that iolab does not know.
+    """
+    if settings.kind is ServerKind.MANAGED:
+        return ManagedServer(settings)
+    if settings.kind is ServerKind.GIVEN:
+        return ExternalServer(settings)
+    return None
 
 
 class YcsbDriver(Driver):
