@@ -17,54 +17,57 @@ from tests.facts import tells
 GIB = 1 << 30
 
 
-def of(gib: int, volume: str | None = None, *told: CloudVolume) -> HostFacts:
+def of(gib: int, *told: CloudVolume) -> HostFacts:
     facts = facts_of()
     cloud = CloudFacts("Azure", "Standard_D8s_v5", None, told) if told else None
     disks = tuple(replace(one, size_bytes=gib * GIB) for one in facts.disks)
-    return replace(facts, disks=disks, volume=volume, cloud=cloud)
+    return replace(facts, disks=disks, cloud=cloud)
 
 
 @pytest.mark.parametrize(
-    ("facts", "kind", "iops", "bytes_per_s"),
+    ("facts", "named", "kind", "iops", "bytes_per_s"),
     [
-        (of(20, "gp2"), "gp2", 100, 128 << 20),
-        (of(500, "gp2"), "gp2", 1500, 250 << 20),
-        (of(10_000, "gp2"), "gp2", 16_000, 250 << 20),
-        (of(500, "gp3"), "gp3", 3000, 125 << 20),
-        (of(2048, "st1"), "st1", None, 80 << 20),
-        (of(1024, "P30"), "P30", 5000, 200_000_000),
-        (of(1024, None, CloudVolume("d", "Premium_LRS", 1024)), "P30", 5000, 200_000_000),
-        (of(200, None, CloudVolume("d", "Premium_ZRS", 200)), "P15", 1100, 125_000_000),
-        (of(4, None, CloudVolume("d", "Premium_LRS", 4)), "P1", 120, 25_000_000),
-        (of(5, None, CloudVolume("d", "Premium_LRS", 5)), "P2", 120, 25_000_000),
-        (of(16, None, CloudVolume("d", "Premium_LRS", 16)), "P3", 120, 25_000_000),
-        (of(17, None, CloudVolume("d", "Premium_LRS", 17)), "P4", 120, 25_000_000),
+        (of(20), "gp2", "gp2", 100, 128 << 20),
+        (of(500), "gp2", "gp2", 1500, 250 << 20),
+        (of(10_000), "gp2", "gp2", 16_000, 250 << 20),
+        (of(500), "gp3", "gp3", 3000, 125 << 20),
+        (of(2048), "st1", "st1", None, 80 << 20),
+        (of(1024), "P30", "P30", 5000, 200_000_000),
+        (of(1024, CloudVolume("d", "Premium_LRS", 1024)), None, "P30", 5000, 200_000_000),
+        (of(200, CloudVolume("d", "Premium_ZRS", 200)), None, "P15", 1100, 125_000_000),
+        (of(4, CloudVolume("d", "Premium_LRS", 4)), None, "P1", 120, 25_000_000),
+        (of(5, CloudVolume("d", "Premium_LRS", 5)), None, "P2", 120, 25_000_000),
+        (of(16, CloudVolume("d", "Premium_LRS", 16)), None, "P3", 120, 25_000_000),
+        (of(17, CloudVolume("d", "Premium_LRS", 17)), None, "P4", 120, 25_000_000),
     ],
 )
 def test_a_volume_has_the_limits_of_its_type_and_size(
-    facts: HostFacts, kind: str, iops: float | None, bytes_per_s: float
+    facts: HostFacts, *, named: str | None, kind: str, iops: float | None, bytes_per_s: float
 ) -> None:
-    found = limit_of(facts)
+    found = limit_of(facts, named)
     assert found is not None
     assert (found.type, found.iops, found.bytes_per_s) == (kind, iops, bytes_per_s)
 
 
 @pytest.mark.parametrize(
-    "facts",
+    ("facts", "named"),
     [
-        of(500),
-        of(500, None, CloudVolume("d", "Premium_LRS", 1024)),
-        of(64, None, CloudVolume("a", "Premium_LRS", 64), CloudVolume("b", "StandardSSD_LRS", 64)),
-        of(64, None, CloudVolume("a", "StandardSSD_LRS", 64)),
-        replace(of(500, "gp2"), target=None),
+        (of(500), None),
+        (of(500, CloudVolume("d", "Premium_LRS", 1024)), None),
+        (
+            of(64, CloudVolume("a", "Premium_LRS", 64), CloudVolume("b", "StandardSSD_LRS", 64)),
+            None,
+        ),
+        (of(64, CloudVolume("a", "StandardSSD_LRS", 64)), None),
+        (replace(of(500), target=None), "gp2"),
     ],
 )
-def test_a_volume_that_is_not_surely_known_has_none(facts: HostFacts) -> None:
-    assert limit_of(facts) is None
+def test_a_volume_that_is_not_surely_known_has_none(facts: HostFacts, named: str | None) -> None:
+    assert limit_of(facts, named) is None
 
 
-def fell(to: int) -> RunRecord:
-    return seconds([3000] * 10 + [to] * 15)
+def fell(to: int, volume: str | None = "gp2") -> RunRecord:
+    return seconds([3000] * 10 + [to] * 15, volume=volume)
 
 
 def check(record: RunRecord, facts: HostFacts) -> CheckResult:
@@ -73,7 +76,7 @@ def check(record: RunRecord, facts: HostFacts) -> CheckResult:
 
 
 def test_a_fall_to_the_provisioned_limit_is_called_that() -> None:
-    found = check(fell(to=1500), of(500, "gp2"))
+    found = check(fell(to=1500), of(500))
     assert found.level is Level.INDICATIVE
     assert found.evidence["provisioned"] == 1500
     assert found.evidence["of_provisioned"] == pytest.approx(1, rel=0.02)
@@ -82,19 +85,19 @@ def test_a_fall_to_the_provisioned_limit_is_called_that() -> None:
 
 def test_a_fall_elsewhere_is_told_beside_it() -> None:
     for to, share in ((600, 0.4), (2400, 1.6)):
-        found = check(fell(to), of(500, "gp2"))
+        found = check(fell(to), of(500))
         assert found.evidence["of_provisioned"] == pytest.approx(share, rel=0.05)
 
 
 def test_an_unknown_volume_has_no_limit_beside_its_fall_and_an_even_rate_no_fall() -> None:
-    assert "provisioned" not in check(fell(to=1500), of(500)).evidence
-    even = check(seconds([1500 + at % 3 for at in range(25)]), of(500, "gp2"))
+    assert "provisioned" not in check(fell(to=1500, volume=None), of(500)).evidence
+    even = check(seconds([1500 + at % 3 for at in range(25)], volume="gp2"), of(500))
     assert even.level is Level.VALID
     assert "provisioned" not in even.evidence
 
 
 def test_at_large_blocks_bytes_are_the_limit() -> None:
-    found = limit_of(of(500, "gp3"))
+    found = limit_of(of(500), "gp3")
     assert found is not None
     assert found.iops_at(4096) == 3000
     assert found.iops_at(1 << 20) == 125

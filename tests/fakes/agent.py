@@ -147,9 +147,7 @@ class FakeAgent:
         facts = self.script.facts or machine_facts(path)
         if self.filesystems.get(path) == LOOP:
             facts = on_loop(facts)
-        told = asdict(facts)
-        del told["volume"]  # what a study names, no host tells
-        return {"is": "facts", "facts": told}
+        return {"is": "facts", "facts": asdict(facts)}
 
     async def _probe(self, _: FakeRequest) -> dict[str, Any]:
         return {"is": "probed", **asdict(self.script.probe)}

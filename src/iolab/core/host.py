@@ -402,8 +402,6 @@ class HostFacts:
     """What could not be read and why, one sentence each."""
     machine: MachineFacts = UNTOLD_MACHINE
     cloud: CloudFacts | None = None
-    volume: str | None = None
-    """The type of the target's volume, where the study names it."""
 
     def tool(self, name: str) -> ToolFacts | None:
         """The tool of that name, None when it was not asked for."""

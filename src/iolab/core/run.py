@@ -440,7 +440,8 @@ class RunManifest:
     `hosts` made the load, `bystanders` were watched. `details` are what the kind of load
     tells of the whole fleet, None where it tells nothing. `without` names the hosts of the
     configuration that were left out after they had failed. `redundancy` is what the configuration
-    declares of its storage, `fleet` are the guests that made the load, None where hosts are none.
+    declares of its storage, `volume` the type of the target's cloud volume where the study names
+    it, `fleet` are the guests that made the load, None where hosts are none.
     With a `rule` it ended the run, or was the limit that the run reached; nothing was warmed up
     then and `runtime_s` is the longest that it could be.
     """
@@ -458,6 +459,7 @@ class RunManifest:
     details: RunDetails | None = None
     without: tuple[str, ...] = ()
     redundancy: Redundancy | None = None
+    volume: str | None = None
     states: tuple[TargetState, ...] = ()
     rule: RuleSettings | None = None
     fleet: Fleet | None = None

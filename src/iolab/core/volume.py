@@ -78,17 +78,17 @@ LIMITS: Final[Mapping[str, _Limits]] = {
 VOLUME_TYPES: Final = tuple(LIMITS)
 
 
-def limit_of(facts: HostFacts) -> ProvisionedLimit | None:
+def limit_of(facts: HostFacts, named: str | None) -> ProvisionedLimit | None:
     """What the target's volume is provisioned for; None where its type or its size is not known.
 
-    The study may name the type, else the cloud's metadata tell it.
+    The study may have `named` the type, else the cloud's metadata tell it.
     """
     target = facts.target
     whole = set(target.devices) if target is not None else set()
     sizes = [one.size_bytes / GIB for one in facts.disks if one.name in whole and not one.parents]
     if len(sizes) != 1:
         return None
-    kind = facts.volume or _told_type(facts, sizes[0])
+    kind = named or _told_type(facts, sizes[0])
     if kind not in LIMITS:
         return None
     return ProvisionedLimit(kind, *LIMITS[kind](sizes[0]))

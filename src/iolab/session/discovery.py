@@ -163,7 +163,7 @@ async def _visit(
             tools=tools,
             cloud=settings.cloud_metadata,
         )
-        found = replace(read_facts(host.name, answer), volume=settings.volume)
+        found = read_facts(host.name, answer)
         if target.serial is not None:
             device = devices[target.key] = await look_at(host, target, settings)
             facts[target.key] = with_device(found, device)

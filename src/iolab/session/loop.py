@@ -108,6 +108,7 @@ async def execute(
         counters=counters.table(),
         bystanders=observers.bystanders(),
         redundancy=_redundancy(session, run),
+        volume=session.study.target.volume,
         outputs=outputs_of(run, shares),
         without=session.without(run),
         rule=rule,

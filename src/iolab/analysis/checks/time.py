@@ -259,7 +259,7 @@ def _provisioned(view: RunView) -> tuple[float, str] | None:
     found: list[tuple[float, str]] = []
     for host in view.hosts:
         facts = view.facts_of(host)
-        limit = limit_of(facts) if facts else None
+        limit = limit_of(facts, view.record.volume) if facts else None
         iops = limit.iops_at(io_bytes) if limit else None
         if limit is None or iops is None:
             return None
