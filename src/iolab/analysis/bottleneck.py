@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from iolab.analysis.kinds import Analyses
 from iolab.analysis.points import REPLICATED, PointSummary
 from iolab.analysis.service_time import concurrency
 from iolab.analysis.storage_bytes import LOOPBACK, leaves_of
@@ -21,6 +20,9 @@ from iolab.core.host import HostFacts, Role
 from iolab.core.run import HostRun, RunRecord
 from iolab.hosts.rates import ALL_CORES, derive
 from iolab.stats.curve import Usl, fit_usl
+
+if TYPE_CHECKING:
+    from iolab.analysis.kinds import Analyses
 
 
 class Resource(StrEnum):

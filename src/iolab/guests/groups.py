@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import Axis, PointSummary, value_of
 from iolab.core.metric import Result
@@ -12,8 +12,10 @@ from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.report.best import Headline, group_name, headline_of, median_repeat
-from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import axis_label, count
+
+if TYPE_CHECKING:
+    from iolab.report.charts.series import DetailKey
 
 AXIS: Final = "vms_per_node"
 DEPTH: Final = "iodepth"

@@ -1,33 +1,23 @@
-"""Guests in reports and exports: sections, tables, and the charts of a mix over the guests."""
+"""Guests in reports and exports: sections and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from iolab.analysis.curves import LoadCurve, findings
-from iolab.analysis.metrics import PERCENTILES, ios_needed
-from iolab.analysis.points import Axis, PointSummary
-from iolab.core.metric import Metric, Result
+from iolab.analysis.curves import findings
+from iolab.analysis.points import PointSummary
+from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.guests.groups import (
-    AXIS,
-    FleetGroup,
-    depths_of,
     detailed_runs,
-    ends_of,
     fleet_groups,
     group_headlines,
     inside_run,
     of_guests,
-    per_node,
-    run_of_guests,
-    shown_run,
 )
 from iolab.guests.guest import settings_in
-from iolab.guests.latency_account import account_figure, layers_table
-from iolab.guests.node_chart import inside_figure, node_inside
+from iolab.guests.latency_account import layers_table
 from iolab.guests.tables import (
     accounts_of,
     caveats,
@@ -43,16 +33,17 @@ from iolab.guests.tables import (
 )
 from iolab.guests.terminal import node_details, nodes_screen
 from iolab.report.best import Headline
-from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import DASHES, ConfigurationStyle
-from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, load_figure
-from iolab.report.charts.palette import series_token
-from iolab.report.charts.series import DetailKey, NodeTimeline
 from iolab.report.kinds import ChartGroup, Charts, Looks, NodeMetrics
-from iolab.report.numbers import count, listing
 from iolab.report.phrases import run_name
 from iolab.report.table import Table
+
+if TYPE_CHECKING:
+    from iolab.analysis.window import Window
+    from iolab.core.host import HostFacts
+    from iolab.core.run import RunRecord
+    from iolab.hosts.rates import CounterSeries
+    from iolab.report.brief import Brief
+    from iolab.report.charts.series import DetailKey, NodeTimeline
 
 
 class GuestsReport:
@@ -60,7 +51,6 @@ class GuestsReport:
 
     are_swept = staticmethod(of_guests)
     inside_run = staticmethod(inside_run)
-    inside = staticmethod(node_inside)
     screen = staticmethod(nodes_screen)
     run_screen = staticmethod(node_details)
     tables = staticmethod(guest_tables)
@@ -72,6 +62,8 @@ class GuestsReport:
 
     def charts(self, brief: Brief, looks: Looks) -> Charts:
         """The curves of each mix, with what is to be known of the guests before what they show."""
+        from iolab.guests.charts import fleet_charts
+
         caveat = subtitle(fleets_of(brief).values(), brief.facts)
         curves = findings(brief.study, brief.results).curves
         found: dict[str, list[ChartGroup]] = {}
@@ -86,8 +78,23 @@ class GuestsReport:
         """Of each curve the runs with the fewest and the most guests."""
         return detailed_runs(fleet_groups(study, points), results)
 
+    def inside(
+        self,
+        record: RunRecord,
+        result: Result,
+        telemetry: Sequence[CounterSeries],
+        facts: Mapping[str, HostFacts],
+        window: Window | None,
+    ) -> NodeTimeline | None:
+        """See `node_inside`."""
+        from iolab.guests.node_chart import node_inside
+
+        return node_inside(record, result, telemetry, facts, window)
+
     def inside_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
         """A panel for each quantity."""
+        from iolab.guests.charts import inside_charts
+
         if brief.inside is None:
             return ()
         caveat = subtitle(fleets_of(brief).values(), brief.facts)
@@ -123,153 +130,3 @@ class GuestsReport:
     def node_metrics(self, study: Study, points: Sequence[PointSummary]) -> NodeMetrics:
         """See `nodes_of_points`."""
         return nodes_of_points(points, study)
-
-
-WANTED: Final = "p99_99"
-"""The percentile that published briefs of fleets show."""
-
-MEDIAN: Final = "p50"
-"""It is no tail, and all that a run of a few hundred I/Os supports."""
-
-NEIGHBOURS_SHOWN: Final = 3
-"""Nodes of the same machine that are named; the others are counted."""
-
-_WORDS: Final = {name: name.replace("_", ".") for name, _ in PERCENTILES}
-_UNKNOWN: Final = Metric(None, "")
-
-_NODES_NOTE: Final = (
-    "All I/Os of a node’s guests together, percentiles from merged latencies; the runs with the "
-    "fewest and the most guests."
-)
-_WRITTEN_NOTE: Final = (
-    "Over whole runs, warm-up included. Devices of one node also write what it holds for others, "
-    "and nodes that share a kernel share its devices: the factor is the fleet’s."
-)
-
-
-def fleet_charts(
-    group: FleetGroup,
-    looks: Mapping[str, ConfigurationStyle],
-    curves: Sequence[LoadCurve],
-    caveat: str,
-) -> ChartGroup | None:
-    """IOPS, mean latency and the tail against guests a node, a line a depth; the account."""
-    if not any(shown_run(point) for point in group.points):
-        return None
-    named = list(named_runs(group, looks))
-    figures = [*_curves(group, looks, curves)] if _varied(group) else []
-    accounts = [account for name, run in named for account in accounts_of(run, name)]
-    account = account_figure(group.title, accounts)
-    further = (replace(account, finding=f"{caveat}{account.finding}"),) if account else ()
-    tables = (
-        (nodes_table(named), _NODES_NOTE),
-        (written_table(named), _WRITTEN_NOTE),
-        (outliers_table(named), ""),
-    )
-    more: tuple[tuple[Table, str], ...] = tuple((t, note) for t, note in tables if t is not None)
-    with_caveat = tuple(replace(figure, finding=f"{caveat}{figure.finding}") for figure in figures)
-    return ChartGroup(group.title, with_caveat, more=more, further=further)
-
-
-def _varied(group: FleetGroup) -> bool:
-    return len({per_node(point.key.axis) for point in group.points}) > 1
-
-
-def lines_of(
-    group: FleetGroup, looks: Mapping[str, ConfigurationStyle], curves: Iterable[LoadCurve] = ()
-) -> list[ChartLine]:
-    """A line for each configuration and depth; of one configuration each has its own colour."""
-    own = {
-        (curve.search.configuration, curve.search.fixed): curve
-        for curve in curves
-        if curve.search.workload.id == group.workload.id and curve.axis == AXIS
-    }
-    apart = depths_of(group.points)
-    several = len({configuration for configuration, _ in apart}) > 1
-    depths = list(dict.fromkeys(depth for _, depth in apart))
-    lines = []
-    for (configuration, depth), points in apart.items():
-        number = depths.index(depth)
-        look = looks[configuration]
-        words = [look.name] if several or depth is None else []
-        words += [] if depth is None else [str(depth) if several else f"iodepth {depth}"]
-        fixed: Axis = tuple(pair for pair in points[0].key.axis if pair[0] != AXIS)
-        lines.append(
-            ChartLine(
-                name=" ".join(words),
-                token=look.token if several else series_token(number),
-                dash=DASHES[number % len(DASHES)],
-                points=tuple(sorted(points, key=lambda point: per_node(point.key.axis))),
-                curve=own.get((configuration, fixed)),
-                nodes=group.nodes,
-                title=" ".join([look.title, *words[1:]]) if several else "",
-            )
-        )
-    return lines
-
-
-def _curves(
-    group: FleetGroup, looks: Mapping[str, ConfigurationStyle], curves: Sequence[LoadCurve]
-) -> Iterator[Figure]:
-    lines = lines_of(group, looks, curves)
-    name, note = drawn_tail(group.points)
-    words = "median latency" if name == MEDIAN else f"tail latency ({_WORDS[name]})"
-    tail = ChartQuantity(f"lat_ns_{name}", words, _WORDS[name])
-    figure = load_figure(group.title, AXIS, lines, ChartQuantity("iops", "IOPS"), MEAN, tail)
-    several = len({point.key.configuration for point in group.points}) > 1
-    notes = " ".join(part for part in (note, figure.note) if part)
-    yield replace(figure, note=notes, by_configuration=several)
-
-
-def drawn_tail(points: Sequence[PointSummary]) -> tuple[str, str]:
-    """The highest percentile that all points with a latency have, and why it is none higher."""
-    known = [point for point in points if _has(point, "mean")]
-    names = [name for name, _ in PERCENTILES]
-    drawn = next((n for n in reversed(names) if all(_has(point, n) for point in known)), names[0])
-    if drawn == WANTED:
-        return drawn, ""
-    having = sum(_has(point, WANTED) for point in known)
-    needed = ios_needed(dict(PERCENTILES)[WANTED])
-    return drawn, (
-        f"{_WORDS[drawn]} is the highest percentile that every point supports: {_WORDS[WANTED]}, "
-        f"which takes {needed:,} I/Os, is known of {having} of {count(len(known), 'point')}."
-    )
-
-
-def _has(point: PointSummary, name: str) -> bool:
-    metric = point.metrics.get(f"lat_ns_{name}", _UNKNOWN)
-    return metric.value is not None or metric.low is not None
-
-
-def named_runs(
-    group: FleetGroup, looks: Mapping[str, ConfigurationStyle]
-) -> Iterator[tuple[str, Result]]:
-    """Of each line the runs with the fewest and the most guests, those with the most last."""
-    ends = [ends_of(points) for points in depths_of(group.points).values()]
-    several = len({point.key.configuration for point in group.points}) > 1
-    fewest = [points[0] for points in ends if len(points) > 1]
-    for point in [*fewest, *(points[-1] for points in ends if points)]:
-        run = shown_run(point)
-        if run is not None and run.nodes:
-            title = looks[point.key.configuration].title if several else ""
-            yield ", ".join(part for part in (title, run_of_guests(run, group.others)) if part), run
-
-
-def inside_charts(inside: NodeTimeline | None, caveat: str, name: str) -> ChartGroup | None:
-    """One node over the time of one run; `name` is the run's."""
-    if inside is None:
-        return None
-    figure = inside_figure(
-        f"{inside.node}, {name}", f"{inside.node} from inside over time", inside, caveat
-    )
-    note = f"{count(inside.guests, 'guest')} on this node: {name}.{_beside(inside)}"
-    return ChartGroup("One node from inside", (replace(figure, note=f"{note} {figure.note}"),))
-
-
-def _beside(inside: NodeTimeline) -> str:
-    """What else the figures of a node hold that is one machine with others."""
-    if not inside.neighbours:
-        return ""
-    what = "disks and processors" if inside.shares_disks else "processors"
-    names = listing(list(inside.neighbours), NEIGHBOURS_SHOWN)
-    return f" One machine with {names}: its {what} serve the guests of all."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import PointKey, PointSummary
 from iolab.core.host import HostFacts, is_emulator
@@ -23,12 +23,14 @@ from iolab.guests.guest import (
 )
 from iolab.guests.latency_account import Account, parts_of
 from iolab.guests.metrics import node_points
-from iolab.report.brief import Brief
-from iolab.report.charts.series import DetailKey
 from iolab.report.kinds import NodeMetrics
 from iolab.report.numbers import NOTHING, count, listing, show, show_value
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from iolab.report.brief import Brief
+    from iolab.report.charts.series import DetailKey
 
 EMULATED: Final = (
     "The guests were emulated, without KVM: these figures measure the emulator as much as the "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Result
@@ -10,7 +11,6 @@ from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.importers.metrics import PERCENTILES, histograms
 from iolab.importers.model import ImportedHost, ImportedJob, job_in
-from iolab.report.brief import Brief
 from iolab.report.charts.run_series import curve_of, load_panels
 from iolab.report.charts.series import Grid, LatencyCurve, Panel
 from iolab.report.kinds import Anchors, Latencies, LoadReport
@@ -19,6 +19,9 @@ from iolab.report.one_figure import OneFigureReport
 from iolab.report.runs import every_run
 from iolab.report.table import Column, Table, columns, row
 from iolab.report.terminal import Screen
+
+if TYPE_CHECKING:
+    from iolab.report.brief import Brief
 
 OPERATIONS_SHOWN = (
     ("ops_per_s", "Operations/s"),

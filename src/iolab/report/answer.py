@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import PointSummary
 from iolab.analysis.value import factor
@@ -20,14 +20,15 @@ from iolab.core.metric_spec import Better
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.report.best import VerdictCounts
-from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure
-from iolab.report.charts.series import DetailKey
 from iolab.report.kinds import BestFigure, ReportSection
 from iolab.report.numbers import NOTHING, TOO_FEW, count, show
 from iolab.report.phrases import Objection, joined, names_among_several, percent, whose_run
-from iolab.report.provenance import summary_of
 from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cell
+
+if TYPE_CHECKING:
+    from iolab.report.brief import Brief
+    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.series import DetailKey
 
 CAVEATS: Final = 3
 """Caveats on the first page; the appendix has all."""
@@ -125,6 +126,8 @@ def answer(
     bests: ReportSection | None,
 ) -> Answer:
     """The first page of a brief whose best figures are `found`; `bests` has charts of them."""
+    from iolab.report.provenance import summary_of
+
     rows = _rows(found)
     several = _several(found)
     failed = _failed(brief)

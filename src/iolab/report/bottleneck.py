@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck import Cause, Resource, ResourceUse, RunResources
 from iolab.analysis.findings import Limited, bests, limited
@@ -12,14 +12,16 @@ from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LOCAL_HOST
 from iolab.core.host import Role
 from iolab.core.study import Study
-from iolab.report.brief import Brief
-from iolab.report.charts.choose import ConfigurationStyle
-from iolab.report.charts.series import DetailKey
 from iolab.report.kinds import ChartGroup, ReportSection
 from iolab.report.numbers import NOTHING, axis_word, show_value
 from iolab.report.phrases import LEVELS, Names, joined, part, place, step_words
 from iolab.report.table import Cell, Table, columns, verdict_cell
 from iolab.units import format_count
+
+if TYPE_CHECKING:
+    from iolab.report.brief import Brief
+    from iolab.report.charts.choose import ConfigurationStyle
+    from iolab.report.charts.series import DetailKey
 
 STOLEN_TOLD: Final = 0.02
 """Share of the processors' time that others had from which it is told beside."""

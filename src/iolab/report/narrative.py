@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck import RunResources
 from iolab.analysis.findings import (
@@ -31,7 +31,6 @@ from iolab.core.metric import Metric, Result
 from iolab.core.metric_spec import Better, spec_of
 from iolab.core.study import Study
 from iolab.report.bottleneck import limit_words
-from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import TOO_FEW, axis_word, count, listing, show, show_value
 from iolab.report.phrases import (
     LEVELS,
@@ -46,6 +45,9 @@ from iolab.report.phrases import (
 )
 from iolab.report.value import value_text
 from iolab.stats.comparison import ComparisonVerdict
+
+if TYPE_CHECKING:
+    from iolab.report.charts.series import DetailKey
 
 ALIKE_NAMED: Final = 3
 """Places that is not distinguishable as the best that are named; more are counted."""

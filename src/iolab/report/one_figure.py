@@ -6,12 +6,10 @@ class, and says itself only what is different about it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from iolab.analysis.curves import findings
-from iolab.analysis.findings import bends
-from iolab.analysis.points import Axis, PointSummary
+from iolab.analysis.points import PointSummary
 from iolab.analysis.steady import measured_window
 from iolab.analysis.sums import DIRECTIONS, measure
 from iolab.core.metric import Metric, Result, directions_in
@@ -21,21 +19,9 @@ from iolab.core.samples import Direction
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.report.best import NOT_KNOWN, Headline, best_figure, by_operation, headlines_of
-from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import (
-    ConfigurationStyle,
-    axis_figures,
-    run_distribution,
-    workload_distribution,
-)
-from iolab.report.charts.palette import Token
-from iolab.report.charts.run_series import curve_of, load_panels
-from iolab.report.charts.series import Grid, Panel, RunDetail
 from iolab.report.kinds import (
     Anchors,
     BestFigure,
-    ChartGroup,
     Charts,
     Latencies,
     LoadReport,
@@ -47,6 +33,12 @@ from iolab.report.results import POINT_METRICS, runs_markdown
 from iolab.report.runs import SHOWN_METRICS, every_run, io_columns
 from iolab.report.table import Table
 from iolab.report.terminal import Screen, points_screen
+
+if TYPE_CHECKING:
+    from iolab.report.brief import Brief
+    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.palette import Token
+    from iolab.report.charts.series import Grid, Panel, RunDetail
 
 
 class OneFigureReport(LoadReport):
@@ -77,6 +69,8 @@ class OneFigureReport(LoadReport):
 
     def latencies(self, record: RunRecord, name: str) -> Latencies:
         """Reads and writes apart."""
+        from iolab.report.charts.run_series import curve_of
+
         load = measure(record, measured_window(record))
         hosts = list(range(len(record.hosts)))
         every = [int(direction) for direction in DIRECTIONS]
@@ -91,10 +85,14 @@ class OneFigureReport(LoadReport):
 
     def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
         """See `load_panels`."""
+        from iolab.report.charts.run_series import load_panels
+
         return load_panels(record, grid)
 
     def distribution(self, subject: str, detail: RunDetail, token: Token) -> Figure | None:
         """See `run_distribution`."""
+        from iolab.report.charts.choose import run_distribution
+
         return run_distribution(subject, detail, token)
 
     def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
@@ -108,6 +106,8 @@ class OneFigureReport(LoadReport):
 
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:  # noqa: ARG002
         """Throughput and latency against the axis, and latency by percentile."""
+        from iolab.report.load_charts import load_charts
+
         return load_charts(
             brief, [workload for workload in brief.study.workloads if self.makes(workload)], looks
         )
@@ -138,35 +138,6 @@ class OneFigureReport(LoadReport):
         shown = (*SHOWN_METRICS, *own)
         runs = every_run("Every run", study, results, shown, {}, most=len(results))
         return runs_markdown(study, results, (*POINT_METRICS, *own), runs)
-
-
-def load_charts(brief: Brief, workloads: Sequence[Workload], looks: Looks) -> Charts:
-    """Of each of these workloads rate and latency over the load, and latency by percentile."""
-    knees = {
-        (one.workload, one.configuration, one.fixed): one.load
-        for one in bends(brief.study, brief.points)
-    }
-    return {workload.id: list(_charts(brief, workload, looks, knees)) for workload in workloads}
-
-
-def _charts(
-    brief: Brief,
-    workload: Workload,
-    looks: Mapping[str, ConfigurationStyle],
-    knees: Mapping[tuple[str, str, Axis], int],
-) -> Iterator[ChartGroup]:
-    """Rate and latency over the load; apart from these, latency by percentile."""
-    own = [point for point in brief.points if point.key.workload == workload.id]
-    curves = findings(brief.study, brief.results).curves
-    best = headlines_of(brief.study, own, (type(workload.job),))
-    best = tuple(one for one in best if one.workload is workload)
-    mine = {(who, fixed): at for (what, who, fixed), at in knees.items() if what == workload.id}
-    figures, others = axis_figures(workload, own, looks, curves, mine)
-    results = [result for result in brief.results if result.workload == workload.id]
-    by_percentile = workload_distribution(workload, best, results, brief.details, looks)
-    further = (*others, *by_percentile)
-    if figures or further:
-        yield ChartGroup(workload.title, tuple(figures), further=further)
 
 
 _SHOWN: Final = (("mean", "lat_ns_mean"), ("p99.5", "lat_ns_p99_5"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.storage_bytes import ByteAccount, NodeBytes
 from iolab.core.metric import Evidence, Level, Metric, Result, Spread, Verdict
@@ -12,18 +12,17 @@ from iolab.core.metric_spec import declared_among
 from iolab.core.run import HostRun
 from iolab.core.study import Study
 from iolab.core.workload import Workload
-from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import ConfigurationStyle
-from iolab.report.charts.heat import heat_figure
-from iolab.report.charts.hosts import strip_figure
-from iolab.report.charts.series import DetailKey, RunDetail
-from iolab.report.charts.timeline import timeline_figure
 from iolab.report.kinds import LoadReport
 from iolab.report.numbers import NOTHING, axis_names, count, listing, show, show_steadiness
 from iolab.report.phrases import names_among_several, run_name
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
 from iolab.units import format_bytes, format_duration_s
+
+if TYPE_CHECKING:
+    from iolab.report.brief import Brief
+    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.choose import ConfigurationStyle
+    from iolab.report.charts.series import DetailKey, RunDetail
 
 SHOWN_METRICS: Final = (
     ("iops", "IOPS"),
@@ -390,6 +389,10 @@ def _part(
     anchors: Mapping[DetailKey, str],
     looks: Mapping[str, ConfigurationStyle],
 ) -> RunPart:
+    from iolab.report.charts.heat import heat_figure
+    from iolab.report.charts.hosts import strip_figure
+    from iolab.report.charts.timeline import timeline_figure
+
     run_key = (result.digest, result.repeat)
     token = looks[result.configuration].token
     kind, hosts = brief.kinds.of(result), brief.kinds.hosts

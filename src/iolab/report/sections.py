@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck import ResourceUse, RunResources, view_of, watch
 from iolab.analysis.curves import Scaling, scalings
-from iolab.analysis.kinds import Analyses
 from iolab.analysis.points import PointSummary, alarms, positive_values, sentinel_of
 from iolab.analysis.prediction import Predicted, Watch, predictions
 from iolab.analysis.value import Scaled, per_host, scaled
@@ -21,10 +20,8 @@ from iolab.core.target_state import RoundsSeries
 from iolab.errors import StoreError
 from iolab.report.bottleneck import limits
 from iolab.report.brief import Brief, SectionMaker, SessionSource, record_of
-from iolab.report.charts.chart import Figure
 from iolab.report.charts.choose import DASHES, ConfigurationStyle
 from iolab.report.charts.scaling import ScalingLine, efficiency_figure, growth_figure
-from iolab.report.charts.series import DetailKey
 from iolab.report.charts.stability import SentinelRuns, rounds_figure, sentinel_figure
 from iolab.report.charts.value import Bar, BarGroup, lying_bars
 from iolab.report.kinds import Anchors, ChartGroup, Looks, ReportSection
@@ -41,6 +38,11 @@ from iolab.report.value import (
     value,
     worst,
 )
+
+if TYPE_CHECKING:
+    from iolab.analysis.kinds import Analyses
+    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.series import DetailKey
 
 _SCALING_LEDE: Final = (
     "The same load, made by more of the hosts of a configuration. Where the rate stays below the "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.curves import HOSTS
 from iolab.analysis.points import PointSummary
@@ -29,9 +29,6 @@ from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import shared_label
 from iolab.core.study import Study
 from iolab.report.best import Headline
-from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import ConfigurationStyle
 from iolab.report.charts.cost import Bought, cost_figure
 from iolab.report.charts.hosts import host_values
 from iolab.report.charts.series import DetailKey
@@ -39,6 +36,11 @@ from iolab.report.charts.value import Bar, BarGroup, lying_bars
 from iolab.report.kinds import ChartGroup, Kinds, ReportSection
 from iolab.report.numbers import NOTHING, TOO_FEW, axis_label, count, listing, show, show_value
 from iolab.report.table import Cell, Table, columns, filled, row, verdict_cell
+
+if TYPE_CHECKING:
+    from iolab.report.brief import Brief
+    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.choose import ConfigurationStyle
 
 PRINTED: Final = "printed"
 """What stands in place of a verdict where others published a figure."""

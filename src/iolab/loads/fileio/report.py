@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from iolab.analysis.points import PointSummary
 from iolab.core.study import Study
 from iolab.core.workload import Axis, Workload
 from iolab.loads.fileio.workload import Job, file_job
 from iolab.report.best import Headline
-from iolab.report.brief import Brief
 from iolab.report.kinds import Anchors, Charts, HostsReport, Looks
 from iolab.report.numbers import NOTHING
-from iolab.report.one_figure import OneFigureReport, load_charts
+from iolab.report.one_figure import OneFigureReport
 from iolab.report.table import Cell, Table, columns, row
 from iolab.units import format_bytes, parse_size
+
+if TYPE_CHECKING:
+    from iolab.report.brief import Brief
 
 
 class FileReport(OneFigureReport):
@@ -39,6 +41,8 @@ class FileReport(OneFigureReport):
 
     def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:  # noqa: ARG002
         """As of any load, and those of guests."""
+        from iolab.report.load_charts import load_charts
+
         workloads = [workload for workload in brief.study.workloads if self.makes(workload)]
         plain = [workload for workload in workloads if not self.hosts.are_swept(workload)]
         return {**load_charts(brief, plain, looks), **self.hosts.charts(brief, looks)}

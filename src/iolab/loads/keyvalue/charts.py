@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from iolab.analysis.findings import knee_of
 from iolab.analysis.gains import Gain, Gains, LargestGain, gains
@@ -33,8 +33,6 @@ from iolab.loads.keyvalue.tables import (
 )
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.report.best import PointFigures, best_figure, by_operation
-from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import ConfigurationStyle
 from iolab.report.charts.lines import (
     ChartLine,
     ChartQuantity,
@@ -50,6 +48,10 @@ from iolab.report.kinds import BestFigure, ChartGroup
 from iolab.report.numbers import NOTHING, axis_label, count, metric_document, show
 from iolab.report.phrases import metric_word
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
+
+if TYPE_CHECKING:
+    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.choose import ConfigurationStyle
 
 GAIN_NOTE: Final = (
     "A gain is more operations a second or less latency than the baseline has in the same cell: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.study import Study
@@ -28,7 +28,6 @@ from iolab.loads.metadata.tables import (
 )
 from iolab.loads.metadata.workload import MetadataJob, Operation
 from iolab.report.best import reason_of
-from iolab.report.brief import Brief
 from iolab.report.charts.chart import (
     BOTTOM,
     End,
@@ -40,16 +39,19 @@ from iolab.report.charts.chart import (
     Rules,
     TextMark,
 )
-from iolab.report.charts.choose import ConfigurationStyle
 from iolab.report.charts.distribution import DrawnCurve, distribution_figure
 from iolab.report.charts.palette import FAINT, INK, MUTED, Token, series_token
 from iolab.report.charts.run_series import tail_of
 from iolab.report.charts.scale import ChartAxis, log_scale
-from iolab.report.charts.series import DetailKey, RunDetail
 from iolab.report.kinds import BestFigure, ChartGroup, Measurements
 from iolab.report.numbers import NOTHING, axis_label, count, show
 from iolab.report.table import Cell, Table, columns, verdict_cell
 from iolab.units import format_count
+
+if TYPE_CHECKING:
+    from iolab.report.brief import Brief
+    from iolab.report.charts.choose import ConfigurationStyle
+    from iolab.report.charts.series import DetailKey, RunDetail
 
 _HEADLINE: Final = Operation.FILE_CREATE
 """The operation by which the best point is chosen."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -36,9 +36,6 @@ from iolab.loads.metadata.tables import (
 )
 from iolab.loads.metadata.terminal import operations_screen
 from iolab.loads.metadata.workload import MetadataJob, Operation
-from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure
-from iolab.report.charts.palette import Token
 from iolab.report.charts.run_series import curve_of, only_operation, spread_over, tail_by_cell
 from iolab.report.charts.series import Grid, LatencyCurve, Panel, RunDetail, trace_on_grid
 from iolab.report.kinds import (
@@ -53,6 +50,11 @@ from iolab.report.kinds import (
 from iolab.report.runs import every_run
 from iolab.report.table import Table, markdown
 from iolab.report.terminal import Screen
+
+if TYPE_CHECKING:
+    from iolab.report.brief import Brief
+    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.palette import Token
 
 
 class MetadataReport(LoadReport):

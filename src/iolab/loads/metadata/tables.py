@@ -6,7 +6,7 @@ Rates are of one operation each; nothing here adds or averages over operations.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.study import Study
@@ -18,10 +18,12 @@ from iolab.loads.metadata.metrics import (
     point_statistics,
 )
 from iolab.loads.metadata.workload import MetadataJob, Operation
-from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import NOTHING, axis_label, count, show, show_value
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.units import format_bytes
+
+if TYPE_CHECKING:
+    from iolab.report.charts.series import DetailKey
 
 NAMES: Final[Mapping[Operation, str]] = {
     Operation.TREE_CREATE: "Tree create",
