@@ -13,13 +13,13 @@ from iolab.analysis.bottleneck import (
     BottleneckDecision,
     Cause,
     LoadStep,
-    RunResources,
     decide,
     law_of,
     step_at,
 )
 from iolab.analysis.curves import HOSTS
 from iolab.analysis.points import REPLICATED, Axis, PointSummary
+from iolab.analysis.resources import RunResources
 from iolab.analysis.value import Maximum, Quotient, capacities, quotients, whole_ones
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
