@@ -64,6 +64,7 @@ class Seconds:
     def __init__(self) -> None:
         self._by_second: dict[int, dict[str, IntervalSeen]] = {}
         self._summed: dict[int, SecondOfLoad] = {}
+        self._shown: tuple[SecondOfLoad, ...] = ()
 
     def add(self, event: IntervalSeen) -> None:
         """Take one host's interval; a second one of the same host and second replaces it.
@@ -79,13 +80,14 @@ class Seconds:
 
     def complete(self, hosts: int) -> tuple[SecondOfLoad, ...]:
         """The load of each second that so many hosts have told of, oldest first."""
-        for second in [
-            second for second, by_host in self._by_second.items() if len(by_host) >= hosts
-        ]:
+        whole = [second for second, by_host in self._by_second.items() if len(by_host) >= hosts]
+        for second in whole:
             self._summed[second] = _load(second, self._by_second.pop(second))
-        for second in sorted(self._summed)[:-SECONDS_KEPT]:
-            del self._summed[second]
-        return tuple(self._summed[second] for second in sorted(self._summed))
+        if whole:
+            kept = sorted(self._summed)[-SECONDS_KEPT:]
+            self._summed = {second: self._summed[second] for second in kept}
+            self._shown = tuple(self._summed.values())
+        return self._shown
 
 
 @dataclass(frozen=True, slots=True)
