@@ -7,6 +7,7 @@ that print 30 kB a second each are 1.8 GB a minute, and less than a tenth of it 
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Self
@@ -36,7 +37,7 @@ class Packed:
     @classmethod
     def of(cls, content: bytes) -> Self:
         """That content, whole."""
-        return cls(zstandard.ZstdCompressor(level=LEVEL).compress(content), len(content))
+        return cls(_compressor().compress(content), len(content))
 
     def unpacked(self) -> bytes:
         """The content. ValueError when the frames are damaged or of another size."""
@@ -97,7 +98,7 @@ class Packer:
         return Packed(bytes(self._frames), self._size_bytes, self._truncated)
 
     def _pack(self) -> None:
-        frame = zstandard.ZstdCompressor(level=LEVEL).compress(self._open)
+        frame = _compressor().compress(self._open)
         if len(self._frames) + len(frame) > self._limit_bytes:
             self._truncated = True
         else:
@@ -105,3 +106,14 @@ class Packer:
             self._size_bytes += len(self._open)
         self._open.clear()
         self._block_bytes = BLOCK_BYTES
+
+
+_OF_THREAD: Final = threading.local()
+
+
+def _compressor() -> zstandard.ZstdCompressor:
+    """The one of this thread: its tables are half a MiB, too much to be made for each block."""
+    found: zstandard.ZstdCompressor | None = getattr(_OF_THREAD, "compressor", None)
+    if found is None:
+        found = _OF_THREAD.compressor = zstandard.ZstdCompressor(level=LEVEL)
+    return found

@@ -12,6 +12,7 @@ import math
 import re
 import struct
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -303,7 +304,7 @@ class FioDocument:
 
         Raises DocumentFault when one of them is a number that cannot be kept.
         """
-        printed = _jobs(_parsed(self.text))
+        printed = _jobs(_parsed(self.text)[0])
         parts: dict[Direction, DirectionTotals | None] = {}
         for direction in Direction:
             blocks = [job[NAMES[direction]] for job in printed]
@@ -315,7 +316,14 @@ class FioDocument:
 
 def read_document(text: bytes) -> FioDocument:
     """The document in `text`. Raises DocumentFault with a sentence."""
-    root = _parsed(text)
+    try:
+        return _document(text, *_parsed(text))
+    except _OddBinsError:
+        return _document(text, _parsed_whole(text), ())
+
+
+def _document(text: bytes, root: Mapping[str, Any], bins: Sequence[bytes]) -> FioDocument:
+    """The document that was parsed to `root`, but for the objects `bins`: see `_parsed`."""
     jobs = _jobs(root)
     groups = {job.get("groupid", 0) for job in jobs}
     if len(groups) > 1:
@@ -329,7 +337,7 @@ def read_document(text: bytes) -> FioDocument:
         at_ns=int(_number(root, "timestamp_ms", MS_LIMIT)) * NS_PER_MS,
         job_start_ms=min((start for start in starts if start > 0), default=None),
         error=next((error for error in errors if error), 0),
-        progress={direction: _progress(jobs, name) for direction, name in NAMES.items()},
+        progress={way: _progress(jobs, name, bins) for way, name in NAMES.items()},
         text=text,
     )
 
@@ -366,7 +374,37 @@ _COUNTED: Final = (
 """Fields of the totals that are kept in 64 bits."""
 
 
-def _parsed(text: bytes) -> Mapping[str, Any]:
+class _OddBinsError(Exception):
+    """Bins that are not as fio prints them: the document has to be parsed as a whole."""
+
+
+_BINS: Final = b'"bins" : {'
+"""How every object of bins begins; it holds nothing but numbers."""
+
+
+def _parsed(text: bytes) -> tuple[Mapping[str, Any], Sequence[bytes]]:
+    """The report with numbers in the place of its objects of bins, and these by their numbers.
+
+    They are most of a report: read as lists of numbers, they need no text for each of their keys,
+    which a processor that reads those of a thousand hosts in turn would fetch from memory.
+    """
+    kept: list[bytes] = []
+    bins: list[bytes] = []
+    at = 0
+    while (start := text.find(_BINS, at)) >= 0 and (end := text.find(b"}", start)) >= 0:
+        kept += (text[at:start], b'"bins" : %d' % len(bins))
+        bins.append(text[start + len(_BINS) : end])
+        at = end + 1
+    rest = b"".join((*kept, text[at:]))
+    if rest.count(b'"bins"') == len(bins):
+        with suppress(ValueError, RecursionError):
+            root = orjson.loads(rest)
+            if isinstance(root, dict):
+                return root, bins
+    return _parsed_whole(text), ()
+
+
+def _parsed_whole(text: bytes) -> Mapping[str, Any]:
     """The report; the quick and strict parser first, then the one that forgives fio's slips."""
     for parse in (orjson.loads, _forgiving, _forgiving_no_number):
         try:
@@ -386,7 +424,9 @@ def _forgiving_no_number(text: bytes) -> object:
     return _forgiving(_NO_NUMBER.sub(b": null", text))
 
 
-def _progress(jobs: Sequence[Mapping[str, Any]], name: str) -> DirectionProgress:
+def _progress(
+    jobs: Sequence[Mapping[str, Any]], name: str, bins: Sequence[bytes]
+) -> DirectionProgress:
     """One direction of all jobs of the group, which ran side by side."""
     counts = _NOTHING
     moved, lat_sum, runtime = 0, 0.0, 0
@@ -394,7 +434,7 @@ def _progress(jobs: Sequence[Mapping[str, Any]], name: str) -> DirectionProgress
         block = job.get(name)
         if not isinstance(block, dict):
             raise DocumentFault(f"fio printed a report without '{name}'")
-        mine, ios, mean = _latencies(block, name)
+        mine, ios, mean = _latencies(block, name, bins)
         if ios:
             counts = mine if counts is _NOTHING else counts + mine
             lat_sum += mean * ios
@@ -403,30 +443,58 @@ def _progress(jobs: Sequence[Mapping[str, Any]], name: str) -> DirectionProgress
     return DirectionProgress(counts, moved, lat_sum, runtime)
 
 
-def _latencies(block: Mapping[str, Any], name: str) -> tuple[Counts, int, float]:
+def _latencies(
+    block: Mapping[str, Any], name: str, apart: Sequence[bytes]
+) -> tuple[Counts, int, float]:
     """The dense bins of one job's direction, their sum, and the mean latency in ns."""
     latency = block.get("lat_ns")
     if not isinstance(latency, dict):
         raise DocumentFault(f"fio printed no latencies for '{name}'")
-    bins = latency.get("bins") or {}
-    if not isinstance(bins, dict):
+    bins = latency.get("bins")
+    if type(bins) is int and 0 <= bins < len(apart):
+        where, found = _pairs(apart[bins])
+    elif bins is None or isinstance(bins, dict):
+        where, found = _pairs_of_object(bins or {}, name)
+    else:
         raise DocumentFault(f"fio printed no latency bins for '{name}'")
-    if not bins:
+    if not found.size:
         samples = _number(latency, "N") if "N" in latency else 0
         if samples > 0:
             raise DocumentFault(f"fio counted {samples} latencies for '{name}' and printed no bins")
         return _NOTHING, 0, 0.0
+    if not found.any():
+        return _NOTHING, 0, 0.0
     counts = np.zeros(BIN_COUNT, dtype=np.int64)
+    counts[where] = found
+    return counts, int(found.sum()), float(_number(latency, "mean"))
+
+
+def _pairs(inside: bytes) -> tuple[Counts, Counts]:
+    """The bins and counts inside an object of bins. Raises _OddBinsError."""
     try:
-        found = _whole(bins.values())
+        numbers = _whole(orjson.loads(b"".join((b"[", inside.translate(_AS_LIST), b"]"))))
+    except ValueError:
+        raise _OddBinsError from None
+    middles, counts = numbers[::2], numbers[1::2]
+    where = MIDDLE_NS.searchsorted(middles)
+    pairs = len(middles) == len(counts) == inside.count(b":")
+    if not pairs or not np.array_equal(MIDDLE_NS.take(where, mode="clip"), middles):
+        raise _OddBinsError
+    return where, counts
+
+
+_AS_LIST: Final = bytes.maketrans(b'":', b" ,")
+"""Keys and values one after the other."""
+
+
+def _pairs_of_object(bins: Mapping[str, object], name: str) -> tuple[Counts, Counts]:
+    """The same of an object that was parsed. Raises DocumentFault."""
+    try:
         where = np.fromiter(map(_BIN_OF.__getitem__, bins), dtype=np.int64, count=len(bins))
-        counts[where] = found
+        return where, _whole(bins.values())
     except (KeyError, ValueError):
         happened = f"fio printed latencies of '{name}' in bins that no fio has"
         raise DocumentFault(happened) from None
-    if not found.any():
-        return _NOTHING, 0, 0.0
-    return counts, int(found.sum()), float(_number(latency, "mean"))
 
 
 def _whole(values: Collection[object]) -> Counts:

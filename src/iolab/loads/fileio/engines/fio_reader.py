@@ -263,14 +263,14 @@ def _difference(
     counts = now.counts - before.counts if before else now.counts
     moved = now.bytes - (before.bytes if before else 0)
     lat_sum_ns = now.lat_sum_ns - (before.lat_sum_ns if before else 0.0)
-    bins = counts.nonzero()[0].astype(np.int16)
-    found = counts[bins]
+    where = (counts != 0).nonzero()[0]
+    found = counts[where]
     if moved < 0 or (found.size and found.min() < 0):
         raise DocumentFault(f"fio's counts of '{NAMES[direction]}' went back")
     ios = int(found.sum())
     # Two rounded means leave a remainder of nanoseconds, of either sign, where nothing completed.
     lat_sum_ns = max(lat_sum_ns, 0.0) if ios else 0.0
-    return DirectionInterval(direction, ios, moved, lat_sum_ns, bins, found)
+    return DirectionInterval(direction, ios, moved, lat_sum_ns, where.astype(np.int16), found)
 
 
 @dataclass(frozen=True, slots=True)
