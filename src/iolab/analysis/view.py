@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from iolab.analysis.steady import Steady
-from iolab.analysis.sums import LoadSums, OperationSums
+from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums
 from iolab.analysis.window import Window, controller_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.host import HostFacts, TargetFacts
@@ -138,7 +138,7 @@ class RunView:
     def whole_bins(self) -> Ints:
         """Counts (H, 6, BIN_COUNT) of the whole run: by `Direction`, then by `ServiceTime`."""
         if not self._bins:
-            self._bins.append(_whole_bins(self.record))
+            self._bins.append(_whole_bins(self.record, self.load))
         return self._bins[0]
 
     def measured(self, host: int) -> Window | None:
@@ -197,13 +197,16 @@ class RunView:
         return np.asarray(np.maximum(shared, 0), dtype=np.int64)
 
 
-def _whole_bins(record: RunRecord) -> Ints:
+def _whole_bins(record: RunRecord, load: LoadSums) -> Ints:
     ways = (*Direction, *ServiceTime)
     places = np.full(max(*ways, int(record.bins.direction.max(initial=0))) + 1, len(ways))
     places[list(ways)] = np.arange(len(ways))
     # One place more, for what is of neither, is left out again.
     counts = np.zeros((len(record.hosts), len(ways) + 1, BIN_COUNT), dtype=np.int64)
-    for part in record.bins.chunks():
+    # Most rows were added up already, and are not added up a second time.
+    counts[:, : len(DIRECTIONS)] = load.bins
+    beside = ~load.cut.bins | (record.bins.direction >= len(DIRECTIONS))
+    for part in record.bins.chunks(among=beside):
         cells = part.host * (len(ways) + 1) + places[part.direction]
         # Flat, which numpy adds up many times as fast.
         np.add.at(counts.reshape(-1), cells * BIN_COUNT + part.bin, part.count)

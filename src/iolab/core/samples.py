@@ -96,14 +96,21 @@ class BinTable:
     def __len__(self) -> int:
         return int(self.host.size)
 
-    def chunks(self, rows: int = CHUNK_ROWS) -> Iterator[BinTable]:
-        """The table in parts of at most so many rows, as views, each widened to int64."""
+    def chunks(
+        self, rows: int = CHUNK_ROWS, *, among: npt.NDArray[np.bool_] | None = None
+    ) -> Iterator[BinTable]:
+        """The table in parts of at most so many rows, each widened to int64.
+
+        With `among` only the rows that it marks.
+        """
         for start in range(0, len(self), rows):
+            inside: slice | Ints = slice(start, start + rows)
+            if among is not None:
+                inside = start + np.flatnonzero(among[inside])
+                if not inside.size:
+                    continue
             yield BinTable(
-                *(
-                    getattr(self, column.name)[start : start + rows].astype(np.int64)
-                    for column in fields(self)
-                )
+                *(getattr(self, column.name)[inside].astype(np.int64) for column in fields(self))
             )
 
 

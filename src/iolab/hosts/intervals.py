@@ -20,6 +20,7 @@ from iolab.core.samples import (
     no_bins,
     no_intervals,
 )
+from iolab.hosts.memory import give_back
 
 NS_PER_S: Final = 1_000_000_000
 
@@ -172,10 +173,14 @@ class IntervalLog(Sequence[Interval]):
         """The counts of all parts, one after the other."""
         return self._counts.values().copy()
 
-    def take_bins(self) -> tuple[Whole, Whole]:
-        """The bins and counts of all parts, which are no longer here then."""
-        taken = self._bins.values(), self._counts.values()
-        self._bins, self._counts = _Column(), _Column()
+    def take_bins(self) -> Whole:
+        """The bins of all parts, which are no longer here then."""
+        taken, self._bins = self._bins.values(), _Column()
+        return taken
+
+    def take_counts(self) -> Whole:
+        """The counts of all parts, which are no longer here then."""
+        taken, self._counts = self._counts.values(), _Column()
         return taken
 
     def __len__(self) -> int:
@@ -267,16 +272,20 @@ class IntervalCollector:
     def bins(self) -> BinTable:
         """One row a (host, interval, direction, bin) that counted anything, in that order.
 
-        The logs keep none of them: they are most of what a run holds, and are not held twice.
+        The logs keep none of them: they are most of what a run holds, and are not held twice. Each
+        column of theirs is gone before the next is made.
         """
         logs = self._ordered()
         if not logs:
             return no_bins()
+        bins = np.concatenate([log.take_bins() for _, log in logs])
+        give_back()
+        counts = np.concatenate([log.take_counts() for _, log in logs])
+        give_back()
         sizes = np.concatenate([log.parts[:, 3] for _, log in logs])
         # Narrowed before they are repeated: this is the longest table of a run.
         host, seq, direction = (np.repeat(narrow(column), sizes) for column in _keys(logs))
-        bins, counts = zip(*(log.take_bins() for _, log in logs), strict=True)
-        return BinTable(host, seq, direction, np.concatenate(bins), np.concatenate(counts))
+        return BinTable(host, seq, direction, bins, counts)
 
     def _ordered(self) -> list[tuple[int, IntervalLog]]:
         return sorted(self._logs, key=lambda one: one[0])

@@ -13,6 +13,7 @@ import numpy as np
 
 from iolab.core.samples import CodedNames, CounterTable, Ints, Whole, narrow, no_counters
 from iolab.hosts.counter_names import CPU, DISK, GUEST, GUESTS, NIC, WHOLE_HOST
+from iolab.hosts.memory import give_back
 
 _Key = tuple[str, str, str]
 _Layout = tuple[tuple[object, ...], tuple[int, ...]]
@@ -44,10 +45,13 @@ class CounterCollector:
         ordered, self._samples = sorted(self._samples, key=lambda sample: sample[0]), []
         sizes = np.array([codes.size for *_, codes, _ in ordered], dtype=np.int64)
         heads = np.array([sample[:3] for sample in ordered], dtype=np.int64).T
-        host, seq = (np.repeat(narrow(column), sizes) for column in heads[:2])
-        real_ns = np.repeat(heads[2], sizes)
         codes = narrow(np.concatenate([codes for *_, codes, _ in ordered]))
         value = np.concatenate([values for *_, values in ordered])
+        # The samples are gone before their heads are repeated: these take as much room again.
+        del ordered
+        give_back()
+        host, seq = (np.repeat(narrow(column), sizes) for column in heads[:2])
+        real_ns = np.repeat(heads[2], sizes)
         scope, name, metric = (
             CodedNames(codes, [key[part] for key in self._codes]) for part in range(3)
         )

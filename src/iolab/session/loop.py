@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.barrier import together
 from iolab.hosts.clock import measure_offset
 from iolab.hosts.intervals import IntervalCollector
+from iolab.hosts.memory import give_back
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostShare
@@ -90,9 +90,8 @@ async def execute(
     await read_clocks_again(session, shares)
     method, rule = session.study.method, rule_of(session, run)
     loads = _collected(shares)
-    _give_back_memory()
-    intervals, bins = loads.intervals(), loads.bins()
-    _give_back_memory()
+    # One after the other: what was collected for one table is gone when the next is made.
+    counted, intervals, bins = counters.table(), loads.intervals(), loads.bins()
     record = RunRecord(
         run=run,
         status=_status(shares, fault),
@@ -105,7 +104,7 @@ async def execute(
         hosts=tuple(mine.host_run() for mine in shares),
         intervals=intervals,
         bins=bins,
-        counters=counters.table(),
+        counters=counted,
         bystanders=observers.bystanders(),
         redundancy=_redundancy(session, run),
         volume=session.study.target.volume,
@@ -191,7 +190,7 @@ async def _memory_given_back() -> AsyncIterator[None]:
     async def again() -> None:
         while True:
             await asyncio.sleep(GIVE_BACK_S)
-            _give_back_memory()
+            give_back()
 
     giving = asyncio.create_task(again())
     try:
@@ -199,17 +198,6 @@ async def _memory_given_back() -> AsyncIterator[None]:
     finally:
         giving.cancel()
         await asyncio.gather(giving, return_exceptions=True)
-
-
-def _give_back_memory() -> None:
-    """Pieces that were freed go back to the system, where its C library can be asked for that.
-
-    The reports of a thousand hosts leave half of a process's memory free in pieces, of which the
-    large tables that are made next can use none.
-    """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
 
 
 LAYOUT_TRIES: Final = 3
@@ -289,7 +277,7 @@ class RunLoop:
                 return False
             self._watched = all(host.idle for host in record.hosts)
             record = await self._states.account(record, workdirs)
-            _give_back_memory()
+            give_back()
             await self._commit(record)
             if record.status is not RunStatus.FAILED:
                 return record.status is RunStatus.DONE
