@@ -1,0 +1,297 @@
+"""The processors, disks and ports of a run as its telemetry shows them, and the busiest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from iolab.analysis.resources import ALWAYS_BUSY, Flight, Loop, Resource, ResourceUse, RunResources
+from iolab.analysis.service_time import concurrency
+from iolab.analysis.storage_bytes import LOOPBACK, leaves_of
+from iolab.analysis.sums import DIRECTIONS
+from iolab.analysis.view import NOTHING, RunView, served
+from iolab.analysis.window import Window
+from iolab.core.host import HostFacts, Role
+from iolab.core.run import HostRun, RunRecord
+from iolab.hosts.rates import ALL_CORES, derive
+
+if TYPE_CHECKING:
+    from iolab.analysis.kinds import Analyses
+
+EVERY_CORE_HOSTS_MOST: Final = 64
+"""Hosts of which every core is looked at; of more, all cores of each together: a thousand hosts of
+a hundred cores are 100,000 series."""
+
+
+def view_of(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) -> RunView:
+    """The run with the processors, disks and ports of all of its hosts."""
+    large = len(record.host_names) > EVERY_CORE_HOSTS_MOST
+    wanted = {"cpu": ALL_CORES if large else None, "disk": None, "nic": None}
+    telemetry = derive(record.counters, record.host_names, wanted)
+    return kinds.view(record, facts, telemetry)
+
+
+def watch(view: RunView) -> RunResources:
+    """The busiest resources of one run over its measured window; pure."""
+    uses = [*_client_uses(view), *_node_uses(view)]
+    targets = [target for host in view.hosts if (target := view.target(host)) is not None]
+    return RunResources(
+        uses=tuple(_busiest(uses)),
+        flight=_flight(view) if view.job.depth_total else None,
+        memory_backed=any(target.memory_backed or target.in_memory for target in targets),
+        storage_seen=any(use.resource is Resource.DEVICE for use in uses),
+        stolen=_stolen(view),
+    )
+
+
+def _busiest(uses: Iterable[ResourceUse]) -> Iterator[ResourceUse]:
+    """Of each resource and role the busiest; a port of unknown speed by what it moved."""
+    found: dict[tuple[Resource, Role], ResourceUse] = {}
+    for use in uses:
+        place = (use.resource, use.role)
+        if place not in found or use.rank > found[place].rank:
+            found[place] = use
+    return iter(found.values())
+
+
+def _client_uses(view: RunView) -> Iterator[ResourceUse]:
+    for index, host in enumerate(view.hosts):
+        window = view.measured(index)
+        if window is None:
+            continue
+        jobs = _job_share(view, host)
+        yield from _processor_uses(view, host.host, Role.CLIENT, window, _own(view, host, jobs))
+        if jobs is not None:
+            yield ResourceUse(Resource.JOB, host.host, Role.CLIENT, "", jobs)
+        target = view.target(host)
+        if target is not None and target.devices:
+            facts = view.facts_of(host)
+            yield from device_use(view, host.host, target.devices, facts, window)
+        moved = float(view.load.bytes[index].sum())
+        seconds = float(view.load.seconds[index])
+        flow = moved / seconds if moved > 0 and seconds > 0 else None
+        yield from port_uses(view, host.host, Role.CLIENT, view.facts_of(host), window, flow)
+
+
+def _node_uses(view: RunView) -> Iterator[ResourceUse]:
+    """Storage nodes and hypervisors."""
+    window = next((view.measured(index) for index in range(len(view.hosts))), None)
+    if window is None:
+        return
+    for node in view.record.bystanders:
+        facts = view.facts.get(node.host)
+        yield from _processor_uses(view, node.host, node.role, window)
+        for delta in leaves_of(node, facts):
+            yield from device_use(view, node.host, (delta.device,), facts, window, node.role)
+        yield from port_uses(view, node.host, node.role, facts, window, None)
+
+
+def _processor_uses(
+    view: RunView, host: str, role: Role, window: Window, own: float | None = None
+) -> Iterator[ResourceUse]:
+    found = means(view, host, "cpu", "busy_share", window)
+    if ALL_CORES in found:
+        yield ResourceUse(Resource.PROCESSORS, host, role, "", found[ALL_CORES], own=own)
+    cores = {name: share for name, share in found.items() if "@" in name}
+    if cores:
+        name = max(cores, key=lambda core: cores[core])
+        yield ResourceUse(Resource.CORE, host, role, name.partition("@")[0], cores[name])
+
+
+def _job_share(view: RunView, host: HostRun) -> float | None:
+    """What each job used of a core, as its engine counts it over the whole run."""
+    job = view.job
+    if host.totals is None or not job.depth_total or job.polls:
+        return None
+    percent = host.totals.user_cpu_percent + host.totals.system_cpu_percent
+    return percent / 100
+
+
+def _own(view: RunView, host: HostRun, each: float | None) -> float | None:
+    """What all jobs of a host used of its processors."""
+    facts = view.facts_of(host)
+    if each is None or facts is None or facts.cpu.threads < 1:
+        return None
+    jobs = view.record.run.point.job_on(host.host).jobs
+    return min(each * jobs / facts.cpu.threads, 1.0)
+
+
+def _stolen(view: RunView) -> float:
+    shares = [
+        view.mean_of(index, "cpu", ALL_CORES, "steal_share") for index in range(len(view.hosts))
+    ]
+    return max((share for share in shares if share is not None), default=0.0)
+
+
+def _flight(view: RunView) -> Flight | None:
+    """Little's law over all hosts; None where no I/O was measured."""
+    point, load = view.record.run.point, view.load
+    jobs = [point.job_on(host.host) for host in view.hosts]
+    service = view.service
+    found = [concurrency(load, index, job.depth_total, service) for index, job in enumerate(jobs)]
+    known = [one for one in found if one is not None]
+    ios = int(load.ios.sum())
+    if not known or ios == 0:
+        return None
+    asked_rates = [job.asked_iops * job.jobs for job in jobs if job.asked_iops is not None]
+    seconds = np.maximum(load.seconds, 1e-9)
+    return Flight(
+        loop=Loop.RATE
+        if asked_rates
+        else Loop.CLOSED
+        if all(job.is_closed_loop for job in jobs)
+        else Loop.PACED,
+        in_flight=sum(one.in_flight for one in known),
+        asked=sum(job.depth_total for job in jobs),
+        one_each=all(job.depth_total == 1 for job in jobs),
+        latency_ns=float((load if service is None else service).lat_sum_ns.sum()) / ios,
+        device_ns=_device_ns(view) if point.job.direct else None,
+        rate=float((load.ios.sum(axis=1) / seconds).sum()),
+        target_rate=float(sum(asked_rates)) if asked_rates else None,
+    )
+
+
+def _device_ns(view: RunView) -> float | None:
+    """The mean time of an I/O at the clients' own devices, else at the watched nodes' devices."""
+    window = view.load.cut.common or view.measured(0)
+    if window is None:
+        return None
+    places: list[tuple[str, tuple[str, ...]]] = []
+    for host in view.hosts:
+        target = view.target(host)
+        if target is not None and target.device is not None:
+            places.append((host.host, (target.device,)))
+    if len(places) < len(view.hosts):
+        places = [
+            (node.host, tuple(delta.device for delta in leaves_of(node, view.facts.get(node.host))))
+            for node in view.record.bystanders
+            if node.role is Role.STORAGE
+        ]
+    total = NOTHING
+    for host_name, devices in places:
+        for way in DIRECTIONS:
+            if not view.load.ios[:, way].any():
+                continue
+            seen = served(view, (host_name, "disk"), devices, way, window)
+            if seen is None:
+                return None
+            total += seen
+    return total.mean_ns
+
+
+def means(view: RunView, host: str, scope: str, metric: str, window: Window) -> dict[str, float]:
+    """The mean over the window of one metric of every device of a scope, by name.
+
+    Each step weighs as much as it shares with the window; names without a sample there are left
+    out.
+    """
+    found: dict[str, float] = {}
+    for series in view.series_of(host, scope, metric):
+        shared = view.shared_ns(series, window)
+        known = (shared > 0) & np.isfinite(series.value)
+        if known.any():
+            weights = shared[known].astype(np.float64)
+            found[series.name] = float(np.average(series.value[known], weights=weights))
+    return found
+
+
+NOMINAL_DRIVERS: Final = frozenset(
+    {"veth", "bridge", "tun", "tap", "virtio_net", "vxlan", "dummy", "macvlan", "ipvlan", "xen"}
+)
+"""Ports whose speed is a made-up number (10 Gbit/s of every veth), or the one that a hypervisor
+says: what they can carry is their hosts' affair."""
+
+BYTES_PER_MBIT: Final = 1e6 / 8
+
+QUIET_BYTES_PER_S: Final = 1e6
+"""What management moves: a port of unknown speed with less has no part in the load."""
+
+LOAD_SHARE: Final = 0.5
+"""Of a client's port at least this share must be its own load, or others fill it."""
+
+WAYS: Final = {"rx_bytes_per_s": "in", "tx_bytes_per_s": "out"}
+"""Both ways of a port: a link carries its speed in each of them."""
+
+
+def port_uses(
+    view: RunView,
+    host: str,
+    role: Role,
+    facts: HostFacts | None,
+    window: Window,
+    flow: float | None,
+) -> Iterator[ResourceUse]:
+    """Each port and way of a host; `flow` is the load's own bytes a second there, if known."""
+    speeds = _speeds(facts)
+    for metric, way in WAYS.items():
+        for port, rate in means(view, host, "nic", metric, window).items():
+            if port == LOOPBACK or (flow is not None and flow < LOAD_SHARE * rate):
+                continue
+            speed = speeds.get(port)
+            if speed is not None:
+                yield ResourceUse(Resource.PORT, host, role, f"{port} {way}", rate / speed, rate)
+            elif rate >= QUIET_BYTES_PER_S:
+                yield ResourceUse(Resource.PORT, host, role, f"{port} {way}", None, rate)
+
+
+def _speeds(facts: HostFacts | None) -> dict[str, float]:
+    """Bytes a second of each port that has a speed of its own."""
+    return {
+        nic.name: nic.speed_mbit_s * BYTES_PER_MBIT
+        for nic in (facts.nics if facts else ())
+        if nic.speed_mbit_s and nic.driver not in NOMINAL_DRIVERS
+    }
+
+
+HELD: Final = 0.5
+"""Of the I/Os in flight above it a lower device must hold this share to be what they wait for."""
+
+
+def device_use(
+    view: RunView,
+    host: str,
+    stack: Sequence[str],
+    facts: HostFacts | None,
+    window: Window,
+    role: Role = Role.CLIENT,
+) -> Iterator[ResourceUse]:
+    """The device of a stack (nearest the file system first) that its I/Os wait for, if watched."""
+    busy = means(view, host, "disk", "busy_share", window)
+    queue = means(view, host, "disk", "queue_depth", window)
+    reads = means(view, host, "disk", "read_iops", window)
+    writes = means(view, host, "disk", "write_iops", window)
+    uses = [
+        ResourceUse(
+            resource=Resource.DEVICE,
+            host=host,
+            role=role,
+            name=name,
+            share=busy[name],
+            rate=reads.get(name, 0.0) + writes.get(name, 0.0),
+            queue=queue.get(name),
+        )
+        for name in stack
+        if name in busy
+    ]
+    if uses:
+        yield _waited_for(uses, _leaf_count(stack, facts))
+
+
+def _waited_for(uses: Sequence[ResourceUse], leaves: int) -> ResourceUse:
+    """The lowest that is always busy and holds its part of the queue, else the busiest."""
+    longest = max(use.queue or 0.0 for use in uses)
+    full = [
+        use
+        for use in uses
+        if (use.share or 0.0) >= ALWAYS_BUSY and (use.queue or 0.0) >= HELD * longest / leaves
+    ]
+    return full[-1] if full else max(uses, key=lambda one: one.rank)
+
+
+def _leaf_count(stack: Sequence[str], facts: HostFacts | None) -> int:
+    """How many devices of the stack stand on no other of it: a stripe's queue is shared by them."""
+    parents = {disk.name: disk.parents for disk in facts.disks} if facts else {}
+    members = set(stack)
+    return max(sum(1 for name in stack if not members & set(parents.get(name, ()))), 1)
