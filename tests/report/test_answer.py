@@ -9,8 +9,7 @@ from iolab.core.metric import CheckResult, Level, Metric, Verdict
 from iolab.core.metric_spec import Better
 from iolab.core.study import Study
 from iolab.report.answer import ALIKE, SIDE_BY_SIDE, answer, how_sure, says
-from iolab.report.best import VerdictCounts, headlines_of, reason_of
-from iolab.report.kinds import BestFigure
+from iolab.report.best import BestFigure, VerdictCounts, headlines_of, reason_of
 from iolab.report.numbers import show
 from iolab.report.phrases import Objection
 from iolab.report.table import Cell

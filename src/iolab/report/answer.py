@@ -19,8 +19,8 @@ from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
-from iolab.report.best import VerdictCounts
-from iolab.report.kinds import BestFigure, ReportSection
+from iolab.report.best import BestFigure, VerdictCounts
+from iolab.report.kinds import ReportSection
 from iolab.report.numbers import NOTHING, TOO_FEW, count, show
 from iolab.report.phrases import Objection, joined, names_among_several, percent, whose_run
 from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cell

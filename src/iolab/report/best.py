@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import Axis, PointSummary, value_of
 from iolab.core.configuration import Configuration
@@ -18,8 +18,10 @@ from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better, Combine, spec_of
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
-from iolab.report.kinds import BestFigure
 from iolab.report.numbers import axis_label
+
+if TYPE_CHECKING:
+    from iolab.report.charts.series import DetailKey
 
 NOT_KNOWN: Final = Metric(None, "")
 """Where a run has no such metric at all."""
@@ -53,6 +55,36 @@ class PointFigures:
     def host_count(self) -> int:
         """How many hosts made the load."""
         return len(self.shown.hosts)
+
+
+@dataclass(frozen=True, slots=True)
+class BestFigure:
+    """The best that a configuration did of a workload; `title` is that of the workload.
+
+    `workload` tells workloads of one title apart. `missing` are its points without a sound figure,
+    any of which may have been better.
+
+    `value` has none and `level` is None where nothing was measured. `latencies` are its own, each
+    with a name, `at` is the place of the axes where it was reached, `run` the one that stands for
+    it, and `reason` the check that says most against it, and what that says.
+    """
+
+    workload: str
+    title: str
+    configuration: str
+    value: Metric
+    latencies: tuple[tuple[str, str], ...] = ()
+    at: str = ""
+    level: Level | None = None
+    run: DetailKey | None = None
+    reason: tuple[str, str] = ("", "")
+    missing: int = 0
+    better: Better = Better.HIGHER
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it may be quoted at all."""
+        return self.value.value is not None and self.level in (Level.VALID, Level.INDICATIVE)
 
 
 @dataclass(frozen=True, slots=True)

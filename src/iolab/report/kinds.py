@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
-from iolab.core.metric import Level
-from iolab.core.metric_spec import Better
 from iolab.core.samples import Direction, ServiceTime
 from iolab.report.terminal import fitted
 
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from iolab.core.study import Study
     from iolab.core.workload import AnyJob, NamedOperation, Workload
     from iolab.hosts.rates import CounterSeries
-    from iolab.report.best import Headline
+    from iolab.report.best import BestFigure, Headline
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import Figure
     from iolab.report.charts.choose import ConfigurationStyle
@@ -41,36 +39,6 @@ if TYPE_CHECKING:
     )
     from iolab.report.table import Table
     from iolab.report.terminal import Screen
-
-
-@dataclass(frozen=True, slots=True)
-class BestFigure:
-    """The best that a configuration did of a workload; `title` is that of the workload.
-
-    `workload` tells workloads of one title apart. `missing` are its points without a sound figure,
-    any of which may have been better.
-
-    `value` has none and `level` is None where nothing was measured. `latencies` are its own, each
-    with a name, `at` is the place of the axes where it was reached, `run` the one that stands for
-    it, and `reason` the check that says most against it, and what that says.
-    """
-
-    workload: str
-    title: str
-    configuration: str
-    value: Metric
-    latencies: tuple[tuple[str, str], ...] = ()
-    at: str = ""
-    level: Level | None = None
-    run: DetailKey | None = None
-    reason: tuple[str, str] = ("", "")
-    missing: int = 0
-    better: Better = Better.HIGHER
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether it may be quoted at all."""
-        return self.value.value is not None and self.level in (Level.VALID, Level.INDICATIVE)
 
 
 @dataclass(frozen=True, slots=True)

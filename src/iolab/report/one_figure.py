@@ -18,16 +18,15 @@ from iolab.core.run import RunRecord
 from iolab.core.samples import Direction
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
-from iolab.report.best import NOT_KNOWN, Headline, best_figure, by_operation, headlines_of
-from iolab.report.kinds import (
-    Anchors,
+from iolab.report.best import (
+    NOT_KNOWN,
     BestFigure,
-    Charts,
-    Latencies,
-    LoadReport,
-    Looks,
-    Measurements,
+    Headline,
+    best_figure,
+    by_operation,
+    headlines_of,
 )
+from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measurements
 from iolab.report.numbers import show
 from iolab.report.results import POINT_METRICS, runs_markdown
 from iolab.report.runs import SHOWN_METRICS, every_run, io_columns

@@ -32,7 +32,7 @@ from iolab.loads.keyvalue.tables import (
     value_of,
 )
 from iolab.loads.keyvalue.workload import KeyOperation
-from iolab.report.best import PointFigures, best_figure, by_operation
+from iolab.report.best import BestFigure, PointFigures, best_figure, by_operation
 from iolab.report.charts.lines import (
     ChartLine,
     ChartQuantity,
@@ -44,7 +44,7 @@ from iolab.report.charts.lines import (
     rate_of,
 )
 from iolab.report.charts.tradeoff import tradeoff_figure
-from iolab.report.kinds import BestFigure, ChartGroup
+from iolab.report.kinds import ChartGroup
 from iolab.report.numbers import NOTHING, axis_label, count, metric_document, show
 from iolab.report.phrases import metric_word
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell

@@ -49,7 +49,7 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_in,
 )
-from iolab.report.best import Headline
+from iolab.report.best import BestFigure, Headline
 from iolab.report.charts.distribution import DrawnCurve, distribution_figure
 from iolab.report.charts.palette import Token, series_token
 from iolab.report.charts.run_series import (
@@ -70,7 +70,6 @@ from iolab.report.charts.series import (
 )
 from iolab.report.kinds import (
     Anchors,
-    BestFigure,
     ChartGroup,
     Charts,
     Latencies,

@@ -27,7 +27,7 @@ from iolab.loads.metadata.tables import (
     summary_table,
 )
 from iolab.loads.metadata.workload import MetadataJob, Operation
-from iolab.report.best import reason_of
+from iolab.report.best import BestFigure, reason_of
 from iolab.report.charts.chart import (
     BOTTOM,
     End,
@@ -43,7 +43,7 @@ from iolab.report.charts.distribution import DrawnCurve, distribution_figure
 from iolab.report.charts.palette import FAINT, INK, MUTED, Token, series_token
 from iolab.report.charts.run_series import tail_of
 from iolab.report.charts.scale import ChartAxis, log_scale
-from iolab.report.kinds import BestFigure, ChartGroup, Measurements
+from iolab.report.kinds import ChartGroup, Measurements
 from iolab.report.numbers import NOTHING, axis_label, count, show
 from iolab.report.table import Cell, Table, columns, verdict_cell
 from iolab.units import format_count

@@ -36,17 +36,10 @@ from iolab.loads.metadata.tables import (
 )
 from iolab.loads.metadata.terminal import operations_screen
 from iolab.loads.metadata.workload import MetadataJob, Operation
+from iolab.report.best import BestFigure
 from iolab.report.charts.run_series import curve_of, only_operation, spread_over, tail_by_cell
 from iolab.report.charts.series import Grid, LatencyCurve, Panel, RunDetail, trace_on_grid
-from iolab.report.kinds import (
-    Anchors,
-    BestFigure,
-    Charts,
-    Latencies,
-    LoadReport,
-    Looks,
-    Measurements,
-)
+from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measurements
 from iolab.report.runs import every_run
 from iolab.report.table import Table, markdown
 from iolab.report.terminal import Screen
