@@ -11,7 +11,8 @@ from typing import Final
 
 import pytest
 
-from iolab.cli.doctor import LEFT, Finding, FindingState, clean_command, conclude
+from iolab.cli.doctor.command import clean_command, conclude
+from iolab.cli.doctor.findings import LEFT, Finding, FindingState
 from iolab.errors import ExitCode
 from iolab.hosts.agents import AGENT_VARIABLE
 from tests.cli.in_process import call

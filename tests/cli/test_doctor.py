@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from bench.synthetic import make_facts
 
-from iolab.cli.doctor import (
+from iolab.cli.doctor.findings import (
     FindingState,
     counter_findings,
     engine_findings,

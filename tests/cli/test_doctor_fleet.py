@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from iolab.cli.doctor import FindingState
-from iolab.cli.doctor_fleet import CLOCK_OFF_NS, FleetFinding, fleet_document, fleet_findings
+from iolab.cli.doctor.findings import FindingState
+from iolab.cli.doctor.fleet import CLOCK_OFF_NS, FleetFinding, fleet_document, fleet_findings
 from iolab.core.host import (
     CloudFacts,
     CloudVolume,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iolab.cli.doctor import FindingState
+from iolab.cli.doctor.findings import FindingState
 from iolab.core.host import ToolFacts
 from iolab.session.discovery import Inspected
 from tests.cli.test_doctor_fleet import findings, host

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.cli.doctor import FindingState, other_load
+from iolab.cli.doctor.findings import FindingState, other_load
 from iolab.session.discovery import Quiet
 
 

@@ -33,7 +33,7 @@ COMMANDS: Final = {
     "audit": "iolab.cli.reference:audit",
     "predict": "iolab.cli.predict:predict",
     "choose": "iolab.cli.choose:choose",
-    "doctor": "iolab.cli.doctor:doctor",
+    "doctor": "iolab.cli.doctor.command:doctor",
     "clean": "iolab.cli.clean:clean",
     "calibrate": "iolab.cli.calibrate:calibrate",
     "studies": "iolab.cli.plan:studies",

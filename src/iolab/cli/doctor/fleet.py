@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from iolab.cli.doctor import (
+from iolab.cli.doctor.findings import (
     OTHER_LOAD,
     Finding,
     FindingState,

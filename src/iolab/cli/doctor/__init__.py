@@ -1,0 +1,1 @@
+"""`iolab doctor`: whether this machine, or every host of a fleet, is ready to measure."""
