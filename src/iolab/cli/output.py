@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import resource
 import shlex
 import sys
@@ -45,7 +46,16 @@ def result(text: str) -> None:
 
 def result_json(document: object) -> None:
     """Print a document as JSON, in ASCII, so that no terminal is moved by what it holds."""
-    _write(sys.stdout, json.dumps(document, indent=2, allow_nan=False) + "\n")
+    import orjson
+
+    try:
+        text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
+    except orjson.JSONEncodeError:  # as of text that is not Unicode
+        text = json.dumps(document, indent=2, allow_nan=False)
+    _write(sys.stdout, _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n")
+
+
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7e]+")
 
 
 def raw_result(text: str) -> None:
