@@ -7,7 +7,7 @@ import os
 import sys
 
 from iolab.errors import EngineError
-from iolab.guests.kit import guest_kit
+from iolab.guests.kit.build import guest_kit
 
 
 async def main() -> int:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from iolab.analysis.bottleneck.resources import Resource, ResourceUse, RunResources
 from iolab.analysis.prediction import Predicted, predictions
-from iolab.analysis.resources import Resource, ResourceUse, RunResources
 from iolab.core.host import Role
 from iolab.core.metric import Level
 from tests.report.growing import STUDY, points, runs

@@ -16,7 +16,7 @@ from typing import IO, Final
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.errors import EngineError
-from iolab.guests.kit import GuestKit, guest_kit
+from iolab.guests.kit.build import GuestKit, guest_kit
 from iolab.store.reader import SessionReader
 from tests.cli.command_line import command, environment
 from tests.needs import do_without

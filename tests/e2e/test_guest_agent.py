@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from iolab.guests.guest import GUEST_DISK, GUEST_SERIAL, Accelerator, GuestSettings
-from iolab.guests.kit import GuestKit
+from iolab.guests.kit.build import GuestKit
 from iolab.guests.machine import Aio, Machine, agent_socket, qemu_argv
 from iolab.hosts.agents import agent_binary
 from iolab.hosts.clock import StepMeter

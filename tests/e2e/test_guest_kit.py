@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from iolab.guests.image import starts_directly
-from iolab.guests.kit import GuestKit
+from iolab.guests.kit.build import GuestKit
+from iolab.guests.kit.image import starts_directly
 from iolab.hosts.agents import agent_binary
 from tests.e2e.guest_sessions import users_kit
 from tests.needs import ROOT, require

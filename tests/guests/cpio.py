@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iolab.guests.image import CpioEntry
+from iolab.guests.kit.image import CpioEntry
 
 MAGIC = b"070701"
 HEADER_BYTES = 110

@@ -8,7 +8,7 @@ import lzma
 import struct
 from typing import Final
 
-from iolab.guests.image import Packing
+from iolab.guests.kit.image import Packing
 
 PLAIN: Final = 0
 

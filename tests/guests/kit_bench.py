@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from iolab.guests.debian import Apt, PathPrograms
-from iolab.guests.image import Packing
-from iolab.guests.kit import GuestKit, GuestShop, guest_kit
+from iolab.guests.kit.build import GuestKit, GuestShop, guest_kit
+from iolab.guests.kit.debian import Apt, PathPrograms
+from iolab.guests.kit.image import Packing
 from tests.guests.kernels import bz_image, elf_kernel, module, packed
 
 RELEASE: Final = "6.1.0-9-cloud-amd64"

@@ -6,7 +6,7 @@ import lzma
 
 import pytest
 
-from iolab.guests.image import PROGRAMS, Packing, Payload, payload, starts_directly, unpacked
+from iolab.guests.kit.image import PROGRAMS, Packing, Payload, payload, starts_directly, unpacked
 from tests.guests.kernels import bz_image, elf_kernel, packed
 
 KERNEL = elf_kernel()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.guests.image import DIRECTORY, PLAIN, PROGRAM, CpioEntry, newc
+from iolab.guests.kit.image import DIRECTORY, PLAIN, PROGRAM, CpioEntry, newc
 from tests.guests.cpio import read_newc
 
 ENTRIES = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.guests.debian import KernelOffer, offered, stanzas
-from iolab.guests.image import libraries_of
+from iolab.guests.kit.debian import KernelOffer, offered, stanzas
+from iolab.guests.kit.image import libraries_of
 from tests.recorded import recorded
 
 

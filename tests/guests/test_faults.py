@@ -12,7 +12,7 @@ from iolab.core.events import Event, GuestUp, Notice, Phase, PhaseStarted, Sessi
 from iolab.core.run import RunStatus
 from iolab.errors import EngineError, HostError
 from iolab.guests.guest import fleet_in
-from iolab.guests.kit import GuestKit
+from iolab.guests.kit.build import GuestKit
 from iolab.hosts.barrier import Stop
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeGuest, FakeScript

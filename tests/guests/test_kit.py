@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from iolab.errors import EngineError
-from iolab.guests.image import Packing
-from iolab.guests.kit import GuestKit, guest_kit
+from iolab.guests.kit.build import GuestKit, guest_kit
+from iolab.guests.kit.image import Packing
 from tests.guests.cpio import read_newc
 from tests.guests.kernels import bz_image, elf_kernel, module, packed
 from tests.guests.kit_bench import APART, META, PACKAGE, RELEASE, KitBench

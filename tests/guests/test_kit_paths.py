@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iolab.core.host import HostKind, HostSpec
-from iolab.guests.kit import GuestKit, KitPaths, kit_paths
+from iolab.guests.kit.build import GuestKit, KitPaths, kit_paths
 from iolab.hosts.builds import TOKEN
 from iolab.hosts.connect import CommandHost, LocalHost
 from tests.needs import ROOT, require

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.guests.image import in_order, is_module, module_name
+from iolab.guests.kit.image import in_order, is_module, module_name
 from tests.guests.kernels import module
 
 DRIVERS = "kernel/drivers"

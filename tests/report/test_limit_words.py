@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck import BottleneckDecision, Cause, LoadStep, decide
+from iolab.analysis.bottleneck.decision import BottleneckDecision, Cause, LoadStep, decide
+from iolab.analysis.bottleneck.resources import Resource, ResourceUse, RunResources
 from iolab.analysis.findings import Limited
-from iolab.analysis.resources import Resource, ResourceUse, RunResources
 from iolab.core.host import Role
 from iolab.core.metric import Level
 from iolab.report.bottleneck import limit_words, next_step

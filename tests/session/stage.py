@@ -15,7 +15,7 @@ from iolab.core.study import Study
 from iolab.errors import IolabError
 from iolab.guests.fleet import GuestKits, GuestSession
 from iolab.guests.hosts import booted
-from iolab.guests.kit import GuestKit
+from iolab.guests.kit.build import GuestKit
 from iolab.hosts.barrier import Stop
 from iolab.hosts.connect import BootedHost
 from iolab.hosts.host import Host

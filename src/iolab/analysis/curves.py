@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.adaptive import Log, axis_of, peak_of, trail_of
-from iolab.analysis.bottleneck import law_of
+from iolab.analysis.bottleneck.decision import law_of
 from iolab.analysis.differences import compare_pair, objection
 from iolab.analysis.points import Axis, PointSummary, positive_values, priors_of
 from iolab.core.configuration import LatencyLimit, Objective

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from iolab.analysis.bottleneck import (
+from iolab.analysis.bottleneck.decision import (
     PAYS,
     BottleneckDecision,
     Cause,
@@ -17,9 +17,9 @@ from iolab.analysis.bottleneck import (
     law_of,
     step_at,
 )
+from iolab.analysis.bottleneck.resources import RunResources
 from iolab.analysis.curves import HOSTS
 from iolab.analysis.points import REPLICATED, Axis, PointSummary
-from iolab.analysis.resources import RunResources
 from iolab.analysis.value import Maximum, Quotient, capacities, quotients, whole_ones
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from statistics import stdev
 from typing import Final
 
+from iolab.analysis.bottleneck.resources import ResourceUse, RunResources
 from iolab.analysis.points import Axis, PointSummary, positive_values
-from iolab.analysis.resources import ResourceUse, RunResources
 from iolab.core.host import Role
 from iolab.core.metric import Level
 from iolab.core.metric_spec import spec_of

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from iolab.analysis.bottleneck.resources import RunResources
 from iolab.analysis.findings import (
     Best,
     Crossed,
@@ -27,7 +28,6 @@ from iolab.analysis.findings import (
 )
 from iolab.analysis.gains import Gain, Gains, share_of
 from iolab.analysis.points import Axis, PointSummary
-from iolab.analysis.resources import RunResources
 from iolab.analysis.value import MONEY, currencies, whole_ones
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric

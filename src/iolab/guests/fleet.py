@@ -27,7 +27,7 @@ from iolab.guests.guest import (
 )
 from iolab.guests.hosts import booted, machines_of, node_path
 from iolab.guests.hypervisor import Hypervisor, Running
-from iolab.guests.kit import GuestKit, guest_kit
+from iolab.guests.kit.build import GuestKit, guest_kit
 from iolab.guests.pinning import pins_of
 from iolab.guests.problems import check_nodes
 from iolab.hosts.answers import UseAnswer, read_answer

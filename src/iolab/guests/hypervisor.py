@@ -15,7 +15,7 @@ from iolab.core.host import HostFacts, HostSpec
 from iolab.errors import HostError
 from iolab.guests.blocks import HISTOGRAM_ARGUMENTS, HISTOGRAMS
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
-from iolab.guests.kit import GuestKit, KitPaths, kit_paths
+from iolab.guests.kit.build import GuestKit, KitPaths, kit_paths
 from iolab.guests.machine import (
     Machine,
     Replica,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.bottleneck import Cause
+from iolab.analysis.bottleneck.decision import Cause
+from iolab.analysis.bottleneck.resources import Resource, ResourceUse, RunResources
 from iolab.analysis.findings import Limited, bests, limited
 from iolab.analysis.points import PointSummary
-from iolab.analysis.resources import Resource, ResourceUse, RunResources
 from iolab.core.configuration import LOCAL_HOST
 from iolab.core.host import Role
 from iolab.core.study import Study

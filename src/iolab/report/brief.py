@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
+from iolab.analysis.bottleneck.resources import RunResources
+from iolab.analysis.bottleneck.watch import view_of, watch
 from iolab.analysis.differences import Difference
 from iolab.analysis.points import PointSummary, summarise
-from iolab.analysis.resource_watch import view_of, watch
-from iolab.analysis.resources import RunResources
 from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.steady import measured_window
 from iolab.analysis.storage_bytes import account_of, kernels_of

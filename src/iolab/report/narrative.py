@@ -11,6 +11,7 @@ from functools import singledispatch
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from iolab.analysis.bottleneck.resources import RunResources
 from iolab.analysis.findings import (
     Bent,
     Best,
@@ -26,7 +27,6 @@ from iolab.analysis.findings import (
 from iolab.analysis.gains import gains
 from iolab.analysis.points import PointSummary
 from iolab.analysis.ranked_findings import findings
-from iolab.analysis.resources import RunResources
 from iolab.core.metric import Metric, Result
 from iolab.core.metric_spec import Better, spec_of
 from iolab.core.study import Study

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from iolab.analysis.bottleneck.resources import ResourceUse, RunResources
+from iolab.analysis.bottleneck.watch import view_of, watch
 from iolab.analysis.curves import Scaling, scalings
 from iolab.analysis.points import PointSummary, alarms, positive_values, sentinel_of
 from iolab.analysis.prediction import Predicted, Watch, predictions
-from iolab.analysis.resource_watch import view_of, watch
-from iolab.analysis.resources import ResourceUse, RunResources
 from iolab.analysis.value import Scaled, per_host, scaled
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better, shared_label

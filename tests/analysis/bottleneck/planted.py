@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from iolab.analysis.resource_watch import view_of, watch
-from iolab.analysis.resources import RunResources
+from iolab.analysis.bottleneck.resources import RunResources
+from iolab.analysis.bottleneck.watch import view_of, watch
 from iolab.cli.kinds import analyses
 from iolab.core.host import HostFacts, NicFacts
 from iolab.core.run import RunRecord

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck import Cause, LoadStep, decide
-from iolab.analysis.resources import Resource
+from iolab.analysis.bottleneck.decision import Cause, LoadStep, decide
+from iolab.analysis.bottleneck.resources import Resource
 from tests.analysis.bottleneck.planted import (
     QUIET,
     Growth,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from iolab.analysis.bottleneck import law_of, step_at
+from iolab.analysis.bottleneck.decision import law_of, step_at
 from iolab.analysis.points import PointSummary
 from tests.analysis.findings.cells import REPEATS, curve
 from tests.loads.keyvalue.studies import BASE, summarised

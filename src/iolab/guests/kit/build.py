@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from iolab.errors import EngineError
-from iolab.guests.debian import (
+from iolab.guests.kit.debian import (
     NAME_YOURS,
     Apt,
     KernelOffer,
@@ -26,7 +26,7 @@ from iolab.guests.debian import (
     own_package,
     unpacked,
 )
-from iolab.guests.image import (
+from iolab.guests.kit.image import (
     DIRECTORY,
     PLAIN,
     PROGRAM,
@@ -43,7 +43,7 @@ from iolab.guests.image import (
     tools_of,
     write_tools,
 )
-from iolab.guests.image import unpacked as unpacked_bytes
+from iolab.guests.kit.image import unpacked as unpacked_bytes
 from iolab.hosts.agents import agent_binary
 from iolab.hosts.builds import (
     DIGEST_SHOWN,

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from iolab.analysis.resources import ALWAYS_BUSY, Flight, Loop, Resource, ResourceUse, RunResources
+from iolab.analysis.bottleneck.resources import (
+    ALWAYS_BUSY,
+    Flight,
+    Loop,
+    Resource,
+    ResourceUse,
+    RunResources,
+)
 from iolab.analysis.service_time import concurrency
 from iolab.analysis.storage_bytes import LOOPBACK, leaves_of
 from iolab.analysis.sums import DIRECTIONS

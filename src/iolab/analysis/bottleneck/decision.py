@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from iolab.analysis.bottleneck.resources import (
+    ALWAYS_BUSY,
+    Flight,
+    Loop,
+    Resource,
+    ResourceUse,
+    RunResources,
+)
 from iolab.analysis.points import REPLICATED, PointSummary
-from iolab.analysis.resources import ALWAYS_BUSY, Flight, Loop, Resource, ResourceUse, RunResources
 from iolab.stats.curve import Usl, fit_usl
 
 PAYS: Final = 0.5

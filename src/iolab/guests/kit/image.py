@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from iolab.errors import EngineError
-from iolab.guests.debian import PathPrograms
+from iolab.guests.kit.debian import PathPrograms
 
 DIRECTORY: Final = 0o040755
 PROGRAM: Final = 0o100755

@@ -1,0 +1,1 @@
+"""What guests boot from, made of packages of Debian on this machine."""
