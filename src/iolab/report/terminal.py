@@ -143,8 +143,9 @@ class Grouped:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The heading, then title and rows of each group."""
-        shown = self._fitting(options.max_width)
-        widths = self._widths(shown, options.max_width)
+        natural = self._natural()
+        shown = self._fitting(natural, options.max_width)
+        widths = self._widths(natural, shown, options.max_width)
         if sum(widths) + GAP * (len(widths) - 1) > options.max_width:
             yield from self._stacked()
             return
@@ -179,20 +180,24 @@ class Grouped:
                 ]
                 yield Padding(Text(", ").join(parts), (0, 0, 0, 4))
 
-    def _fitting(self, room: int) -> list[int]:
+    def _natural(self) -> list[int]:
+        """How wide each column is where nothing gives way."""
+        every = [row for _, rows in self.groups for row in rows]
+        return [
+            max(len(heading.title), *(_text(row[at]).cell_len for row in every))
+            for at, heading in enumerate(self.headings)
+        ]
+
+    def _fitting(self, natural: Sequence[int], room: int) -> list[int]:
         """The columns that there is room for."""
         shown = list(range(len(self.headings)))
         for column in [at for at in reversed(shown) if self.headings[at].spare]:
-            if sum(self._widths(shown, room)) + GAP * (len(shown) - 1) > room:
+            if sum(self._widths(natural, shown, room)) + GAP * (len(shown) - 1) > room:
                 shown.remove(column)
         return shown
 
-    def _widths(self, shown: Sequence[int], room: int) -> list[int]:
-        every = [row for _, rows in self.groups for row in rows]
-        widths = [
-            max(len(self.headings[at].title), *(_text(row[at]).cell_len for row in every))
-            for at in shown
-        ]
+    def _widths(self, natural: Sequence[int], shown: Sequence[int], room: int) -> list[int]:
+        widths = [natural[at] for at in shown]
         last = len(widths) - 1
         for column in (last, 0) if self.headings[shown[last]].main else (0,):
             over = sum(widths) + GAP * last - room
@@ -200,6 +205,9 @@ class Grouped:
             widths[column] = max(widths[column] - max(over, 0), min(widths[column], narrowest))
         for column in (it for it in range(1, last) if self.headings[shown[it]].main):
             over = sum(widths) + GAP * last - room
+            if over <= 0:
+                break
+            every = [row for _, rows in self.groups for row in rows]
             texts = [self.headings[shown[column]].title]
             texts += [_text(row[shown[column]]).plain for row in every]
             longest = max(len(word) for text in texts for word in text.split() or [""])
