@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from iolab.cli.template import study_template
 from iolab.core.study import MethodKind, Study
 from iolab.core.workload import Workload
 from iolab.guests.guest import GuestSettings, settings_in
@@ -26,7 +27,6 @@ from iolab.loads.metadata.workload import METADATA_ENGINE, MetadataJob
 from iolab.study.inventory import Inventory
 from iolab.study.load import LoadOptions, scale_names
 from iolab.study.targets import nodes_of
-from iolab.study.template import study_template
 from iolab.units import parse_size
 from tests.plans import make_plan, parse_study
 

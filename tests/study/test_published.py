@@ -11,6 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from iolab.cli.template import study_template
 from iolab.core.engine import EngineOption
 from iolab.errors import UsageError
 from iolab.guests.vm_table import VmTable
@@ -30,7 +31,6 @@ from iolab.study import file
 from iolab.study.file import MethodTable
 from iolab.study.load import LoadOptions
 from iolab.study.target_tables import PreconditionTable, StudyTable, TargetTable
-from iolab.study.template import study_template
 from iolab.study.values import option_text
 from tests.plans import make_plan, parse_study, study_schema
 from tests.site_parts import PLACE

@@ -82,7 +82,7 @@ def init(
 ) -> None:
     """Write a commented study to begin with."""
     from iolab.cli.output import result, result_json, say, write_new
-    from iolab.study.template import study_template
+    from iolab.cli.template import study_template
     from iolab.study.wording import shown
 
     if file.suffix != ".toml":
