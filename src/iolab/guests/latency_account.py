@@ -14,7 +14,7 @@ from iolab.report.charts.chart import ABOVE, MIDDLE, Boxes, Figure, Mark, Plot, 
 from iolab.report.charts.palette import INK, MUTED, PAPER, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH
 from iolab.report.numbers import NOTHING, count, short, show_value
-from iolab.report.table import Cell, Table, columns, verdict_cell
+from iolab.report.table import Table, columns, row
 
 MAX_RUNS: Final = 6
 """Runs drawn; the others stand in the table alone."""
@@ -252,11 +252,9 @@ def layers_table(accounts: Sequence[Account]) -> Table:
     seen = [
         layer for layer in LatencyLayer if any(layer in dict(account.seen) for account in accounts)
     ]
-    heads = (
-        *columns(("Run", "Direction"), tuple(f"{_SEEN[layer]} saw" for layer in seen)),
-        *columns((), tuple(f"{name[0].upper()}{name[1:]}" for name in names)),
-        *columns(("Verdict",)),
-    )
+    parts = (f"{name[0].upper()}{name[1:]}" for name in names)
+    saw = (f"{_SEEN[layer]} saw" for layer in seen)
+    heads = columns(("Run", "Direction"), (*saw, *parts), ("Verdict",))
     rows = []
     for account in accounts:
         means, shares = (
@@ -269,7 +267,7 @@ def layers_table(accounts: Sequence[Account]) -> Table:
             *(show_value(means[layer], "ns") if layer in means else NOTHING for layer in seen),
             *(shares.get(name, NOTHING) for name in names),
         )
-        rows.append((*map(Cell, texts), verdict_cell(account.level)))
+        rows.append(row(*texts, account.level))
     return Table("Where the latency arises", heads, tuple(rows))
 
 

@@ -242,11 +242,10 @@ def _table(title: str, seen: NodeTimeline) -> Table:
             out = any(_name(found) == trace.name for found in _outliers(panel, seen))
             texts = (panel.panel.title, trace.name, *numbers, link, "stands out" if out else "")
             rows.append(tuple(map(Cell, texts)))
-    heads = (
-        *columns(
-            ("Quantity", "Device"), ("Mean (of latencies median)", "Least", "Most", "Of its link")
-        ),
-        *columns(("",)),
+    heads = columns(
+        ("Quantity", "Device"),
+        ("Mean (of latencies median)", "Least", "Most", "Of its link"),
+        ("",),
     )
     return Table(f"{title}, {count(len(rows), 'series', 'series')}", heads, tuple(rows))
 

@@ -25,7 +25,7 @@ from iolab.guests.latency_account import Account, parts_of
 from iolab.guests.metrics import node_points
 from iolab.report.kinds import NodeMetrics
 from iolab.report.numbers import NOTHING, count, listing, show, show_value
-from iolab.report.table import Cell, Table, columns, row, verdict_cell
+from iolab.report.table import Table, columns, row
 from iolab.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -194,45 +194,43 @@ Named = tuple[str, Result]
 
 def nodes_table(named: Sequence[Named]) -> Table | None:
     """What the guests of each node did together; percentiles are of all their I/Os."""
-    several = len(named) > 1
-    rows = []
-    for name, run in named:
-        for node in run.nodes:
-            texts = (
-                *((name,) if several else ()),
-                node.name,
-                f"{len(node.guests):,}",
-                *(show(node.metrics.get(key), bare_rate=True) for key, _ in _METRICS),
-            )
-            rows.append((*map(Cell, texts), verdict_cell(run.verdict.level)))
-    if not rows:
+    rows = [
+        row(
+            name,
+            node.name,
+            f"{len(node.guests):,}",
+            *(show(node.metrics.get(key), bare_rate=True) for key, _ in _METRICS),
+            run.verdict.level,
+        )
+        for name, run in named
+        for node in run.nodes
+    ]
+    numbers = ("Guests", *(title for _, title in _METRICS))
+    return _of_runs(named, Table("Each node", columns(_NODE, numbers, ("Verdict",)), tuple(rows)))
+
+
+_NODE: Final = ("Run", "Node")
+
+
+def _of_runs(named: Sequence[Named], table: Table) -> Table | None:
+    """The table, whose first column names the run where there are several; None without a row."""
+    if not table.rows:
         return None
-    first = (*(("Run",) if several else ()), "Node")
-    heads = columns(first, ("Guests", *(title for _, title in _METRICS)))
-    return Table("Each node", (*heads, *columns(("Verdict",))), tuple(rows))
+    first = 0 if len(named) > 1 else 1
+    return Table(table.title, table.columns[first:], tuple(cells[first:] for cells in table.rows))
 
 
 def written_table(named: Sequence[Named]) -> Table | None:
     """Bytes written on their way down, node by node; None where nothing was written."""
-    several = len(named) > 1
     rows = []
     for name, run in named:
-        for node in run.nodes:
-            texts = written_texts(node)
-            if texts:
-                found = (*((name,) if several else ()), node.name, *texts)
-                rows.append((*map(Cell, found), verdict_cell(run.verdict.level)))
+        by_node = ((node.name, written_texts(node)) for node in run.nodes)
+        rows += [row(name, node, *texts, run.verdict.level) for node, texts in by_node if texts]
         if (whole := fleet_written(run)) is not None and len(run.nodes) > 1:
-            found = (*((name,) if several else ()), "all nodes", *_texts(whole))
-            rows.append((*map(Cell, found), verdict_cell(run.verdict.level)))
-    if not rows:
-        return None
-    heads = (
-        *columns((*(("Run",) if several else ()), "Node")),
-        *columns((), ("Guests", "Hypervisor", "Devices", "Devices / guests", "Declared factor")),
-        *columns(("Verdict",)),
-    )
-    return Table("Bytes written on their way down", heads, tuple(rows))
+            rows.append(row(name, "all nodes", *_texts(whole), run.verdict.level))
+    numbers = ("Guests", "Hypervisor", "Devices", "Devices / guests", "Declared factor")
+    heads = columns(_NODE, numbers, ("Verdict",))
+    return _of_runs(named, Table("Bytes written on their way down", heads, tuple(rows)))
 
 
 def written_texts(node: NodeResult) -> tuple[str, ...]:
@@ -288,10 +286,9 @@ def _size(size: int | None) -> str:
 
 def outliers_table(named: Sequence[Named]) -> Table | None:
     """What stands out among its like on a node, named; None where nothing does."""
-    several = len(named) > 1
     rows = [
         row(
-            *((name,) if several else ()),
+            name,
             node.name,
             SCOPES.get(outlier.scope, outlier.scope),
             outlier.name,
@@ -301,11 +298,9 @@ def outliers_table(named: Sequence[Named]) -> Table | None:
         for node in run.nodes
         for outlier in node.outliers
     ]
-    if not rows:
-        return None
-    texts = (*(("Run",) if several else ()), "Node", "What", "Which", "Measured")
+    texts = (*_NODE, "What", "Which", "Measured")
     heads = columns(texts, ("Value", "Median of all", "Times as much"))
-    return Table("What stands out among its like", heads, tuple(rows))
+    return _of_runs(named, Table("What stands out among its like", heads, tuple(rows)))
 
 
 SCOPES: Final = {"disk": "disk", "cpu": "processor", "nic": "port"}

@@ -24,7 +24,7 @@ from iolab.report.charts.series import DetailKey
 from iolab.report.kinds import ChartGroup, ReportSection
 from iolab.report.numbers import NOTHING, axis_label, listing, show, show_interval, show_value
 from iolab.report.phrases import metric_words
-from iolab.report.table import Cell, Table, columns, row, verdict_cell
+from iolab.report.table import Table, columns, row, verdict_cell
 from iolab.units import format_bytes, format_duration_s
 
 NAMED_MOST: Final = 4
@@ -246,11 +246,11 @@ def _table(
     """Both figures and the ratio, whole and for each basis that both sides have."""
     bases = [basis for basis in _BASES if any(basis in pair.shares for pair in pairs)]
     named = ("Configuration",) if len(looks) > 1 else ()
-    heads = (
-        *columns(("Workload", "Metric", *named, "At", "Published at")),
-        *columns((), ("Here", "95 % interval", "Published", "Times")),
-        *columns((), tuple(text for basis in bases for text in _heads(basis))),
-        *columns(("Verdict",)),
+    shares = (text for basis in bases for text in _heads(basis))
+    heads = columns(
+        ("Workload", "Metric", *named, "At", "Published at"),
+        ("Here", "95 % interval", "Published", "Times", *shares),
+        ("Verdict",),
     )
     rows = []
     for pair in pairs:
@@ -258,13 +258,17 @@ def _table(
         run = pair.run
         anchor = anchors.get((run.digest, run.repeat)) if run is not None else None
         rows.append(
-            (
-                *row(pair.printed.workload, metric_words(pair.printed.metric)),
-                *((Cell(looks[pair.configuration.id].title),) if named else ()),
-                *row(axis_label(pair.axis) or NOTHING, axis_label(pair.printed.axis) or NOTHING),
-                *row(show(whole.here), show_interval(whole.here, bare_rate=True)),
-                *row(_span(whole.there, pair.printed.unit), _times(pair, Basis.WHOLE)),
-                *(Cell(text) for basis in bases for text in _share(pair, basis)),
+            row(
+                pair.printed.workload,
+                metric_words(pair.printed.metric),
+                *((looks[pair.configuration.id].title,) if named else ()),
+                axis_label(pair.axis) or NOTHING,
+                axis_label(pair.printed.axis) or NOTHING,
+                show(whole.here),
+                show_interval(whole.here, bare_rate=True),
+                _span(whole.there, pair.printed.unit),
+                _times(pair, Basis.WHOLE),
+                *(text for basis in bases for text in _share(pair, basis)),
                 verdict_cell(pair.level, anchor),
             )
         )

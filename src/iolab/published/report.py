@@ -214,10 +214,7 @@ def given_table(found: tuple[StatedFigure, ...]) -> Table | None:
     """Each printed figure that follows from others, and what these make of it; None for none."""
     if not found:
         return None
-    heads = (
-        *columns(("Of", "Figure"), ("Printed", "Computed", "Rounding leaves open")),
-        *columns(("So",)),
-    )
+    heads = columns(("Of", "Figure"), ("Printed", "Computed", "Rounding leaves open"), ("So",))
     rows = tuple(
         row(
             one.subject,

@@ -16,7 +16,7 @@ from iolab.core.study import Study
 from iolab.report.kinds import ChartGroup, ReportSection
 from iolab.report.numbers import NOTHING, axis_word, show_value
 from iolab.report.phrases import LEVELS, Names, joined, part, place, step_words
-from iolab.report.table import Cell, Table, columns, verdict_cell
+from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.units import format_count
 
 if TYPE_CHECKING:
@@ -357,7 +357,7 @@ def next_table(study: Study, found: Sequence[Limited], points: Sequence[PointSum
     for one in found:
         rows.setdefault((_limit(one), _next(one, points)), []).append(one)
     cells = tuple(
-        (Cell(limit), Cell(_whose(study, alike, found)), Cell(_evidence(alike)), Cell(step))
+        row(limit, _whose(study, alike, found), _evidence(alike), step)
         for (limit, step), alike in rows.items()
     )
     heads = ("Limited by", "Workloads", "Evidence", "What to do next")
@@ -506,11 +506,9 @@ def limits_table(study: Study, found: Sequence[Limited], anchors: Mapping[Detail
         )
         for one in found
     )
-    numbers = columns((), (*shares, "Latency at device", "In flight"))
-    heads = (*_heads(several=several), "At", "Limit")
-    return Table(
-        "Bottleneck of each best point", (*columns(heads), *numbers, *columns(("Verdict",))), rows
-    )
+    numbers = (*shares, "Latency at device", "In flight")
+    heads = columns((*_heads(several=several), "At", "Limit"), numbers, ("Verdict",))
+    return Table("Bottleneck of each best point", heads, rows)
 
 
 def places_table(study: Study, found: Sequence[Limited]) -> Table:

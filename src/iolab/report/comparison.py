@@ -35,9 +35,7 @@ from iolab.report.table import (
     markdown_text,
     of_texts,
 )
-from iolab.report.table import (
-    row as cells_of,
-)
+from iolab.report.table import row as cells_of
 from iolab.stats.changes import MAGNITUDE_LEAST, Change
 from iolab.stats.comparison import NOISE_THRESHOLD, SAME_WITHIN, ComparisonVerdict
 

@@ -28,17 +28,7 @@ from iolab.core.study import Study
 from iolab.report.kinds import Kinds
 from iolab.report.numbers import NOTHING, axis_names, finite, metric_document, show, show_interval
 from iolab.report.phrases import findings_document
-from iolab.report.table import (
-    Cell,
-    Column,
-    Table,
-    Value,
-    columns,
-    csv_of,
-    markdown,
-    markdown_text,
-    verdict_cell,
-)
+from iolab.report.table import Column, Table, Value, columns, csv_of, markdown, markdown_text, row
 from iolab.store.verify import Damage
 
 _NO_METRIC: Final = Metric(None, "")
@@ -389,8 +379,8 @@ def _axis_columns(axes: Sequence[Axis]) -> dict[str, list[Value]]:
 
 def _by_key(rows: Sequence[Mapping[str, Metric]]) -> Iterator[tuple[str, list[Metric]]]:
     """Each metric that any row has, of all rows."""
-    for key in dict.fromkeys(key for row in rows for key in row):
-        yield key, [row.get(key, _NO_METRIC) for row in rows]
+    for key in dict.fromkeys(key for metrics in rows for key in metrics):
+        yield key, [metrics.get(key, _NO_METRIC) for metrics in rows]
 
 
 def _interval_columns(key: str, metrics: Sequence[Metric]) -> dict[str, list[Value]]:
@@ -436,12 +426,12 @@ def point_table(points: Sequence[PointSummary], shown: Shown) -> Table:
     """Each point's values with units and intervals."""
     axes = list(dict.fromkeys(name for point in points for name, _ in point.key.axis))
     rows = tuple(
-        (
-            Cell(point.key.configuration),
-            Cell(point.key.workload),
-            *(Cell(str(dict(point.key.axis).get(axis, NOTHING))) for axis in axes),
-            *(Cell(with_interval(point.metrics.get(key, _NO_METRIC))) for key, _ in shown),
-            verdict_cell(point.level),
+        row(
+            point.key.configuration,
+            point.key.workload,
+            *(str(dict(point.key.axis).get(axis, NOTHING)) for axis in axes),
+            *(with_interval(point.metrics.get(key, _NO_METRIC)) for key, _ in shown),
+            point.level,
         )
         for point in points
     )
@@ -480,24 +470,24 @@ def second_columns(
         names = hosts(result.digest, result.repeat)
         start_ns = int((table.end_real_ns - table.span_ns).min())
         kind = kinds.of(result)
-        for row in range(len(table)):
-            span_s = int(table.span_ns[row]) / NS_PER_S
-            ios, moved = int(table.ios[row]), int(table.bytes[row])
+        for at in range(len(table)):
+            span_s = int(table.span_ns[at]) / NS_PER_S
+            ios, moved = int(table.ios[at]), int(table.bytes[at])
             values: list[Value] = [
                 result.configuration,
                 result.workload,
                 *(dict(result.axis).get(name) for name in axes),
                 result.repeat,
                 result.digest,
-                names[int(table.host[row])],
-                round((int(table.end_real_ns[row]) - start_ns) / NS_PER_S, 3),
+                names[int(table.host[at])],
+                round((int(table.end_real_ns[at]) - start_ns) / NS_PER_S, 3),
                 span_s,
-                kind.operation(int(table.direction[row])).word,
+                kind.operation(int(table.direction[at])).word,
                 ios,
                 moved,
                 ios / span_s if span_s else None,
                 moved / span_s if span_s else None,
-                float(table.lat_sum_ns[row]) / ios if ios else None,
+                float(table.lat_sum_ns[at]) / ios if ios else None,
             ]
             for column, value in zip(found.values(), values, strict=True):
                 column.append(value)

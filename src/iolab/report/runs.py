@@ -15,7 +15,7 @@ from iolab.core.workload import Workload
 from iolab.report.kinds import LoadReport
 from iolab.report.numbers import NOTHING, axis_names, count, listing, show, show_steadiness
 from iolab.report.phrases import names_among_several, run_name
-from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
+from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.units import format_bytes, format_duration_s
 
 if TYPE_CHECKING:
@@ -70,20 +70,20 @@ def every_run(
     titles = names_among_several(study)
     steady = any(result.steadiness is not None for result in results)
     names = ("Workload", *(("Configuration",) if titles else ()))
-    heads = (
-        *columns((*names, "Verdict", *(("Steady",) if steady else ()))),
-        *columns((), (*axes, "Repeat", *(name for _, name in shown), "Window")),
+    heads = columns(
+        (*names, "Verdict", *(("Steady",) if steady else ())),
+        (*axes, "Repeat", *(name for _, name in shown), "Window"),
     )
     rows = tuple(
-        (
-            Cell(result.workload),
-            *((Cell(titles.get(result.configuration, NOTHING)),) if titles else ()),
+        row(
+            result.workload,
+            *((titles.get(result.configuration, NOTHING),) if titles else ()),
             verdict_cell(result.verdict.level, anchors.get((result.digest, result.repeat))),
-            *((Cell(show_steadiness(result) or NOTHING),) if steady else ()),
-            *(Cell(str(dict(result.axis).get(axis, NOTHING))) for axis in axes),
-            Cell(str(result.repeat)),
-            *(Cell(show(result.metrics.get(key), bare_rate=True)) for key, _ in shown),
-            Cell(format_duration_s(result.window_s) if result.window_s else NOTHING),
+            *((show_steadiness(result) or NOTHING,) if steady else ()),
+            *(str(dict(result.axis).get(axis, NOTHING)) for axis in axes),
+            str(result.repeat),
+            *(show(result.metrics.get(key), bare_rate=True) for key, _ in shown),
+            format_duration_s(result.window_s) if result.window_s else NOTHING,
         )
         for result in _listed(results, most)
     )
@@ -119,14 +119,14 @@ def io_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]
 def hosts_table(result: Result, shown: Sequence[tuple[str, str]]) -> Table:
     """Each host's share of a run, in the order of its hosts; `shown` as in `every_run`."""
     rows = tuple(
-        (
-            Cell(host.name),
-            *(Cell(show(host.metrics.get(key), bare_rate=True)) for key, _ in shown),
-            verdict_cell(result.verdict.level),
+        row(
+            host.name,
+            *(show(host.metrics.get(key), bare_rate=True) for key, _ in shown),
+            result.verdict.level,
         )
         for host in result.hosts
     )
-    heads = (*columns(("Host",), tuple(heading for _, heading in shown)), Column("Verdict"))
+    heads = columns(("Host",), tuple(heading for _, heading in shown), ("Verdict",))
     return Table("Each host's share", heads, rows)
 
 
@@ -139,10 +139,7 @@ def checks_note(verdict: Verdict) -> str:
 def checks_table(result: Result) -> Table:
     """What objects to a run, worst first, with its evidence."""
     cells = tuple(
-        (
-            verdict_cell(objection.level),
-            *row(objection.code, objection.says, evidence_text(objection.evidence)),
-        )
+        row(objection.level, objection.code, objection.says, evidence_text(objection.evidence))
         for objection in result.verdict.objections
         if objection.level is not None
     )
@@ -195,7 +192,7 @@ def extremes(whole: Table, result: Result, key: str) -> Table:
     half = HOSTS_SHOWN // 2
     rows = dict(zip((host.name for host in result.hosts), whole.rows, strict=True))
     hidden = count(len(ordered) - 2 * half, "host")
-    gap = (Cell(f"{hidden} between"), *(Cell("") for _ in whole.columns[1:]))
+    gap = row(f"{hidden} between", *("" for _ in whole.columns[1:]))
     kept = (
         *(rows[host.name] for host in ordered[:half]),
         gap,
@@ -233,11 +230,8 @@ def spread_table(spread: Spread) -> Table:
 
 def operation_spreads_table(spreads: Mapping[str, Spread], names: Mapping[str, str]) -> Table:
     """The same of parts of a run that follow each other, one row a part under its name."""
-    heads = (
-        *columns(("Operation", "Slowest", "Fastest")),
-        *columns((), ("Fastest over slowest", "Jain's index", "First apart", "Last apart")),
-        *columns((), ("All worked together",)),
-    )
+    numbers = ("Fastest over slowest", "Jain's index", "First apart", "Last apart")
+    heads = columns(("Operation", "Slowest", "Fastest"), (*numbers, "All worked together"))
     rows = tuple(
         row(operation, *_figures(spreads[key]))
         for key, operation in names.items()

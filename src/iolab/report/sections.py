@@ -27,7 +27,7 @@ from iolab.report.charts.stability import SentinelRuns, rounds_figure, sentinel_
 from iolab.report.charts.value import Bar, BarGroup, lying_bars
 from iolab.report.kinds import Anchors, ChartGroup, Looks, ReportSection
 from iolab.report.numbers import NOTHING, axis_label, axis_word, count, show, show_value
-from iolab.report.table import Cell, Table, columns
+from iolab.report.table import Cell, Table, columns, row
 from iolab.report.value import (
     TIMES,
     PeakFigure,
@@ -291,10 +291,10 @@ def _subject(study: Study, series: RoundsSeries) -> str:
 
 
 def _table(found: Sequence[RoundsSeries], looks: Mapping[str, ConfigurationStyle]) -> Table:
-    heads = (
-        *columns(("Workload", "Configuration")),
-        *columns((), ("Rounds", "Average", "Excursion (20 % may)", "Slope (10 % may)")),
-        *columns(("Steady",)),
+    heads = columns(
+        ("Workload", "Configuration"),
+        ("Rounds", "Average", "Excursion (20 % may)", "Slope (10 % may)"),
+        ("Steady",),
     )
     rows = tuple(
         (
@@ -312,11 +312,11 @@ def _table(found: Sequence[RoundsSeries], looks: Mapping[str, ConfigurationStyle
 def _judged(series: RoundsSeries) -> tuple[Cell, ...]:
     seen = series.verdict
     if seen is None:
-        return (Cell(NOTHING), Cell(NOTHING), Cell(NOTHING))
-    return (
-        Cell(show_value(seen.average, "1/s")),
-        Cell(f"{100 * seen.data_excursion:.1f} %"),
-        Cell(f"{100 * seen.slope_excursion:.1f} %"),
+        return row(NOTHING, NOTHING, NOTHING)
+    return row(
+        show_value(seen.average, "1/s"),
+        f"{100 * seen.data_excursion:.1f} %",
+        f"{100 * seen.slope_excursion:.1f} %",
     )
 
 
@@ -462,10 +462,10 @@ def _basis(
     looks: Mapping[str, ConfigurationStyle],
 ) -> Table:
     """What each prediction is made of, and what to know of it."""
-    heads = (
-        *columns(("Workload", "Configuration", "Measured")),
-        *columns((), ("Predicted", "90 % interval", "Runs a load")),
-        *columns(("Law", "To know")),
+    heads = columns(
+        ("Workload", "Configuration", "Measured"),
+        ("Predicted", "90 % interval", "Runs a load"),
+        ("Law", "To know"),
     )
     rows = tuple(
         (
@@ -486,22 +486,19 @@ def _basis(
     return Table(f"What is predicted from, at {title}", heads, rows)
 
 
-def _rate(one: Predicted) -> tuple[Cell, Cell]:
+def _rate(one: Predicted) -> tuple[Cell, ...]:
     prediction = one.prediction
     if prediction is None:
-        return Cell(NOTHING), Cell(NOTHING)
+        return row(NOTHING, NOTHING)
     ends = f"[{show_value(prediction.low, one.unit)}, {show_value(prediction.high, one.unit)}]"
-    return Cell(show_value(prediction.rate, one.unit)), Cell(ends)
+    return row(show_value(prediction.rate, one.unit), ends)
 
 
 def _rates(
     title: str, found: Sequence[Predicted], brief: Brief, looks: Mapping[str, ConfigurationStyle]
 ) -> Table:
     """The figures behind a chart's bars."""
-    heads = (
-        *columns(("Workload", "Configuration")),
-        *columns((), ("Predicted", "90 % interval")),
-    )
+    heads = columns(("Workload", "Configuration"), ("Predicted", "90 % interval"))
     rows = tuple(
         (Cell(_title(one, brief)), Cell(looks[one.configuration].title), *_rate(one))
         for one in found

@@ -60,14 +60,23 @@ class Table:
     groups: tuple[tuple[int, str], ...] = ()
 
 
-def columns(texts: tuple[str, ...], numbers: tuple[str, ...] = ()) -> tuple[Column, ...]:
-    """Columns of text, then columns of numbers."""
-    return (*(Column(text) for text in texts), *(Column(text, number=True) for text in numbers))
+def columns(
+    texts: Sequence[str], numbers: Sequence[str] = (), last: Sequence[str] = ()
+) -> tuple[Column, ...]:
+    """Columns of text, then columns of numbers, then of text again."""
+    every = (*((text, False) for text in texts), *((text, True) for text in numbers))
+    return tuple(Column(*one) for one in (*every, *((text, False) for text in last)))
 
 
-def row(*texts: str) -> tuple[Cell, ...]:
-    """A row of plain cells."""
-    return tuple(Cell(text) for text in texts)
+def row(*values: str | Level | Cell) -> tuple[Cell, ...]:
+    """A row of cells, some of them given as their text or their verdict."""
+    return tuple(map(_cell, values))
+
+
+def _cell(value: str | Level | Cell) -> Cell:
+    if isinstance(value, Level):
+        return verdict_cell(value)
+    return Cell(value) if isinstance(value, str) else value
 
 
 def of_texts(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

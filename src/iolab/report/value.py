@@ -144,10 +144,10 @@ def maxima_table(
     base = configurations[0].id if configurations else ""
     bases = {peak.best.workload: peak.best for peak in peaks if peak.best.configuration == base}
     numbers = ("Best", "Interval", "Of points")
-    heads = (
-        *columns(("Workload", "Configuration", "At")),
-        *columns((), (*numbers, *((f"{TIMES} {titles[base]}",) if several else ()))),
-        *columns(("Verdict",)),
+    heads = columns(
+        ("Workload", "Configuration", "At"),
+        (*numbers, *((f"{TIMES} {titles[base]}",) if several else ())),
+        ("Verdict",),
     )
     rows = []
     for peak in peaks:
@@ -204,10 +204,7 @@ def clients_table(
         rows.append((*row(*texts), peak.verdict(anchors)))
     numbers = ("Hosts", "Total", "Mean per host", "Slowest host", "Fastest host")
     alone = ("One client alone", "Total over one", "Mean over one") if beside else ()
-    heads = (
-        *columns(("Workload", "Configuration"), (*numbers, *alone)),
-        *columns(("Verdict",)),
-    )
+    heads = columns(("Workload", "Configuration"), (*numbers, *alone), ("Verdict",))
     name = "One client and the fleet" if beside else "The mean of each host"
     return filled(Table(name, heads, tuple(rows))) if rows else None
 
@@ -222,9 +219,8 @@ def normalised_table(
         return None
     titles = {configuration.id: configuration.title for configuration in configurations}
     values = {(one.of, one.size.per): one.value for one in found}
-    heads = (
-        *columns(("Workload", "Configuration"), ("Best", *(f"For each {per}" for per in pers))),
-        *columns(("Verdict",)),
+    heads = columns(
+        ("Workload", "Configuration"), ("Best", *(f"For each {per}" for per in pers)), ("Verdict",)
     )
     rows = [
         (
@@ -246,9 +242,8 @@ def quotient_table(
     per: str, found: Sequence[Quotient], titles: Mapping[str, str], verdicts: Mapping[Maximum, Cell]
 ) -> Table:
     """The quotients of one measure with their intervals, behind a chart of them."""
-    heads = (
-        *columns(("Workload", "Configuration"), ("Best", f"For each {per}", "Interval")),
-        *columns(("Verdict",)),
+    heads = columns(
+        ("Workload", "Configuration"), ("Best", f"For each {per}", "Interval"), ("Verdict",)
     )
     rows = tuple(
         (

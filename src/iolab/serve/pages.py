@@ -37,7 +37,7 @@ from iolab.report.formats.html import script as report_script
 from iolab.report.kinds import Kinds
 from iolab.report.numbers import NOTHING, axis_label, count, show
 from iolab.report.phrases import Objection, metric_word, objections, run_name
-from iolab.report.table import Cell, Column, Table, columns, verdict_cell
+from iolab.report.table import Cell, Column, Table, columns, row
 from iolab.serve.chart import live_chart
 from iolab.serve.server import RequestRefusal
 from iolab.serve.sessions import Listing, Opened, SessionFolder
@@ -161,8 +161,9 @@ def _rows_table(rows: Sequence[ComparedMetric], span: float) -> Table:
         Column("Trust"),
     )
     points: dict[str, list[tuple[Cell, ...]]] = {}
-    for row in rows:
-        points.setdefault(point_text(row.workload, row.axis), []).append(_cells(row, span))
+    for compared in rows:
+        point = point_text(compared.workload, compared.axis)
+        points.setdefault(point, []).append(_cells(compared, span))
     starts = accumulate(map(len, points.values()), initial=0)
     cells = tuple(chain.from_iterable(points.values()))
     return Table("Point by point", heads, cells, tuple(zip(starts, points, strict=False)))
@@ -173,13 +174,13 @@ def _cells(compared: ComparedMetric, span: float) -> tuple[Cell, ...]:
     _, _, baseline, candidate, ratio, interval, verdict = row_texts(compared)
     needs_reason = found.verdict is ComparisonVerdict.INCONCLUSIVE or found.reason == SAME_SESSION
     badge = _verdict_badge(found.verdict)
-    return (
-        Cell(metric_word(compared.metric)),
+    return row(
+        metric_word(compared.metric),
         Cell(verdict, under=found.reason if needs_reason else "", drawn=badge),
-        *map(Cell, (ratio, interval)),
+        *(ratio, interval),
         Cell("", drawn=_drawing(found, span)),
-        *map(Cell, (baseline, candidate, " / ".join(map(str, found.runs)))),
-        verdict_cell(compared.level),
+        *(baseline, candidate, " / ".join(map(str, found.runs))),
+        compared.level,
     )
 
 
@@ -281,20 +282,18 @@ def newest_table(results: Sequence[Result]) -> Table:
     """The runs that were measured last, the newest first."""
     newest = sorted(results, key=lambda one: (one.sitting, one.order))[-NEWEST_MAX:]
     several = len({result.configuration for result in results}) > 1
-    heads = (
-        Column("Run"),
-        *((Column("Configuration"),) if several else ()),
-        Column("Verdict"),
-        *columns((), ("Rate", "Bandwidth", "Latency mean", "p99")),
+    heads = columns(
+        ("Run", *(("Configuration",) if several else ()), "Verdict"),
+        ("Rate", "Bandwidth", "Latency mean", "p99"),
     )
     rows = tuple(
-        (
-            Cell(_name(one)),
-            *((Cell(one.configuration),) if several else ()),
-            verdict_cell(one.verdict.level),
-            *_figures(one),
+        row(
+            _name(result),
+            *((result.configuration,) if several else ()),
+            result.verdict.level,
+            *_figures(result),
         )
-        for one in reversed(newest)
+        for result in reversed(newest)
     )
     return Table("The newest runs", heads, rows)
 

@@ -47,7 +47,7 @@ from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.kinds import ChartGroup
 from iolab.report.numbers import NOTHING, axis_label, count, metric_document, show
 from iolab.report.phrases import metric_word
-from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
+from iolab.report.table import Cell, Table, columns, row, verdict_cell
 
 if TYPE_CHECKING:
     from iolab.report.charts.chart import Figure
@@ -114,13 +114,17 @@ def gains_table(
     """Every cell of a group with both values; None where nothing is compared."""
     several = len(found) > 1
     rows = tuple(
-        (
-            *((Cell(looks[one.candidate].title),) if several else ()),
-            *row(cell_name(cell, group), metric_word(cell.metric)),
-            *row(show(cell.baseline), show(cell.candidate), share_text(cell.share)),
-            *row(interval_text(*(cell.interval or (None, None))), f"{cell.factor:.2f}"),
-            Cell(cell.comparison.verdict.value),
-            verdict_cell(cell.level),
+        row(
+            *((looks[one.candidate].title,) if several else ()),
+            cell_name(cell, group),
+            metric_word(cell.metric),
+            show(cell.baseline),
+            show(cell.candidate),
+            share_text(cell.share),
+            interval_text(*(cell.interval or (None, None))),
+            f"{cell.factor:.2f}",
+            cell.comparison.verdict.value,
+            cell.level,
         )
         for one in found
         for cell in one.cells
@@ -131,7 +135,7 @@ def gains_table(
     other = "Candidate’s" if several else looks[found[0].candidate].title
     texts = (*(("Candidate",) if several else ()), "Point", "Metric")
     numbers = (name, other, "Gain", "95 % interval", "Factor")
-    heads = (*columns(texts, numbers), Column("Says"), Column("Verdict"))
+    heads = columns(texts, numbers, ("Says", "Verdict"))
     return Table(f"Gain over {name}, cell by cell", heads, rows)
 
 
@@ -163,7 +167,7 @@ def largest_table(
         return None
     texts = ("Workload", *(("Candidate",) if several else ()), "Of")
     numbers = ("Largest gain", "95 % interval", "Factor", "In its unit")
-    heads = (*columns(texts, numbers), *columns(("At", "Says", "Verdict")))
+    heads = columns(texts, numbers, ("At", "Says", "Verdict"))
     baseline, candidate = looks[found[0].baseline].title, looks[found[0].candidate].title
     title = f"Largest gains over {baseline}" if several else f"{candidate} against {baseline}"
     return Table(title, heads, rows)
@@ -198,10 +202,8 @@ def largest_gains(groups: Sequence[PointGroup], found: Sequence[Gains]) -> list[
 def _largest_row(
     largest: Largest, looks: Mapping[str, ConfigurationStyle], *, several: bool
 ) -> tuple[Cell, ...]:
-    start = (
-        Cell(largest.group.title),
-        *((Cell(looks[largest.candidate].title),) if several else ()),
-        Cell(largest.words),
+    start = row(
+        largest.group.title, *((looks[largest.candidate].title,) if several else ()), largest.words
     )
     best = largest.best
     if best is None:

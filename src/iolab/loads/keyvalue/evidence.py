@@ -67,18 +67,16 @@ def device_table(named: Sequence[tuple[str, Result]], host_runs: Hosts) -> Table
         reads, writes = (sum(getattr(one, f"{way}_ios") for one in moved) for way in _WAYS)
         read, written = (sum(getattr(one, f"{way}_bytes") for one in moved) for way in _WAYS)
         rows.append(
-            (
-                *row(
-                    name,
-                    show(result.metrics.get(WHOLE_KEY), bare_rate=True),
-                    format_count(reads / span),
-                    show_value(read / span, "bytes/s"),
-                    format_bytes(read / reads) if reads else NOTHING,
-                    f"{reads / done:.2f}" if done else NOTHING,
-                    format_count(writes / span),
-                    show_value(written / span, "bytes/s"),
-                ),
-                verdict_cell(result.verdict.level),
+            row(
+                name,
+                show(result.metrics.get(WHOLE_KEY), bare_rate=True),
+                format_count(reads / span),
+                show_value(read / span, "bytes/s"),
+                format_bytes(read / reads) if reads else NOTHING,
+                f"{reads / done:.2f}" if done else NOTHING,
+                format_count(writes / span),
+                show_value(written / span, "bytes/s"),
+                result.verdict.level,
             )
         )
     if not rows:
@@ -87,7 +85,7 @@ def device_table(named: Sequence[tuple[str, Result]], host_runs: Hosts) -> Table
         *("Operations/s", "Device reads/s", "Read", "A read", "Reads an operation"),
         *("Device writes/s", "Written"),
     )
-    heads = (*columns(("Point",), numbers), Column("Verdict"))
+    heads = columns(("Point",), numbers, ("Verdict",))
     return Table("Device I/O beside the operations", heads, tuple(rows))
 
 

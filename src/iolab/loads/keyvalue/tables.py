@@ -283,10 +283,12 @@ def bounds_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
     """Between which latencies percentiles lie for certain, where bins are wide; else None."""
     names = tuple(key for key, _ in PERCENTILES)
     rows = [
-        (
-            *row(operation.word, name(point), str(run.repeat)),
-            *(Cell(_between(run.metrics.get(operation.latency_key(key)))) for key in names),
-            verdict_cell(run.verdict.level),
+        row(
+            operation.word,
+            name(point),
+            str(run.repeat),
+            *(_between(run.metrics.get(operation.latency_key(key))) for key in names),
+            run.verdict.level,
         )
         for point in points
         for run in (point.results or point.left_out)
@@ -324,22 +326,22 @@ def due_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
         f"{WORDS[name]}{end}" for name in names for end in (" of service", " since due")
     )
     rows = tuple(
-        (
-            Cell(one.word),
-            Cell(name(point)),
-            Cell(show(point.metrics.get(WHOLE_KEY), bare_rate=True)),
+        row(
+            one.word,
+            name(point),
+            show(point.metrics.get(WHOLE_KEY), bare_rate=True),
             *(
-                Cell(show(point.metrics.get(which.latency_key(key))))
+                show(point.metrics.get(which.latency_key(key)))
                 for key in names
                 for which in (one, other)
             ),
-            verdict_cell(point.level),
+            point.level,
         )
         for one, other in pairs
         if other is not None
         for point in points
     )
-    heads = (*columns(("Operation", "Point"), ("Operations/s", *numbers)), Column("Verdict"))
+    heads = columns(("Operation", "Point"), ("Operations/s", *numbers), ("Verdict",))
     return Table("Time of service, and time since an operation was due", heads, rows)
 
 

@@ -45,7 +45,7 @@ from iolab.report.charts.run_series import tail_of
 from iolab.report.charts.scale import ChartAxis, log_scale
 from iolab.report.kinds import ChartGroup, Measurements
 from iolab.report.numbers import NOTHING, axis_label, count, show
-from iolab.report.table import Cell, Table, columns, verdict_cell
+from iolab.report.table import Table, columns, row
 from iolab.units import format_count
 
 if TYPE_CHECKING:
@@ -298,21 +298,21 @@ def _finding(points: Sequence[PointStatistics], study: Study) -> str:
 
 
 def _table(points: Sequence[PointStatistics], study: Study) -> Table:
-    heads = columns(("Operation", "Point", "Rate over"), ("Repeat", "Operations/s"))
+    heads = columns(("Operation", "Point", "Rate over"), ("Repeat", "Operations/s"), ("Verdict",))
     rows = tuple(
-        (
-            Cell(NAMES[operation.operation]),
-            Cell(point_name(point, study) or NOTHING),
-            Cell(over(operation)),
-            Cell(str(result.repeat)),
-            Cell(rate_text(result.metrics[operation.metric].value)),
-            verdict_cell(result.verdict.level),
+        row(
+            NAMES[operation.operation],
+            point_name(point, study) or NOTHING,
+            over(operation),
+            str(result.repeat),
+            rate_text(result.metrics[operation.metric].value),
+            result.verdict.level,
         )
         for point in points
         for operation in point.operations
         for result in point.results
     )
-    return Table("Rate of each operation", (*heads, *columns(("Verdict",))), rows)
+    return Table("Rate of each operation", heads, rows)
 
 
 def operations_distribution(

@@ -112,25 +112,22 @@ def summary_table(
 ) -> Table:
     """Max, Min, Mean and Std Dev of each operation, its latencies, and the worst verdict."""
     named = any(point_name(point, study) for point in points)
-    heads = (
-        *columns(("Operation", *(("Point",) if named else ()), "Verdict", "Rate over")),
-        *columns((), ("Max", "Min", "Arithmetic mean", "Std Dev", "n")),
-        *columns((), tuple(heading for _, heading in (("mean", "Latency mean"), *_TAIL))),
+    rates = ("Max", "Min", "Arithmetic mean", "Std Dev", "n")
+    heads = columns(
+        ("Operation", *(("Point",) if named else ()), "Verdict", "Rate over"),
+        (*rates, "Latency mean", *(heading for _, heading in _TAIL)),
     )
     rows = tuple(
-        (
-            Cell(NAMES[operation.operation]),
-            *((Cell(point_name(point, study) or NOTHING),) if named else ()),
+        row(
+            NAMES[operation.operation],
+            *((point_name(point, study) or NOTHING,) if named else ()),
             verdict_cell(
                 operation.level, anchors.get((operation.shown.digest, operation.shown.repeat))
             ),
-            Cell(over(operation)),
-            *(Cell(value) for value in rate_texts(operation)),
-            Cell(str(operation.n)),
-            *(
-                Cell(show(operation.latencies.get(name)))
-                for name in ("mean", *(n for n, _ in _TAIL))
-            ),
+            over(operation),
+            *(value for value in rate_texts(operation)),
+            str(operation.n),
+            *(show(operation.latencies.get(name)) for name in ("mean", *(n for n, _ in _TAIL))),
         )
         for point in points
         for operation in point.operations

@@ -26,7 +26,7 @@ from iolab.report.charts.palette import Token
 from iolab.report.charts.scale import PLOT_WIDTH, ChartAxis, Scale, log_scale
 from iolab.report.charts.series import LatencyCurve
 from iolab.report.numbers import NOTHING, clean, count
-from iolab.report.table import Cell, Table, columns
+from iolab.report.table import Table, columns, row
 from iolab.units import format_ns
 
 HEIGHT: Final = 210
@@ -183,11 +183,11 @@ def _table(title: str, curves: Sequence[LatencyCurve], noun: str) -> Table:
         ("Curve",), (noun[0].upper() + noun[1:], *(f"p{percent:g}" for percent in MARKS))
     )
     rows = tuple(
-        (
-            Cell(curve.name),
-            Cell(f"{curve.total:,}"),
+        row(
+            curve.name,
+            f"{curve.total:,}",
             *(
-                Cell(NOTHING if (v := at_percent(curve, percent)) is None else format_ns(v))
+                NOTHING if (v := at_percent(curve, percent)) is None else format_ns(v)
                 for percent in MARKS
             ),
         )

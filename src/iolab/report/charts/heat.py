@@ -33,7 +33,7 @@ from iolab.report.charts.palette import INK, MUTED, PAPER, Token
 from iolab.report.charts.scale import LEFT, Scale, log_scale, seconds_axis
 from iolab.report.charts.series import HeatMap
 from iolab.report.numbers import NOTHING
-from iolab.report.table import Cell, Table, columns
+from iolab.report.table import Table, columns, row
 from iolab.units import format_duration_s, format_ns
 
 HEIGHT: Final = 160
@@ -193,13 +193,13 @@ def _table(title: str, heat: HeatMap) -> Table:
         band = bands.index(most)
         low, high = (format_ns(edge) for edge in heat.edges_ns[band : band + 2])
         rows.append(
-            (
-                Cell(format_duration_s(heat.edges_s[start])),
-                Cell(f"{total:,}"),
-                Cell(_highest(heat.p50_ns[start : start + size])),
-                Cell(_highest(heat.p99_ns[start : start + size])),
-                Cell(f"{low} to {high}" if total else NOTHING),
-                Cell(f"{100 * most / total:.0f} %" if total else NOTHING),
+            row(
+                format_duration_s(heat.edges_s[start]),
+                f"{total:,}",
+                _highest(heat.p50_ns[start : start + size]),
+                _highest(heat.p99_ns[start : start + size]),
+                f"{low} to {high}" if total else NOTHING,
+                f"{100 * most / total:.0f} %" if total else NOTHING,
             )
         )
     return Table(title, heads, tuple(rows))

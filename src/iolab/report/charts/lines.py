@@ -44,7 +44,7 @@ from iolab.report.numbers import (
     show_value,
 )
 from iolab.report.phrases import metric_words, place_words
-from iolab.report.table import Cell, Table, columns, verdict_cell
+from iolab.report.table import Cell, Table, columns, row
 
 HEIGHT: Final = 190
 PANEL_HEIGHT: Final = 90
@@ -477,7 +477,7 @@ def quantities_table(
 ) -> Table:
     """Every plotted number with its verdict, also of the lines that were left out."""
     names = [name for q in quantities for name in (q.name, f"{q.name}, 95 % interval")]
-    heads = columns(("Configuration", axis_word(axis), "Repeat"), tuple(names))
+    heads = columns(("Configuration", axis_word(axis), "Repeat"), names, ("Verdict",))
     rows = [
         row
         for line in lines
@@ -490,7 +490,7 @@ def quantities_table(
     others = 2 * (len(quantities) - 1)
     rows += [row for line in lines for row in predicted_rows(line.name, line.curve, first, others)]
     title = f"{subject} against {axis_word(axis)}"
-    return Table(title, (*heads, *columns(("Verdict",))), tuple(rows))
+    return Table(title, heads, tuple(rows))
 
 
 def predicted_rows(
@@ -518,4 +518,4 @@ def _point_rows(
     for repeat, metrics, level in rows:
         found = [metrics.get(quantity.key, _NO_METRIC) for quantity in quantities]
         texts = [text for one in found for text in (show(one), show_interval(one, bare_rate=True))]
-        yield (Cell(name), Cell(at), Cell(repeat), *map(Cell, texts), verdict_cell(level))
+        yield row(name, at, repeat, *texts, level)

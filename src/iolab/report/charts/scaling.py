@@ -39,7 +39,7 @@ from iolab.report.charts.lines import (
 from iolab.report.charts.palette import MUTED, Token
 from iolab.report.charts.scale import Scale, linear_scale, load_axis
 from iolab.report.numbers import clean, count, show, show_interval, show_value
-from iolab.report.table import Cell, Table, columns, verdict_cell
+from iolab.report.table import Cell, Table, columns, row
 
 EFFICIENCY: Final = ChartQuantity("host_efficiency", "Efficiency per host")
 _RATES: Final = {
@@ -136,10 +136,10 @@ def scaling_table(subject: str, curves: Sequence[ScalingLine]) -> Table:
     """Each step: its rate, that of each host, the ideal, the efficiency, and the verdict."""
     metric = curves[0].scaling.metric
     name = _RATES[metric].name
-    heads = (
-        *columns(("Configuration", "Hosts")),
-        *columns((), (name, "95 % interval", "Of each host", "Ideal", "Efficiency", "Interval")),
-        *columns(("Verdict",)),
+    heads = columns(
+        ("Configuration", "Hosts"),
+        (name, "95 % interval", "Of each host", "Ideal", "Efficiency", "Interval"),
+        ("Verdict",),
     )
     rows = tuple(_row(curve, step) for curve in curves for step in curve.scaling.steps)
     return Table(f"{subject} against hosts", heads, rows)
@@ -149,16 +149,16 @@ def _row(line: ScalingLine, step: ScalingStep) -> tuple[Cell, ...]:
     rate = step.point.metrics[line.scaling.metric]
     each = (rate.value or 0.0) / step.hosts
     first = step is line.scaling.first
-    return (
-        Cell(line.name),
-        Cell(str(step.hosts)),
-        Cell(show(rate)),
-        Cell(show_interval(rate, bare_rate=True)),
-        Cell(show_value(each, rate.unit)),
-        Cell(show_value(line.scaling.ideal(step.hosts), rate.unit)),
-        Cell(show(step.efficiency)),
-        Cell("by definition" if first else show_interval(step.efficiency)),
-        verdict_cell(step.point.level),
+    return row(
+        line.name,
+        str(step.hosts),
+        show(rate),
+        show_interval(rate, bare_rate=True),
+        show_value(each, rate.unit),
+        show_value(line.scaling.ideal(step.hosts), rate.unit),
+        show(step.efficiency),
+        "by definition" if first else show_interval(step.efficiency),
+        step.point.level,
     )
 
 

@@ -24,7 +24,7 @@ from iolab.report.charts.chart import (
 from iolab.report.charts.palette import INK, MUTED, RAISED, Token
 from iolab.report.charts.scale import ChartAxis, Scale, counted_axis, linear_scale
 from iolab.report.numbers import count, show_value
-from iolab.report.table import Cell, Table, columns, verdict_cell
+from iolab.report.table import Table, columns, row
 from iolab.study.cost import DATA_EXCURSION_MAX, SLOPE_EXCURSION_MAX, WINDOW
 from iolab.units import format_duration_s
 
@@ -123,10 +123,10 @@ def _rounds_finding(series: RoundsSeries) -> str:
 def _rounds_table(subject: str, series: RoundsSeries) -> Table:
     seen = series.verdict
     rows = tuple(
-        (
-            Cell(str(at)),
-            Cell(show_value(rate, "1/s")),
-            Cell(f"{100 * (rate / seen.average - 1):+.1f} %" if _within(at, seen) and seen else ""),
+        row(
+            str(at),
+            show_value(rate, "1/s"),
+            f"{100 * (rate / seen.average - 1):+.1f} %" if _within(at, seen) and seen else "",
         )
         for at, rate in enumerate(series.iops, 1)
     )
@@ -174,15 +174,15 @@ def _sentinel_finding(watched: SentinelRuns) -> str:
 
 def _sentinel_table(subject: str, watched: SentinelRuns) -> Table:
     rows = tuple(
-        (
-            Cell(str(run.order)),
-            Cell(show_value(value, watched.unit)),
-            Cell(f"{100 * (value / watched.values[0] - 1):+.1f} %"),
-            verdict_cell(run.verdict.level),
+        row(
+            str(run.order),
+            show_value(value, watched.unit),
+            f"{100 * (value / watched.values[0] - 1):+.1f} %",
+            run.verdict.level,
         )
         for run, value in zip(watched.runs, watched.values, strict=True)
     )
-    heads = (*columns(("Run",), ("Rate", "To the first")), *columns(("Verdict",)))
+    heads = columns(("Run",), ("Rate", "To the first"), ("Verdict",))
     return Table(subject, heads, rows)
 
 

@@ -35,16 +35,7 @@ from iolab.report.phrases import (
     whose_run,
 )
 from iolab.report.runs import RunPart, checks_note, checks_table, evidence_text
-from iolab.report.table import (
-    Table,
-    columns,
-    csv_text,
-    filled,
-    row,
-    typst,
-    typst_level,
-    verdict_cell,
-)
+from iolab.report.table import Table, columns, csv_text, filled, row, typst, typst_level
 from iolab.report.words import blocks_of
 
 PNG_SCALE: Final = 3.0
@@ -341,10 +332,10 @@ def _objections(parts: Sequence[RunPart], names: Mapping[str, str]) -> Iterator[
             if len(some) > 1 and all(one.evidence.get(name) == value for _, one in some)
         }
         rows = [
-            (
-                *row(whose_run(part.result, names)),
-                verdict_cell(one.level or Level.INVALID),
-                *row(evidence_text({k: v for k, v in one.evidence.items() if k not in shared})),
+            row(
+                whose_run(part.result, names),
+                one.level or Level.INVALID,
+                evidence_text({k: v for k, v in one.evidence.items() if k not in shared}),
             )
             for part, one in some
         ]
@@ -357,10 +348,11 @@ def _objections(parts: Sequence[RunPart], names: Mapping[str, str]) -> Iterator[
 def _places(parts: Sequence[RunPart], names: Mapping[str, str], usual: str, session: str) -> Table:
     """Verdicts of runs, where they are stored, and what checks looked where that is unusual."""
     rows = tuple(
-        (
-            *row(whose_run(part.result, names)),
-            verdict_cell(part.result.verdict.level),
-            *row(part.trace.removeprefix(session), _unusual(part.result, usual) or NOTHING),
+        row(
+            whose_run(part.result, names),
+            part.result.verdict.level,
+            part.trace.removeprefix(session),
+            _unusual(part.result, usual) or NOTHING,
         )
         for part in parts
     )
