@@ -28,6 +28,64 @@ def as_output(*parts: dict[str, Any]) -> bytes:
     return b"".join(json.dumps(part, indent=2).encode() + b"\n" for part in parts)
 
 
+def as_fio_prints(*parts: dict[str, Any]) -> bytes:
+    """The same with blanks where fio has them, by which its bins are read without their keys."""
+    texts = (json.dumps(part, indent=2, separators=(",", " : ")) for part in parts)
+    return b"".join(text.encode() + b"\n" for text in texts)
+
+
+def everything(result: EngineReading) -> tuple[object, ...]:
+    """All that a reading tells, to be compared."""
+    parts = [part for interval in result.intervals for part in interval.directions]
+    return (
+        result.totals,
+        result.faults,
+        [(interval.end_real_ns, interval.span_ns) for interval in result.intervals],
+        [(part.direction, part.ios, part.bytes, part.lat_sum_ns) for part in parts],
+        [(part.bins.tolist(), part.counts.tolist()) for part in parts],
+    )
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_a_report_is_read_alike_with_other_blanks(name: str) -> None:
+    parts = documents(name)
+    asked = directions(name)
+    assert everything(reading(name)) == everything(read(as_output(*parts), asked))
+    assert everything(reading(name)) == everything(read(as_fio_prints(*parts), asked))
+
+
+@pytest.mark.parametrize(
+    "bins",
+    [
+        {},
+        0,
+        -1,
+        {"129": 1},
+        {"128": 1},
+        {"0128": 1},
+        {"x": 1},
+        {"129": -1},
+        {"129": 1.5},
+        {"129": 2**63},
+        {"129": "1"},
+        {"129": None},
+        {"129": [1]},
+        {"129": {"129": 1}},
+        {"1,2": 3, "4,5": 6},
+        {"1, 2": 3},
+        {"9": "}"},
+        {"1 : 2, 3": 4},
+    ],
+)
+def test_odd_bins_are_read_alike_with_other_blanks(bins: object) -> None:
+    parts = documents("randread-3.33")
+    for at in (0, 1):
+        changed_parts = json.loads(json.dumps(parts))
+        changed_parts[at]["jobs"][0]["read"]["lat_ns"]["bins"] = bins
+        plain, quick = read(as_output(*changed_parts)), read(as_fio_prints(*changed_parts))
+        assert everything(plain) == everything(quick)
+
+
 def pooled(result: EngineReading, direction: Direction) -> Counts:
     counts = np.zeros(BIN_COUNT, dtype=np.int64)
     for interval in result.intervals:

@@ -477,14 +477,18 @@ def _pairs(inside: bytes) -> tuple[Counts, Counts]:
         raise _OddBinsError from None
     middles, counts = numbers[::2], numbers[1::2]
     where = MIDDLE_NS.searchsorted(middles)
-    pairs = len(middles) == len(counts) == inside.count(b":")
-    if not pairs or not np.array_equal(MIDDLE_NS.take(where, mode="clip"), middles):
+    in_pairs = inside.translate(None, _DIGITS_AND_BLANKS) == (_PAIR * len(middles))[:-1]
+    if not in_pairs or not np.array_equal(MIDDLE_NS.take(where, mode="clip"), middles):
         raise _OddBinsError
     return where, counts
 
 
 _AS_LIST: Final = bytes.maketrans(b'":', b" ,")
 """Keys and values one after the other."""
+
+_DIGITS_AND_BLANKS: Final = b"0123456789 \n\r\t"
+_PAIR: Final = b'"":,'
+"""What is left of a pair without them: nothing but a key in quotes and a number after it."""
 
 
 def _pairs_of_object(bins: Mapping[str, object], name: str) -> tuple[Counts, Counts]:
