@@ -14,10 +14,13 @@ from iolab.analysis.kinds import ANALYSIS_VERSION, judge
 from iolab.cli.kinds import LOADS, analyses
 from iolab.core.metric_spec import MetricSpec, spec_of
 
-RECORDED: Final = (12, "5aee8933d92a4bef")
+RECORDED: Final = (12, "228e9f3f309c33a4")
 """The version, and the digest of what it judges by."""
 
 ROOMS: Final = ("iolab.analysis.", "iolab.stats.")
+SHARED: Final = "iolab.core.run"
+"""Has limits that sessions share with the checks."""
+
 NOT_JUDGED: Final = ("ANALYSIS_VERSION", "_SHOWN")
 """The ends of names of numbers that move no result."""
 
@@ -71,7 +74,9 @@ def judged_by() -> dict[str, Any]:
     return {
         "checks": {name: [one.code for one in each] for name, each in checks.items()},
         "limits": sorted(
-            one for name in modules_below({judge.__module__, *judges}) for one in limits(name)
+            one
+            for name in {SHARED, *modules_below({judge.__module__, *judges})}
+            for one in limits(name)
         ),
         "metrics": {key: spec(key) for key in rates | declared},
     }
