@@ -187,7 +187,9 @@ def test_points_that_one_side_lacks_are_named(tmp_path: Path, baseline: Path) ->
     assert skipped["axis"]["bs"] == "16k"
     assert "baseline" in skipped["reason"]
     nothing = make_target(tmp_path / "C", Target(name="c", plan=renamed, study=renamed_study))
-    assert "no point" in refused(baseline, nothing)
+    told = refused(baseline, nothing)
+    assert "no point" in told
+    assert len(told.strip().splitlines()) == 3, "each side's points are named after one reason"
 
 
 def test_configurations_of_one_session_are_paired_by_repeat(tmp_path: Path) -> None:

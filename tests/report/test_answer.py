@@ -13,6 +13,7 @@ from iolab.report.best import BestFigure, VerdictCounts, headlines_of, reason_of
 from iolab.report.numbers import show
 from iolab.report.phrases import Objection
 from iolab.report.table import Cell
+from tests.facts import tells
 from tests.report import shared
 
 RUNS = VerdictCounts(runs=6, valid=6, indicative=0, invalid=0, failed=0, interrupted=0)
@@ -66,13 +67,22 @@ def test_one_that_cannot_be_told_from_the_best_is_marked() -> None:
     assert row[2].strong
 
 
+def test_the_answer_of_an_imported_run_does_not_repeat_what_the_title_says() -> None:
+    title = "imported: reads"
+    made = replace(study("one"), title=title)
+    owners = (replace(made.configurations[0], title=title),)
+    text = says(replace(made, configurations=owners), (figure("one", 1000.0),), RUNS, ())
+    assert tells(text, "1 k IOPS", "1 ms")
+    assert "reads" not in text
+
+
 def test_of_single_runs_none_is_the_best_and_how_far_they_differ_is_said() -> None:
     one, two = (figure(owner, value, None, n=1) for owner, value in (("one", 1e3), ("two", 1.01e3)))
     (row,) = told(one, two)
     assert not any(cell.strong or cell.text.startswith(ALIKE) for cell in row)
     assert row[0].under == "too few repeats"
     text = says(study("one", "two"), (one, two), RUNS, ())
-    assert "too few repeats (leads of at most 1 %)" in text
+    assert tells(text, "too few repeats", "1 %")
     assert "Two" not in text
 
 

@@ -44,7 +44,7 @@ def refuse_unlike(found: Iterable[Difference], candidate: str) -> None:
     from iolab.errors import UsageError
     from iolab.study.wording import shown
 
-    faults = tuple(map(_fault, found))
+    faults = _faults(found)
     if faults:
         raise UsageError(
             f"The session {shown(candidate)} was not measured in the same way.",
@@ -61,7 +61,12 @@ def refuse_differences(found: Iterable[tuple[str, Difference]]) -> None:
     from iolab.errors import UsageError
     from iolab.report.terminal import one_line
 
-    faults = tuple(_fault(one, f"{one_line(label)}: ") for label, one in found)
+    by_label: dict[str, list[Difference]] = {}
+    for label, one in found:
+        by_label.setdefault(label, []).append(one)
+    faults = tuple(
+        fault for label, some in by_label.items() for fault in _faults(some, f"{one_line(label)}: ")
+    )
     if faults:
         raise UsageError(
             "The sessions were not all measured in the same way as the first one.",
@@ -91,15 +96,31 @@ def check_names(
         raise UsageError("Not everything that was asked for is there.", "Correct it.", faults)
 
 
-def _fault(one: Difference, whose: str = "") -> Fault:
+def _faults(found: Iterable[Difference], whose: str = "") -> tuple[Fault, ...]:
+    """A fault for each difference; those that several workloads have alike are one."""
     from iolab.errors import Fault
+    from iolab.report.numbers import listing
     from iolab.report.terminal import one_line
 
-    return Fault(f"{whose}{one_line(str(one))}.".replace("..", "."), "They must be the same.")
+    grouped: dict[tuple[str, str, str], list[str]] = {}
+    for one in found:
+        name, colon, what = one.what.partition(": ")
+        key = (what if colon else one.what, one.baseline, one.candidate)
+        grouped.setdefault(key, []).extend([name] if colon else [])
+    return tuple(
+        Fault(
+            one_line(
+                f"{whose}{f'{listing(names, NAMED_MOST)}: ' if names else ''}"
+                f"{what}: {baseline} against {candidate}."
+            ).replace("..", "."),
+            "",
+        )
+        for (what, baseline, candidate), names in grouped.items()
+    )
 
 
-SKIPPED_MAX: Final = 10
-"""Points not compared that are named; the document of --json has all."""
+NAMED_MOST: Final = 6
+"""Points or workloads named with what is said of all of them; the document of --json has all."""
 
 
 class FailOnComparison(StrEnum):
@@ -202,15 +223,11 @@ def _print(compared: ComparisonResult, kind: CompareFormat | None) -> None:
 def _check_rows(compared: ComparisonResult) -> None:
     """UsageError when there is nothing to compare, with the reasons."""
     from iolab.errors import Fault, UsageError
-    from iolab.report.comparison import point_text
     from iolab.report.terminal import one_line
 
     if compared.rows:
         return
-    faults = tuple(
-        Fault(one_line(f"{point_text(one.workload, one.axis)}: {one.reason}."), "")
-        for one in compared.skipped
-    )
+    faults = tuple(Fault(one_line(f"{text}."), "") for text in _skipped_texts(compared))
     raise UsageError(
         "The two sessions have no point that both can be compared by.", "Compare others.", faults
     )
@@ -308,16 +325,25 @@ def _reasons(rows: Sequence[ComparedMetric]) -> dict[str, int]:
 
 
 def _skipped(compared: ComparisonResult) -> Iterator[RenderableType]:
-    from iolab.report.comparison import point_text
     from iolab.report.terminal import plain, title
 
     if not compared.skipped:
         return
     yield title("Not compared")
-    for one in compared.skipped[:SKIPPED_MAX]:
-        yield plain(f"  {point_text(one.workload, one.axis)}: {one.reason}")
-    if len(compared.skipped) > SKIPPED_MAX:
-        yield plain(f"  and {len(compared.skipped) - SKIPPED_MAX} more")
+    for text in _skipped_texts(compared):
+        yield plain(f"  {text}")
+
+
+def _skipped_texts(compared: ComparisonResult) -> Iterator[str]:
+    """Each reason why points are not compared once, with those that it is of."""
+    from iolab.report.comparison import point_text
+    from iolab.report.numbers import listing
+
+    grouped: dict[str, list[str]] = {}
+    for one in compared.skipped:
+        grouped.setdefault(one.reason, []).append(point_text(one.workload, one.axis))
+    for reason, points in grouped.items():
+        yield f"{listing(points, NAMED_MOST)}: {reason}"
 
 
 def _counts(compared: ComparisonResult) -> str:

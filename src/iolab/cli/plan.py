@@ -149,6 +149,7 @@ def check(
     """Check a study file without hosts."""
     from iolab.cli.kinds import study_kinds
     from iolab.cli.output import result_json, result_screen
+    from iolab.cli.planning import run_count
     from iolab.report.numbers import count
     from iolab.report.terminal import one_line, plain
     from iolab.study.foretold import foretell
@@ -179,11 +180,11 @@ def check(
         (
             count(len(read.configurations), "configuration"),
             count(len(read.workloads), "workload"),
-            count(len(made.points), "point"),
-            count(len(made.runs), "run"),
+            f"{run_count(made)} of {count(len(made.points), 'point')}",
         )
     )
-    sentence = f"{study} is right: {read.id}, scale {read.scale}, {counted}."
+    name = "" if study == read.id else f"study {read.id}, "
+    sentence = f"{study} is right: {name}scale {read.scale}, {counted}."
     result_screen(*(plain(one_line(text)) for text in (sentence, *foretold.lines())))
 
 

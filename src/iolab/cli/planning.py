@@ -193,7 +193,11 @@ def _runs(study: Study, plan: Plan) -> RenderableType:
     return table(headings, rows)
 
 
-def _run_count(plan: Plan) -> str:
+SEARCHES_SHOWN: Final = 8
+"""Workloads named with what is searched for in all of them; others are counted."""
+
+
+def run_count(plan: Plan) -> str:
     """How many runs there are: where results decide, at least and at most."""
     if not plan.runs_more:
         return count(len(plan.runs), "run")
@@ -208,12 +212,15 @@ def _costs(
     repeats = f", {count(study.method.repeats, 'repeat')}" if study.method.repeats > 1 else ""
     yield (
         "runs",
-        f"{_run_count(plan)} of {count(len(plan.points), 'point')}{repeats}, "
+        f"{run_count(plan)} of {count(len(plan.points), 'point')}{repeats}, "
         f"order {study.method.order.value}",
     )
+    sought: dict[str, list[str]] = {}
     for workload in study.workloads:
         if workload.aim.searches:
-            yield "search", f"{one_line(workload.id)}: {_sought(workload)}"
+            sought.setdefault(_sought(workload), []).append(one_line(workload.id))
+    for what, names in sought.items():
+        yield "search", f"{listing(names, SEARCHES_SHOWN)}: {what}"
     yield from ((heading, one_line(says)) for heading, says in study_kinds().hosts.lines(study))
     yield from _ground(study, plan)
     yield "writes", f"about {format_bytes(budget.write_bytes_estimate)} over all hosts and runs"

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from iolab.analysis.prediction import Predicted
 
+NAMED_MOST: Final = 6
+"""Workloads named with what is said of all of them; the table has all."""
+
 FORMAT: Final = 1
 """The number of the JSON document's format; it changes when a reader would have to."""
 
@@ -139,13 +142,13 @@ def prediction_document(axis: str, load: int, found: Sequence[Predicted]) -> dic
 
 
 def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[RenderableType]:
-    from iolab.report.numbers import axis_label, show_value
+    from iolab.report.numbers import axis_label, listing, show_value
     from iolab.report.sections import caveat
     from iolab.report.terminal import QUIET_STYLE, Heading, plain, table, title
 
     yield title(f"Predicted, not measured: {axis} {load}")
     rows = []
-    laws: dict[str, None] = {}
+    laws: dict[str, list[str]] = {}
     for one in found:
         prediction = one.prediction
         name = ", ".join(filter(None, (one.workload, axis_label(one.fixed))))
@@ -153,7 +156,7 @@ def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[Render
         cells = [name, one.configuration, known]
         if prediction is None:
             rows.append([*map(plain, cells), plain("–"), plain("")])
-            laws[f"{name}: {caveat(one, load)}"] = None
+            laws.setdefault(caveat(one, load), []).append(name)
             continue
         ends = f"[{show_value(prediction.low, one.unit)}, {show_value(prediction.high, one.unit)}]"
         value = show_value(prediction.rate, one.unit)
@@ -161,7 +164,7 @@ def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[Render
         law = "; ".join(
             filter(None, (prediction.law.value, f"n={one.runs} a load", caveat(one, load)))
         )
-        laws[f"{name}: {law}."] = None
+        laws.setdefault(f"{law}.", []).append(name)
     heads = [
         Heading("workload", main=True),
         Heading("configuration", spare=True),
@@ -170,5 +173,6 @@ def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[Render
         Heading("90 %", number=True),
     ]
     yield table(heads, rows)
-    yield from map(plain, laws)
+    for text, names in laws.items():
+        yield plain(f"{listing(list(dict.fromkeys(names)), NAMED_MOST)}: {text}")
     yield plain("From measured points alone; measure before you rely on it.", QUIET_STYLE)

@@ -182,10 +182,11 @@ def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
 
     What a valid check says and rests on is in the report's appendix and in `show --json`.
     """
+    owners = {result.configuration for result in results}
     for result in results:
         yield ""
         name = run_name(result.workload, result.axis, result.repeat)
-        heading = title(f"{result.configuration}: {name}")
+        heading = title(f"{result.configuration}: {name}" if len(owners) > 1 else name)
         heading.append(f"  {result.status.value}  ", style=QUIET_STYLE)
         heading.append_text(verdict(result.verdict.level))
         yield heading

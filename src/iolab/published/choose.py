@@ -14,8 +14,9 @@ from iolab.core.configuration import LATENCIES, Configuration, limit_name
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import spec_of
 from iolab.published.audit.document import PublishedSet, span
+from iolab.report.numbers import show_value
 from iolab.study.load_tables import parse_limit
-from iolab.units import format_count, format_ns, format_rate_bytes
+from iolab.units import format_ns, format_rate_bytes
 
 PER_SECOND: Final = "1/s"
 BYTES_PER_SECOND: Final = "bytes/s"
@@ -451,7 +452,7 @@ def _cost(offer: Offer, nodes: int | None) -> float | None:
 
 
 def _rate_text(value: float, unit: str) -> str:
-    return format_rate_bytes(value) if unit == "bytes/s" else f"{format_count(value)}/s"
+    return format_rate_bytes(value) if unit == "bytes/s" else show_value(value, unit)
 
 
 def _worst(answers: Iterable[RequirementStatus]) -> RequirementStatus:

@@ -164,10 +164,13 @@ def says(
     if _several(found):
         return _compared(rows, _titles(study))
     owner = known[0].cells[0].configuration
-    name = "The target" if owner == DEFAULT_CONFIGURATION else _titles(study).get(owner, owner)
+    title = _titles(study).get(owner, owner)
+    # An imported configuration has no name but the session's.
+    name = "The target" if owner == DEFAULT_CONFIGURATION or title == study.title else title
+    only = len(rows) == 1 and rows[0].title in study.title
     unknown = len(rows) - len(known)
     lost = f" {count(unknown, 'figure')} {_NOT_MEASURABLE}." if unknown else ""
-    return f"{name} reaches {joined(list(_tops(known)))}.{lost}"
+    return f"{name} reaches {joined(list(_tops(known, named=not only)))}.{lost}"
 
 
 def how_sure(found: Sequence[BestFigure]) -> str:
@@ -274,10 +277,11 @@ def _top(found: Sequence[BestFigure]) -> BestFigure:
     return pick(found, key=lambda one: one.value.value or 0.0)
 
 
-def _tops(rows: Sequence[_Row]) -> Iterator[str]:
+def _tops(rows: Sequence[_Row], *, named: bool) -> Iterator[str]:
     """Of each unit the highest figure with its workload, of operations with their latency too.
 
-    An indicative one stands only where no other is.
+    An indicative one stands only where no other is. Without `named` the title of the study has the
+    workload's.
     """
     best = [row.best for row in rows if row.best is not None]
     for unit in dict.fromkeys(one.value.unit for one in best):
@@ -286,8 +290,10 @@ def _tops(rows: Sequence[_Row]) -> Iterator[str]:
         texts = (
             [f"at {text} {name}" for name, text in top.latencies[:1]] if unit in _OPERATIONS else []
         )
-        doubt = ", indicative" if top.level is Level.INDICATIVE else ""
-        yield f"{show(top.value)} ({' '.join((top.title, *texts))}{doubt})"
+        what = " ".join((*([top.title] if named else []), *texts))
+        doubt = "indicative" if top.level is Level.INDICATIVE else ""
+        told = ", ".join(filter(None, (what, doubt)))
+        yield f"{show(top.value)} ({told})" if told else show(top.value)
 
 
 def _compared(rows: Sequence[_Row], titles: Mapping[str, str]) -> str:
@@ -324,7 +330,7 @@ def _why(why: str, rows: Sequence[_Row]) -> str:
     most = max(row.lead for row in rows if row.open == why)
     if why == TOO_FEW:
         why = f"there are {TOO_FEW}"
-    return f"{why} (leads of at most {percent(most)})"
+    return f"{why} (the largest lead is {percent(most)})"
 
 
 def _intervals(found: Sequence[BestFigure]) -> str:

@@ -262,7 +262,7 @@ def change_text(series: MetricHistory) -> str:
     """What one series tells, in a few words."""
     found = series.found
     if not found.enough:
-        return f"too few: {found.runs} of {found.needed}"
+        return "too few"
     if not found.changes:
         return "nothing changed"
     return ", ".join(f"{100 * (change.ratio - 1):+.1f} %" for change in found.changes)

@@ -129,7 +129,7 @@ def conclude(findings: Sequence[Finding], clean: str) -> None:
         None,
     )
     if not faults and busy is not None:
-        say(f"Not fit to measure now: {busy.says}. All else is ready.")
+        say(f"Not fit to measure now, for {busy.what}. All else is ready.")
         return
     if not faults:
         say("Ready.")

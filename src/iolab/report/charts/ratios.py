@@ -118,7 +118,7 @@ def _row(dot: RatioRow, names: Sequence[str], top: float) -> list[Mark]:
     lines = [(0.0, top + 15 + LINE_GAP * number, name) for number, name in enumerate(names)]
     marks: list[Mark] = [
         Rules(token=FAINT, pieces=[(None, y, None, y)], width=1),
-        TextMark(token=INK, places=lines, fixed=True),
+        TextMark(token=INK, places=lines, rim=True, fixed=True),
     ]
     if ratio.low is not None and ratio.high is not None and ratio.low > 0:
         marks.append(Rules(token=token, pieces=[(ratio.low, y, ratio.high, y)], width=1.8))
