@@ -202,7 +202,7 @@ def test_figures_are_left_out_rather_than_cut_on_a_narrow_terminal() -> None:
     screen = Console(file=written, width=60, color_system=None)
     screen.print(*results_screen(STUDY, results))
     text = written.getvalue()
-    assert "Too narrow here for" in text
+    assert "the terminal is too narrow: " in text
     (heading,) = [line for line in text.splitlines() if line.startswith("point")]
     assert "p99.9" not in heading
     assert "95 %" in heading

@@ -297,9 +297,9 @@ def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
                 verdict(row.level),
             ]
         )
-    spare = ("interval",)
     heads = [Heading(HEADINGS[1], main=True)]
-    heads += [Heading(name, number=True, spare=name in spare) for name in HEADINGS[2:-1]]
+    heads += [Heading(name, number=True) for name in HEADINGS[2:-2]]
+    heads.append(Heading(HEADINGS[-2], number=True, spare=True, under=True))
     heads += [Heading("runs", number=True, spare=True), Heading(HEADINGS[-1], main=True)]
     heads.append(Heading("trust"))
     yield Grouped(heads, [(title(point), rows) for point, rows in points.items()])

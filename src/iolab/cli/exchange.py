@@ -38,7 +38,7 @@ def import_(
     *,
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="DIR", help="The new session directory."),
+        typer.Option("--out", "-o", metavar="DIR", help="The new session directory."),
     ],
     configuration: Annotated[
         str,

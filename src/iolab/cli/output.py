@@ -80,12 +80,18 @@ def say(text: str) -> None:
     _write(sys.stderr, text + "\n")
 
 
-def wrapped(text: str) -> str:
-    """The text in lines that standard error has room for, all but the first indented."""
+def wrapped(text: str, indent: str = "") -> str:
+    """The text in lines that a terminal on standard error has room for, all but the first indented.
+
+    Off a terminal it stays one line.
+    """
+    if not sys.stderr.isatty():
+        return f"{indent}{text}"
     return textwrap.fill(
         text,
         console(sys.stderr).width,
-        subsequent_indent="  ",
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -360,11 +366,11 @@ def _fault_document(fault: Fault) -> dict[str, object]:
 def _print_error(error: IolabError, *, as_json: bool) -> int:
     from iolab.report.terminal import one_line
 
-    say(f"iolab: {one_line(str(error))}")
+    say(wrapped(f"iolab: {one_line(str(error))}"))
     # A single fault may be the error itself.
     faults = [str(fault) for fault in error.faults if str(fault) != str(error)]
     for fault in faults[:FAULTS_SHOWN]:
-        say(f"  {one_line(fault)}")
+        say(wrapped(one_line(fault), "  "))
     if len(faults) > FAULTS_SHOWN:
         say(f"  and {len(faults) - FAULTS_SHOWN} more")
     if as_json:
@@ -424,7 +430,7 @@ def _bug(error: Exception, *, as_json: bool) -> int:
         f"Please report it to the maintainers with this line, the command and the version "
         f"({__version__}); with {DEBUG}=1 in the environment the traceback is shown too."
     )
-    say(f"{one_line(happened)}\n{do}")
+    say(f"{wrapped(one_line(happened))}\n{wrapped(do)}")
     if os.environ.get(DEBUG) == "1":
         traceback.print_exception(error, file=sys.stderr)
     if as_json:

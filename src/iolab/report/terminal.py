@@ -51,13 +51,15 @@ NARROWEST: Final = 12
 class Heading:
     """A column: numbers stand right and are never broken; a `main` column gives way first.
 
-    A `spare` one is left out where a terminal is too narrow for all, rather than cut figures.
+    A `spare` one is left out where a terminal is too narrow for all, rather than cut figures; an
+    `under` one then goes below the cell on its left instead.
     """
 
     title: str
     number: bool = False
     main: bool = False
     spare: bool = False
+    under: bool = False
 
 
 def one_line(text: str) -> str:
@@ -156,15 +158,32 @@ class Grouped:
             if name is not None:
                 yield name
             for row in rows:
-                cells = [_text(row[column]) for column in shown]
+                cells = [self._cell(row, column, shown) for column in shown]
                 sizes = zip(cells, widths, strict=True)
-                if all(cell.cell_len <= width for cell, width in sizes):
+                if all(_is_line(cell) and cell.cell_len <= width for cell, width in sizes):
                     yield from _line(console, headings, cells, widths)
                 else:
+                    cells[0] = _hanging(console, cells[0], widths[0])
                     yield table(bare, [cells], widths)
-        dropped = [it.title for at, it in enumerate(self.headings) if at not in shown]
-        if dropped:
-            yield Text(f"Too narrow here for {' and '.join(dropped)}.", style=QUIET_STYLE)
+        lost = [
+            at
+            for at in range(len(self.headings))
+            if at not in shown and not self._is_below(at, shown)
+        ]
+        if lost:
+            names = " and ".join(self.headings[at].title for at in lost)
+            yield Text(f"Left out, as the terminal is too narrow: {names}.", style=QUIET_STYLE)
+
+    def _is_below(self, column: int, shown: Sequence[int]) -> bool:
+        """Whether its cells stand below those on their left, for want of room beside them."""
+        return column < len(self.headings) and column not in shown and self.headings[column].under
+
+    def _cell(self, row: Row, column: int, shown: Sequence[int]) -> Text:
+        """A cell, with that of the next column on a line below it if that found no room beside."""
+        cell = _text(row[column])
+        if not self._is_below(column + 1, shown):
+            return cell
+        return Text("\n").join((cell, _text(row[column + 1])))
 
     def _stacked(self) -> RenderResult:
         """The name of each row, and below it its other cells, each after its heading."""
@@ -197,7 +216,10 @@ class Grouped:
         return shown
 
     def _widths(self, natural: Sequence[int], shown: Sequence[int], room: int) -> list[int]:
-        widths = [natural[at] for at in shown]
+        widths = [
+            max(natural[at], natural[at + 1] if self._is_below(at + 1, shown) else 0)
+            for at in shown
+        ]
         last = len(widths) - 1
         for column in (last, 0) if self.headings[shown[last]].main else (0,):
             over = sum(widths) + GAP * last - room
@@ -242,6 +264,25 @@ class Unbroken:
 
 def _text(cell: Text | str) -> Text:
     return cell if isinstance(cell, Text) else Text(cell)
+
+
+def _is_line(cell: Text) -> bool:
+    return "\n" not in cell.plain
+
+
+def _hanging(console: Console, name: Text, width: int) -> Text:
+    """A name that is wider than its column: what follows its first line is indented more."""
+    indent = len(name.plain) - len(name.plain.lstrip(" "))
+    further = indent + 2
+    if name.cell_len <= width or width - further < NARROWEST_TEXT:
+        return name
+    first, *rest = name[indent:].wrap(console, width - further)
+    return Text("\n").join(
+        (
+            Text(" " * indent).append_text(first),
+            *(Text(" " * further).append_text(line) for line in rest),
+        )
+    )
 
 
 def title(text: str) -> Text:
