@@ -38,7 +38,7 @@ def test_sessions_are_chosen_from(session: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "Nothing"),
+        ((), "No need"),
         (("-n", "foo"), "'foo'"),
         (("-n", f"rand-read-4k >= {'9' * 400}"), "99"),
         (("--usable-tb", "-1"), "--usable-tb is -1"),

@@ -279,3 +279,12 @@ def tenth_more(result: Result) -> Result:
     return replace(
         result, metrics={**result.metrics, "iops": replace(rate, value=rate.value * speed)}
     )
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_however_narrow_a_terminal_is_the_intervals_are_shown(
+    slower: Path, baseline: Path, columns: str
+) -> None:
+    lows = {f"[{row['low']:.3f}," for row in compared(baseline, slower)["rows"]}
+    text = call("compare", baseline, slower, env={"COLUMNS": columns}).stdout
+    assert [low for low in lows if low not in text] == []

@@ -43,6 +43,12 @@ def test_an_unknown_code_is_told_with_the_nearest_ones() -> None:
     assert "device-busy" in done.stderr
 
 
+def test_who_gives_a_session_is_told_what_to_give(tmp_path: Path) -> None:
+    done = call("explain", tmp_path)
+    assert done.returncode == 2
+    assert "iolab show" in done.stderr
+
+
 def test_the_wheel_holds_the_pages() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     packed = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]

@@ -15,6 +15,7 @@ from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_BANDWIDTH, Indicator
 from iolab.report.numbers import show
+from iolab.report.terminal import Grouped, Heading
 from tests.cli.command_line import RESULTS, STUDY
 from tests.cli.screens import drawn
 from tests.report import shared
@@ -207,6 +208,15 @@ def test_figures_are_left_out_rather_than_cut_on_a_narrow_terminal() -> None:
     assert "p99.9" not in heading
     assert "95 %" in heading
     assert "±" in text
+
+
+def test_a_name_over_two_lines_is_indented_below_its_first() -> None:
+    grouped = Grouped((Heading("point", main=True), Heading("IOPS", number=True)), [(None, [ROW])])
+    lines = drawn([grouped], 24)
+    assert [len(line) - len(line.lstrip()) for line in lines[1:]] == [2, 4]
+
+
+ROW = ("  iodepth 8, clients 12", "1,000")
 
 
 @pytest.mark.parametrize("width", [30, 50])

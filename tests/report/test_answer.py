@@ -132,6 +132,13 @@ def test_of_one_configuration_a_valid_figure_is_told_before_a_larger_indicative_
     assert "9 k" not in text
 
 
+def test_what_is_titled_as_its_study_is_the_target() -> None:
+    own = study("one")
+    named = replace(own, title=own.configurations[0].title)
+    assert says(own, (figure("one", 1e3),), RUNS, ()).startswith("One reaches")
+    assert says(named, (figure("one", 1e3),), RUNS, ()).startswith("The target reaches")
+
+
 def test_nothing_sound_is_said_to_be_nothing() -> None:
     bad = figure("one", 1000.0, level=Level.INVALID)
     lost = replace(RUNS, valid=0, invalid=6)
@@ -204,3 +211,13 @@ def test_how_far_intervals_reach_is_said() -> None:
     text = how_sure((figure("one", 1e3, 0.01), figure("one", 1e3, 0.08, title="w")))
     assert "±1 % to ±8 %" in text
     assert "too few" not in text
+
+
+def test_why_there_is_no_interval_depends_on_how_many_repeats_there_are() -> None:
+    assert "too few repeats" in how_sure((figure("one", 1e3, 0.4, n=2),)).lower()
+    apart = how_sure((figure("one", 1e3, 0.4, n=3),)).lower()
+    assert "too few" not in apart
+    assert "too far apart" in apart
+    mixed = how_sure((figure("one", 1e3, 0.02), figure("one", 1e3, 0.4), figure("one", 1e3, None)))
+    assert "1 of 3 have too few repeats" in mixed
+    assert "1 of 3 have repeats too far apart" in mixed

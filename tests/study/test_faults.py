@@ -111,7 +111,7 @@ def test_a_wrong_value_of_a_workload(line: str, says: str) -> None:
         ('"513"', "bs of workload 'w' is '513', which is not a multiple of 512."),
         ("256", "bs of workload 'w' is 256."),
         ('"2g"', "bs of workload 'w' is '2g'."),
-        ('"1kb"', "is '1kb', which is not a multiple of 512."),
+        ('"1kb"', "is '1kb' or 1000 bytes, which is not a multiple of 512."),
         ("-4096", "bs of workload 'w' is -4096."),
         ("1e3", "bs of workload 'w' is 1000.0."),
         ('["4k", "4096"]', "bs of workload 'w' has '4096' twice."),

@@ -39,6 +39,14 @@ def test_runs_that_can_only_be_invalid_are_a_smoke_test() -> None:
     assert told.smoke is not None
 
 
+def test_a_run_that_its_edges_may_make_invalid_is_told_so() -> None:
+    (near,) = foretold(READS, "method.runtime=3s").limits
+    (safe,) = foretold(READS, "method.runtime=6s").limits
+    assert near.level is safe.level is Level.INDICATIVE
+    assert "invalid" in near.why
+    assert "invalid" not in safe.why
+
+
 def test_what_the_stopping_rule_allows_counts_where_there_is_one() -> None:
     told = foretold(READS, "method.kind=adaptive", "method.runtime=2s")
     assert told.levels == (Level.VALID,)

@@ -149,7 +149,8 @@ def _objection(known: Sequence[Known], load: int, single: int, *, extrapolate: b
     if any(one.load == load for one in known):
         return "it was measured: see 'iolab show'"
     if len(known) < POINTS_LEAST:
-        return f"{len(known)} loads may be trusted, {POINTS_LEAST} are the least"
+        loads = "load is" if len(known) == 1 else "loads are"
+        return f"{len(known) or 'no'} {loads} sound, at least {POINTS_LEAST} must be"
     if single:
         return (
             f"{single} of {len(known)} loads have n=1, which does not tell how far runs differ; "

@@ -129,7 +129,9 @@ def compare_repeats(values: Sequence[float], figure: str) -> CheckResult | None:
     }
     text = f"{len(values)} repeats differ by {100 * spread:.0f} % of their mean"
     if ratio >= RATIO_BAD:
-        says = f"{text}, the most is {ratio:.3g} times the least: no value stands for all of them."
+        says = (
+            f"{text}, the highest is {ratio:.3g} times the lowest: no value stands for all of them."
+        )
         return CheckResult(CODE, Level.INVALID, says, evidence)
     if spread > RANGE_GOOD:
         says = f"{text}; {100 * RANGE_GOOD:.0f} % are allowed."

@@ -98,8 +98,8 @@ def _needs(
     if not 0 < scaling <= 1:
         faults.append(Fault(f"--scaling is {scaling:g}.", "Give a share above 0 and up to 1."))
     if not (usable_tb is not None or written or budget):
-        do = "Give --usable-tb, --need or --budget."
-        faults.append(Fault("Nothing is needed.", do))
+        do = "Give --usable-tb, --need or --budget, as --need 'WORKLOAD >= 1M'."
+        faults.append(Fault("No need is given.", do))
     if faults:
         raise UsageError("What is needed is not clear.", "Correct it.", tuple(faults))
     return Needs(

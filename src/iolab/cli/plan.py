@@ -81,7 +81,7 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Write a commented study to begin with."""
-    from iolab.cli.output import result, result_json, say, write_new
+    from iolab.cli.output import result, result_json, say, wrapped, write_new
     from iolab.cli.template import study_template
     from iolab.study.wording import shown
 
@@ -100,10 +100,10 @@ def init(
         result_json(document if draft is None else {**document, "notes": notes})
         return
     for note in notes:
-        say(note)
+        say(wrapped(note))
     result(str(file))
     for fault in _faults(text, str(file)):
-        say(f"To correct: {fault}")
+        say(wrapped(f"To correct: {fault}"))
     say(f"Next: change it, then 'iolab check {file}' and 'iolab plan {file} --path DIR'.")
 
 
@@ -208,7 +208,7 @@ def plan(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a study would run, write and need, and how long it takes."""
+    """Show what a study would run, write and need, and for how long."""
     from iolab.cli.kinds import study_kinds
     from iolab.cli.output import result_json, result_screen
     from iolab.cli.planning import plan_document, plan_screen

@@ -51,9 +51,10 @@ def predict(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the rate at a load that was not measured, with a 90 % interval.
+    """Predict the rate at a load that was not measured.
 
-    It needs at least four trusted loads of the axis, each with at least two repeats, better three.
+    With a 90 % interval. It needs at least four sound loads of the axis, each with at least two
+    repeats, better three.
     """
     from iolab.analysis.points import summarise
     from iolab.analysis.prediction import predictions
@@ -152,15 +153,16 @@ def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[Render
     for one in found:
         prediction = one.prediction
         name = ", ".join(filter(None, (one.workload, axis_label(one.fixed))))
-        known = f"{one.measured[0].load:g} to {one.measured[-1].load:g}" if one.measured else "–"
+        ends = dict.fromkeys(one.measured[at].load for at in (0, -1) if one.measured)
+        known = " to ".join(f"{end:g}" for end in ends) or "–"
         cells = [name, one.configuration, known]
         if prediction is None:
             rows.append([*map(plain, cells), plain("–"), plain("")])
             laws.setdefault(caveat(one, load), []).append(name)
             continue
-        ends = f"[{show_value(prediction.low, one.unit)}, {show_value(prediction.high, one.unit)}]"
+        span = f"[{show_value(prediction.low, one.unit)}, {show_value(prediction.high, one.unit)}]"
         value = show_value(prediction.rate, one.unit)
-        rows.append([*map(plain, (*cells, value, ends))])
+        rows.append([*map(plain, (*cells, value, span))])
         law = "; ".join(
             filter(None, (prediction.law.value, f"n={one.runs} a load", caveat(one, load)))
         )

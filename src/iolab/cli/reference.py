@@ -193,7 +193,7 @@ def audit(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check whether the figures of a set of results agree with each other."""
+    """Check whether the figures of a set of results agree."""
     from iolab.cli.output import result_json, result_screen
     from iolab.cli.studies import published_ids
     from iolab.errors import ExitCode

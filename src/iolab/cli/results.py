@@ -74,7 +74,9 @@ def session_heading(
     line.append_text(_levels(results))
     for status in (RunStatus.FAILED, RunStatus.INTERRUPTED):
         if again := sum(1 for result in results if result.status is status):
-            line.append(f", {again} {status.value}", style=STATUS_STYLES[SessionStatus.INTERRUPTED])
+            line.append(
+                f"; {again} of them {status.value}", style=STATUS_STYLES[SessionStatus.INTERRUPTED]
+            )
     if damaged := sum(1 for damage in reader.met() if damage.run):
         line.append(f", {damaged} damaged", style=STATUS_STYLES[SessionStatus.FAILED])
     yield line

@@ -98,9 +98,10 @@ def run(
 
 
 def demo(*, path: TargetPath = None, out: OutOption = None, quiet: Quiet = False) -> None:
-    """Measure this directory for some minutes as an example, and write a report.
+    """Measure this directory for some minutes, as an example.
 
-    It runs cluster-kpi at scale small (3 GiB), with the native engine where fio is missing.
+    It runs cluster-kpi at scale small (3 GiB), with the native engine where fio is missing, and
+    writes a report.
     """
     from iolab.cli.output import say
     from iolab.loads.fileio.engines.fio import no_usable_fio

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -312,6 +313,9 @@ def _unknown(code: str, codes: list[str]) -> Exception:
     from iolab.errors import UsageError
     from iolab.study.wording import shown
 
+    if Path(code).exists():
+        do = f"Give a code, as `iolab show {shlex.quote(code)}` names them at the end."
+        return UsageError(f"{shown(code)} is a file or directory, not the code of a check.", do)
     near = difflib.get_close_matches(code, codes, NEAREST_MAX, 0.3)
     do = f"The nearest are {', '.join(near)}." if near else "'iolab explain' lists all codes."
     return UsageError(f"There is no check {shown(code)}.", do)

@@ -118,7 +118,7 @@ filesize = "4g"
 [method]
 warmup = "5s"              # load that is not counted
 runtime = "30s"            # load that is
-repeats = 3                # each point so many times; the brief shows how far they agree
+repeats = 3                # each point so many times; the summary shows how far they agree
 settle = "2s"              # quiet between runs
 order = "randomised"       # so that a slow drift does not look like an effect of the axis
 seed = 1                   # the order can be had again

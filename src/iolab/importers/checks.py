@@ -226,7 +226,7 @@ def _agree(what: str, claimed: float, found: float) -> CheckAnswer:
             f"The file tells {format_count(claimed)} {what}, and counts {format_count(found)}.",
             **evidence,
         )
-    return valid(f"{format_count(claimed)} {what} are told twice alike.", **evidence)
+    return valid(f"{format_count(claimed)} {what} are reported twice, and alike.", **evidence)
 
 
 def rates_follow(view: ImportedView) -> CheckAnswer:
@@ -252,7 +252,7 @@ def _rates_follow(view: ImportedView) -> Iterator[CheckAnswer]:
                     "off": abs(off),
                 }
                 text = (
-                    f"{figure.operation}{view.on(host)}: {shown(rate)} are told, {what} over time "
+                    f"{figure.operation}{view.on(host)}: {shown(rate)} reported, {what} over time "
                     f"give {shown(amount / figure.seconds)}"
                 )
                 if abs(off) > RATE_BAD:
@@ -292,7 +292,7 @@ def _in_flight(view: ImportedView, index: int) -> CheckAnswer:
     text = f"Rate x latency gives {found:.3g} in flight{view.on(host)}, at most {asked} can be"
     if ratio > IN_FLIGHT_MOST and view.imported.grouped:
         return indicative(
-            f"{text} of the job whose options are told: the group had more jobs, or the rates or "
+            f"{text} of the job whose options are known: the group had more jobs, or the rates or "
             "latencies are wrong.",
             **evidence,
         )
@@ -393,7 +393,7 @@ def _contradictions(
 ) -> Iterator[CheckAnswer]:
     for at, value in figures.percentiles:
         evidence: Numbers = {"operation": name, "percent": at, "told_ns": value}
-        text = f"p{at:g} of {name} is told as {format_ns(value)}"
+        text = f"p{at:g} of {name} is given as {format_ns(value)}"
         slack = resolution * value + step_ns
         if figures.lat_max_ns is not None and value > figures.lat_max_ns + slack:
             yield invalid(

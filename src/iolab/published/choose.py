@@ -353,7 +353,8 @@ def _rate(
         else RequirementStatus.NO
     )
     nodes = _nodes_for(need.least, sure, offer.nodes, scaling)
-    says = f"{_rate_text(had, need.unit)}, at least {_rate_text(sure, need.unit)}"
+    says, least = _rate_text(had, need.unit), _rate_text(sure, need.unit)
+    says += f", at least {least}" if least != says else ""
     answer = certain if nodes else as_is
     return Requirement(name, says, as_is, answer, had / need.least, nodes, best.axis)
 

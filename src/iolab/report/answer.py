@@ -21,7 +21,7 @@ from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.report.best import BestFigure, VerdictCounts
 from iolab.report.kinds import ReportSection
-from iolab.report.numbers import NOTHING, TOO_FEW, count, show
+from iolab.report.numbers import NOTHING, TOO_FEW, count, show, why_no_interval
 from iolab.report.phrases import Objection, joined, names_among_several, percent, whose_run
 from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cell
 
@@ -339,14 +339,16 @@ def _intervals(found: Sequence[BestFigure]) -> str:
     if not sound:
         return ""
     halves = [half for one in sound if (half := one.half_width) is not None]
-    lacking = len(sound) - len(halves)
+    lacking = Counter(why_no_interval(one) for one in sound if one.half_width is None)
     if not halves:
-        return f" {TOO_FEW.capitalize()} for an interval: measure at least three."
+        do = "measure more, or find what disturbs them"
+        do = "measure at least three" if set(lacking) == {TOO_FEW} else do
+        return f" {' or '.join(lacking).capitalize()} for an interval: {do}."
     least, most = min(halves), max(halves)
     reach = f"±{100 * most:.2g} %"
     if f"{100 * least:.2g}" != f"{100 * most:.2g}":
         reach = f"±{100 * least:.2g} % to {reach}"
-    few = f"; {lacking} of {len(sound)} have {TOO_FEW}" if lacking else ""
+    few = "".join(f"; {number} of {len(sound)} have {why}" for why, number in lacking.items())
     return f" 95 % intervals of the figures: {reach}{few}."
 
 

@@ -31,7 +31,14 @@ from iolab.core.metric import Metric, Result
 from iolab.core.metric_spec import Better, spec_of
 from iolab.core.study import Study
 from iolab.report.bottleneck import limit_words
-from iolab.report.numbers import TOO_FEW, axis_word, count, listing, show, show_value
+from iolab.report.numbers import (
+    axis_word,
+    count,
+    listing,
+    show,
+    show_value,
+    why_no_interval,
+)
 from iolab.report.phrases import (
     LEVELS,
     Names,
@@ -216,7 +223,8 @@ def _times(share: float) -> str:
 
 def _with_interval(metric: Metric) -> str:
     if metric.interval is None:
-        few = TOO_FEW if metric.lacks_repeats else "one run" if metric.n == 1 else ""
+        single = "one run" if metric.n == 1 else ""
+        few = why_no_interval(metric) if metric.lacks_repeats else single
         return f"{show(metric)} ({few})" if few else show(metric)
     low, high = (show_value(end, metric.unit, bare_rate=True) for end in metric.interval)
     return f"{show(metric)} ({low} to {high})"

@@ -41,7 +41,11 @@ NOTHING: Final = "–"
 """What stands where a number is not known or not supported by enough I/Os."""
 
 TOO_FEW: Final = "too few repeats"
-"""What stands in place of an interval that would say nothing."""
+TOO_UNLIKE: Final = "repeats too far apart"
+"""What stands in place of an interval that would say nothing: of two runs, and of more."""
+
+_REPEATS_ENOUGH: Final = 3
+"""Fewer have so wide an interval whatever they are; that of more tells of the target."""
 
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff"
@@ -98,6 +102,12 @@ def show(metric: Metric | None, *, bare_rate: bool = False) -> str:
     return show_value(metric.value, metric.unit, bare_rate=bare_rate)
 
 
+def why_no_interval(metric: Metric) -> str:
+    """Why a metric without an interval to show has none."""
+    enough = metric.lacks_repeats and (metric.n or 0) >= _REPEATS_ENOUGH
+    return TOO_UNLIKE if enough else TOO_FEW
+
+
 def show_interval(metric: Metric | None, *, bare_rate: bool = False) -> str:
     """A metric's 95 % interval and its runs: `[12.1 k, 12.5 k] n=3`; empty without any.
 
@@ -107,7 +117,7 @@ def show_interval(metric: Metric | None, *, bare_rate: bool = False) -> str:
         return ""
     runs = f"n={metric.n}"
     if metric.interval is None:
-        return f"{TOO_FEW}, {runs}" if metric.lacks_repeats else runs
+        return f"{why_no_interval(metric)}, {runs}" if metric.lacks_repeats else runs
     ends = (show_value(end, metric.unit, bare_rate=bare_rate) for end in metric.interval)
     return f"[{', '.join(ends)}] {runs}"
 

@@ -34,7 +34,15 @@ from iolab.report.charts.hosts import host_values
 from iolab.report.charts.series import DetailKey
 from iolab.report.charts.value import Bar, BarGroup, lying_bars
 from iolab.report.kinds import ChartGroup, Kinds, ReportSection
-from iolab.report.numbers import NOTHING, TOO_FEW, axis_label, count, listing, show, show_value
+from iolab.report.numbers import (
+    NOTHING,
+    axis_label,
+    count,
+    listing,
+    show,
+    show_value,
+    why_no_interval,
+)
 from iolab.report.table import Cell, Table, columns, filled, row, verdict_cell
 
 if TYPE_CHECKING:
@@ -308,7 +316,8 @@ def interval_text(metric: Metric) -> str:
     """From where to where it may be, and over how many runs; what rounding leaves has no runs."""
     runs = f" n={metric.n}" if metric.n is not None else ""
     if metric.interval is None:
-        return f"{TOO_FEW},{runs}" if metric.lacks_repeats else runs.strip() or NOTHING
+        why = f"{why_no_interval(metric)}," if metric.lacks_repeats else ""
+        return f"{why}{runs}".strip() or NOTHING
     ends = [value_text(Metric(end, metric.unit), bare_rate=True) for end in metric.interval]
     return f"[{', '.join(ends)}]{runs}"
 

@@ -53,7 +53,7 @@ from iolab.store.verify import (
 T = TypeVar("T")
 U = TypeVar("U", IntervalTable, BinTable, CounterTable)
 
-_DIED: Final = "The process that ran it ended without a word."
+_DIED: Final = "The process that ran it was killed, or crashed."
 _LOOKS: Final = 5
 """A session may end, or be resumed, between the look at its status and the look at its lock."""
 

@@ -110,10 +110,14 @@ def time_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictLim
         return
     key = "runtime" if method.rule is None else "longest"
     useless = seconds < RUN_USELESS_S
+    edges_s = RUN_ENOUGH_S - RUN_SHORT_S
+    near = not useless and seconds < RUN_USELESS_S + edges_s
+    cut = f", up to {edges_s:g} s of them cut at the edges: below {RUN_USELESS_S:g} s is invalid"
     more_s = (RUN_ENOUGH_S - seconds) * len(mine)
     yield VerdictLimit(
         Level.INVALID if useless else Level.INDICATIVE,
-        f"runs of {seconds:g} s < {RUN_USELESS_S if useless else RUN_SHORT_S:g} s",
+        f"runs of {seconds:g} s < {RUN_USELESS_S if useless else RUN_SHORT_S:g} s"
+        f"{cut if near else ''}",
         f"--set method.{key}={RUN_ENOUGH_S:g}s adds {format_duration_s(more_s)}",
         digests(run.point for run in mine),
         is_time=True,

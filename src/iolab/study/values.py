@@ -231,7 +231,9 @@ def size(low: int, high: int, *, multiple: int) -> Read:
             raise fault(f"is {shown(value)}", do)
         if count % multiple:
             do = f"Give a multiple of {multiple}; storage has no smaller block."
-            raise fault(f"is {shown(value)}, which is not a multiple of {multiple}", do)
+            plain = str(value).strip() == str(count)
+            amount = "" if plain else f" or {count} bytes"
+            raise fault(f"is {shown(value)}{amount}, which is not a multiple of {multiple}", do)
         return value
 
     schema = {

@@ -52,6 +52,8 @@ def suggestion(word: str, valid: Iterable[str], what: str) -> str:
         return f"Did you mean {shown(near)}?"
     if not words:
         return f"There are no {what} here."
+    if len(words) == 1:
+        return f"There is only {shown(words[0])}."
     rest = f" and {len(words) - _LISTED} more" if len(words) > _LISTED else ""
     return f"The {what} are {', '.join(words[:_LISTED])}{rest}."
 

@@ -290,7 +290,7 @@ def _law_verdict(
         return indicative(f"{text}: slightly more than can be.", **evidence)
     if off < -tolerable_limit(iodepth) - edge:
         return indicative(
-            f"{text}: the client did not keep the queue full, or latencies are told too short.",
+            f"{text}: the client did not keep the queue full, or its latencies are too short.",
             **evidence,
         )
     return indicative(f"{text}: the engine lost time between I/Os.", **evidence)

@@ -57,13 +57,13 @@ def operations_screen(study: Study, results: Sequence[Result]) -> Iterator[Rende
 def _disagreements(point: PointStatistics) -> Iterator[RenderableType]:
     """One line for all operations whose repeats are too unlike for a mean."""
     unlike = [
-        f"{NAMES[operation.operation].lower()} {operation.maximum / operation.minimum:.3g}"
+        f"{NAMES[operation.operation].lower()} {operation.maximum / operation.minimum:.3g} times"
         for operation in point.operations
         if operation.disagreement and operation.disagreement.level is Level.INVALID
     ]
     if unlike:
         yield plain(
-            f"{CODE}: the most of the repeats is so many times the least: {', '.join(unlike)}. "
+            f"{CODE}: the highest repeat over the lowest: {', '.join(unlike)}. "
             "No mean stands for all of them."
         )
 

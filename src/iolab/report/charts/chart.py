@@ -6,6 +6,7 @@ to and what a pointer is told of it, so that nothing is found out from a drawing
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -16,7 +17,7 @@ from typing import Final
 from iolab.core.metric import Level, Metric
 from iolab.report.charts.palette import RAISED, Token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH, WIDTH, ChartAxis, Scale
-from iolab.report.numbers import clean, short
+from iolab.report.numbers import TOO_FEW, TOO_UNLIKE, clean, short, why_no_interval
 from iolab.report.table import Table
 
 HEAD: Final = 32
@@ -294,7 +295,9 @@ def last_known(values: Sequence[float | None]) -> float | None:
     return next((v for v in reversed(values) if v is not None), None)
 
 
-TOO_FEW_RUNS: Final = "Too few repeats"
+NO_INTERVAL: Final = (TOO_FEW.capitalize(), TOO_UNLIKE.capitalize())
+"""How a note begins on values without an interval."""
+
 OVER_RUNS: Final = "Bars: 95 % interval over the runs, which are the small marks."
 OF_BINS: Final = "Bars of percentiles: the engine’s own bin that holds it."
 
@@ -306,9 +309,17 @@ def bar_notes(metrics: Iterable[Metric], intervals: str = OVER_RUNS) -> list[str
     """
     found = list(metrics)
     drawn = [one for one in found if one.interval is not None]
-    few = sum(one.lacks_repeats for one in found)
     return [
         *([intervals] if any(not one.bounded for one in drawn) else []),
         *([OF_BINS] if any(one.bounded for one in drawn) else []),
-        *([f"{TOO_FEW_RUNS} for an interval of {few} of {len(found)} values."] if few else []),
+        *lacking_notes(found, "values"),
+    ]
+
+
+def lacking_notes(found: Sequence[Metric], what: str) -> list[str]:
+    """Of how many of what is drawn the interval would say nothing, and why."""
+    lacking = Counter(why_no_interval(one) for one in found if one.lacks_repeats)
+    return [
+        f"{why.capitalize()} for an interval of {number} of {len(found)} {what}."
+        for why, number in lacking.items()
     ]

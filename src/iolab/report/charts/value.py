@@ -25,6 +25,7 @@ from iolab.report.charts.chart import (
     Points,
     Rules,
     TextMark,
+    lacking_notes,
 )
 from iolab.report.charts.palette import INK, MUTED, Token
 from iolab.report.charts.scale import Scale, linear_scale, value_axis
@@ -251,9 +252,7 @@ def _note(bars: Sequence[Bar], known: int) -> str:
         notes.append("A line through a bar’s end is its 95 % interval.")
     if any(one.bounded for one in spread):
         notes.append("A line through a bar’s end is what rounding leaves open.")
-    few = sum(bar.value.lacks_repeats for bar in bars)
-    if few:
-        notes.append(f"Too few repeats for an interval of {few} of {len(bars)} bars.")
+    notes += lacking_notes([bar.value for bar in bars], "bars")
     if any(_is_doubted(bar) for bar in bars):
         notes.append(HATCHED)
     if len(bars) < known:

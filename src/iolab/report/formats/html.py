@@ -24,7 +24,7 @@ from iolab.core.run import RunStatus
 from iolab.report.answer import Answer, answer
 from iolab.report.best import tally
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import TOO_FEW_RUNS, Figure
+from iolab.report.charts.chart import NO_INTERVAL, Figure
 from iolab.report.charts.choose import looks_of
 from iolab.report.charts.palette import declarations
 from iolab.report.charts.series import DetailKey
@@ -237,11 +237,11 @@ def _contents(
 def shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGroup, ...], str]:
     """The groups without what the notes of several charts say alike, and that once for all.
 
-    Where repeats are too few is said of all figures on the first page.
+    Why figures have no interval is said of all on the first page.
     """
     sentences = [_SENTENCES.split(figure.note) for group in groups for figure in group.figures]
     counted = Counter(one for note in sentences for one in dict.fromkeys(note) if one)
-    few = {sentence for sentence in counted if sentence.startswith(TOO_FEW_RUNS)}
+    few = {sentence for sentence in counted if sentence.startswith(NO_INTERVAL)}
     shared = [one for one, number in counted.items() if number > 1 and one not in few]
     dropped = {*shared, *few}
 
