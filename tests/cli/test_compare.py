@@ -13,12 +13,14 @@ from typing import Any
 import jsonschema
 import pytest
 
+from iolab.analysis.differences import Area, Difference
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.errors import UsageError
 from iolab.loads.fileio.workload import file_job
+from iolab.report.comparison import differences_table
 from tests.cli.compared import NOISE, Target, make_target
 from tests.cli.in_process import call
 
@@ -179,6 +181,21 @@ def test_a_value_of_zero_has_no_ratio(tmp_path: Path, baseline: Path) -> None:
     document = compared(baseline, other)
     assert all(one["reason"].startswith("iops") for one in document["skipped"])
     assert (len(document["skipped"]), len(document["rows"])) == (2, 2)
+
+
+def test_what_differs_alike_in_several_workloads_is_one_row() -> None:
+    found = [
+        Difference(Area.WORKLOAD, "reads: file bytes", "1 GiB", "2 GiB", forbids=True),
+        Difference(Area.WORKLOAD, "writes: file bytes", "1 GiB", "2 GiB", forbids=True),
+        Difference(Area.WORKLOAD, "mixed: file bytes", "1 GiB", "4 GiB", forbids=True),
+        Difference(Area.HOSTS, "kernel", "6.1", "6.12"),
+    ]
+    rows = differences_table(found).rows
+    assert [row[0].text for row in rows] == [
+        "! reads, writes: file bytes",
+        "! mixed: file bytes",
+        "kernel",
+    ]
 
 
 def test_points_that_one_side_lacks_are_named(tmp_path: Path, baseline: Path) -> None:

@@ -99,28 +99,17 @@ def check_names(
 def _faults(found: Iterable[Difference], whose: str = "") -> tuple[Fault, ...]:
     """A fault for each difference; those that several workloads have alike are one."""
     from iolab.errors import Fault
-    from iolab.report.numbers import listing
+    from iolab.report.comparison import merged_differences
     from iolab.report.terminal import one_line
 
-    grouped: dict[tuple[str, str, str], list[str]] = {}
-    for one in found:
-        name, colon, what = one.what.partition(": ")
-        key = (what if colon else one.what, one.baseline, one.candidate)
-        grouped.setdefault(key, []).extend([name] if colon else [])
     return tuple(
-        Fault(
-            one_line(
-                f"{whose}{f'{listing(names, NAMED_MOST)}: ' if names else ''}"
-                f"{what}: {baseline} against {candidate}."
-            ).replace("..", "."),
-            "",
-        )
-        for (what, baseline, candidate), names in grouped.items()
+        Fault(f"{whose}{one_line(str(one))}.".replace("..", "."), "")
+        for one in merged_differences(found)
     )
 
 
 NAMED_MOST: Final = 6
-"""Points or workloads named with what is said of all of them; the document of --json has all."""
+"""Points named with what is said of all of them; the document of --json has all."""
 
 
 class FailOnComparison(StrEnum):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from iolab.report.numbers import (
     axis_label,
     count,
     finite,
+    listing,
     metric_document,
     show,
     show_interval,
@@ -145,6 +147,23 @@ def _csv_row(row: ComparedMetric, axes: Sequence[str]) -> Iterator[Value]:
     yield from (found.verdict.value, row.level.value, found.reason)
 
 
+DIFFERENCES_NAMED: Final = 6
+"""Workloads named with what differs alike in all of them; others are counted."""
+
+
+def merged_differences(differences: Iterable[Difference]) -> list[Difference]:
+    """What differs in the same way in several workloads once, with their names."""
+    named: dict[Difference, list[str]] = {}
+    for one in differences:
+        name, colon, what = one.what.partition(": ")
+        key = replace(one, what=what) if colon else one
+        named.setdefault(key, []).extend([name] if colon else [])
+    return [
+        replace(one, what=f"{listing(names, DIFFERENCES_NAMED)}: {one.what}") if names else one
+        for one, names in named.items()
+    ]
+
+
 def differences_table(differences: Iterable[Difference]) -> Table:
     """What differs besides the results; what forbids the comparison is marked."""
     rows = (
@@ -155,7 +174,7 @@ def differences_table(differences: Iterable[Difference]) -> Table:
             ),
             *cells_of(difference.baseline, difference.candidate),
         )
-        for difference in differences
+        for difference in merged_differences(differences)
     )
     heads = columns(("What", "Baseline", "Candidate"))
     return Table("What differs besides the results", heads, tuple(rows))

@@ -201,7 +201,8 @@ def rates_figure(
                 y = top + NAME_ROOM + LINE * line + LINE / 2 - 3
                 token = looks[point.configuration].token
                 marks += _markers(one, point, y, token)
-                ends.append(End(_end(one, point, points), y, token))
+                text = _end(one, point, points)
+                ends += [End(text, y, token)] if text != NOTHING else []
     left_out = len(points) - len(drawn)
     note = (
         "One marker is one iteration; beside it stands the arithmetic mean of "
