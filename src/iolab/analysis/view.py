@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from iolab.analysis.steady import Steady
 from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums
@@ -205,7 +206,11 @@ def _whole_bins(record: RunRecord, load: LoadSums) -> Ints:
     counts = np.zeros((len(record.hosts), len(ways) + 1, BIN_COUNT), dtype=np.int64)
     # Most rows were added up already, and are not added up a second time.
     counts[:, : len(DIRECTIONS)] = load.bins
-    beside = ~load.cut.bins | (record.bins.direction >= len(DIRECTIONS))
+
+    def beside(inside: slice) -> npt.NDArray[np.bool_]:
+        others = record.bins.direction[inside] >= len(DIRECTIONS)
+        return np.asarray(~load.cut.bins[inside] | others)
+
     for part in record.bins.chunks(among=beside):
         cells = part.host * (len(ways) + 1) + places[part.direction]
         # Flat, which numpy adds up many times as fast.

@@ -162,4 +162,9 @@ def _bins_inside(record: RunRecord, inside: Mask) -> Mask:
     stride = int(max(table.seq.max(), bins.seq.max())) + 1
     counted = np.zeros(len(record.hosts) * stride, dtype=bool)
     counted[(table.host * stride + table.seq)[inside]] = True
-    return np.concatenate([counted[part.host * stride + part.seq] for part in bins.chunks()])
+    found = np.empty(len(bins), dtype=bool)
+    start = 0
+    for part in bins.chunks():
+        found[start : start + len(part)] = counted[part.host * stride + part.seq]
+        start += len(part)
+    return found

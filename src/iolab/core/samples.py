@@ -8,7 +8,7 @@ would wrap around without a word.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Final
@@ -97,21 +97,21 @@ class BinTable:
         return int(self.host.size)
 
     def chunks(
-        self, rows: int = CHUNK_ROWS, *, among: npt.NDArray[np.bool_] | None = None
+        self,
+        rows: int = CHUNK_ROWS,
+        *,
+        among: Callable[[slice], npt.NDArray[np.bool_]] | None = None,
     ) -> Iterator[BinTable]:
         """The table in parts of at most so many rows, each widened to int64.
 
-        With `among` only the rows that it marks.
+        With `among` only the rows that it marks, asked for those of one part at a time.
         """
         for start in range(0, len(self), rows):
-            inside: slice | Ints = slice(start, start + rows)
-            if among is not None:
-                inside = start + np.flatnonzero(among[inside])
-                if not inside.size:
-                    continue
-            yield BinTable(
-                *(getattr(self, column.name)[inside].astype(np.int64) for column in fields(self))
-            )
+            part = slice(start, start + rows)
+            inside = part if among is None else start + np.flatnonzero(among(part))
+            if isinstance(inside, slice) or inside.size:
+                columns = (getattr(self, column.name)[inside] for column in fields(self))
+                yield BinTable(*(column.astype(np.int64) for column in columns))
 
 
 class CodedNames:
