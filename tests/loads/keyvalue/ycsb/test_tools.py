@@ -13,8 +13,8 @@ from iolab.loads.keyvalue.workload import EMBEDDED, ServerSettings
 from iolab.loads.keyvalue.ycsb.clients import YcsbInstall, YcsbTools
 from iolab.targets.work_directory import WorkDirectory
 from tests.loads.keyvalue.local import on_this_machine
-from tests.loads.keyvalue.ycsb_play import no_kits
-from tests.loads.keyvalue.ycsb_stand_in import java
+from tests.loads.keyvalue.ycsb.play import no_kits
+from tests.loads.keyvalue.ycsb.stand_in import java
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 

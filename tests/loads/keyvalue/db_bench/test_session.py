@@ -9,7 +9,7 @@ from iolab.core.run import RunStatus
 from iolab.loads.keyvalue.db_bench.engine import Seeds
 from iolab.loads.keyvalue.workload import KeyOperation, engine_reply
 from tests.fakes.script import BEGINNING_NS, FakeScript
-from tests.loads.keyvalue.db_bench_stage import MIXED, RATE, WRITING, done, phases, stage, workload
+from tests.loads.keyvalue.db_bench.stage import MIXED, RATE, WRITING, done, phases, stage, workload
 from tests.session.fake_db_bench import KEYS, FakeDbBench
 
 

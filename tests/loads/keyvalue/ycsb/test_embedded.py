@@ -11,8 +11,8 @@ import pytest
 from iolab.core.events import IntervalSeen, Phase, PhaseStarted
 from iolab.errors import EngineError, HostError, Interrupted
 from iolab.loads.keyvalue.workload import KeyOperation, engine_reply
-from tests.loads.keyvalue.ycsb_play import Played, play, study_of
-from tests.loads.keyvalue.ycsb_stand_in import RECORDS, behave, java, started
+from tests.loads.keyvalue.ycsb.play import Played, play, study_of
+from tests.loads.keyvalue.ycsb.stand_in import RECORDS, behave, java, started
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 

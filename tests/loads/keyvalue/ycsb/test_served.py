@@ -11,8 +11,8 @@ import pytest
 from iolab.errors import EngineError
 from iolab.loads.keyvalue.workload import engine_reply, server_settings
 from iolab.loads.keyvalue.ycsb.clients import RecordShare, record_shares
-from tests.loads.keyvalue.ycsb_play import FakeServer, play, study_of
-from tests.loads.keyvalue.ycsb_stand_in import behave, java, started
+from tests.loads.keyvalue.ycsb.play import FakeServer, play, study_of
+from tests.loads.keyvalue.ycsb.stand_in import behave, java, started
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 

@@ -27,7 +27,7 @@ from iolab.session.driver import HostShare
 from iolab.study.load import LoadOptions
 from iolab.targets.work_directory import WorkDirectory
 from tests.e2e.mpi import leave, take
-from tests.loads.keyvalue.ycsb_stand_in import RECORDS
+from tests.loads.keyvalue.ycsb.stand_in import RECORDS
 from tests.plans import make_plan, parse_study
 from tests.session.stage import Notes
 

@@ -22,7 +22,7 @@ from iolab.loads.keyvalue.ycsb.output import (
     parse,
     ycsb_faults,
 )
-from tests.loads.keyvalue.ycsb_fixtures import (
+from tests.loads.keyvalue.ycsb.fixtures import (
     ON_CASSANDRA,
     READ,
     RMW,

@@ -14,7 +14,7 @@ from iolab.loads.keyvalue.databases import MARKER
 from iolab.loads.keyvalue.workload import KeyOperation, engine_reply
 from tests.fakes.programs import FakeCall
 from tests.fakes.script import FakeScript
-from tests.loads.keyvalue.db_bench_stage import KEEP, MIXED, READ, done, stage, workload
+from tests.loads.keyvalue.db_bench.stage import KEEP, MIXED, READ, done, stage, workload
 from tests.session.fake_db_bench import KEYS, FakeDbBench, raw
 from tests.session.stage import Notes, Stage
 

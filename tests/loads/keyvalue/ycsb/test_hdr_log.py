@@ -24,7 +24,7 @@ from iolab.loads.keyvalue.ycsb.hdr_log import (
     decode_histogram,
     read_hdr_log,
 )
-from tests.loads.keyvalue.ycsb_fixtures import log
+from tests.loads.keyvalue.ycsb.fixtures import log
 from tests.recorded import recorded, recordings
 
 LOGS = [name for name in recordings("ycsb", ".hdr") if "javax" not in name]

@@ -8,7 +8,7 @@ import pytest
 
 from iolab.loads.keyvalue.workload import LevelShape, StoreShape
 from iolab.loads.keyvalue.ycsb.clients import read_shape, shape_faults
-from tests.loads.keyvalue.ycsb_fixtures import stdout
+from tests.loads.keyvalue.ycsb.fixtures import stdout
 
 
 def test_a_settled_database() -> None:

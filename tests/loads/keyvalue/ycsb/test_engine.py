@@ -17,7 +17,7 @@ from iolab.loads.keyvalue.ycsb.engine import (
     measure_command,
     rocks_command,
 )
-from tests.loads.keyvalue.ycsb_fixtures import EMBEDDED, INSERT, KIT, READ, RMW, SERVED, A, C, F
+from tests.loads.keyvalue.ycsb.fixtures import EMBEDDED, INSERT, KIT, READ, RMW, SERVED, A, C, F
 
 
 def properties(command: Command) -> dict[str, str]:

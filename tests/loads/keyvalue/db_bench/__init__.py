@@ -1,0 +1,1 @@
+"""RocksDB's db_bench."""
