@@ -12,18 +12,15 @@ from iolab.analysis.storage_bytes import devices_once
 from iolab.core.metric import CheckResult, LatencyLayer, LayerLatency, Level, NodeResult, Verdict
 from iolab.core.run import DeviceDelta, RunRecord
 from iolab.core.samples import Direction
+from iolab.guests.caveats import EMULATED, caveats, caveats_of, subtitle
 from iolab.guests.guest import GuestFleet, GuestRun, fleet_in
 from iolab.guests.tables import (
-    EMULATED,
     GUESTS_SHOWN,
-    caveats,
-    caveats_of,
     fleet_layers,
     guests_table,
     outliers_table,
     placement_table,
     settings_table,
-    subtitle,
     wait_share,
     written_table,
 )

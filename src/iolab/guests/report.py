@@ -1,4 +1,7 @@
-"""Guests in reports and exports: sections and tables."""
+"""Guests in reports and exports: sections and tables.
+
+What most sessions have not is imported where it is told.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from iolab.analysis.curves import findings
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Result
 from iolab.core.study import Study
+from iolab.guests.caveats import caveats, caveats_of, subtitle
 from iolab.guests.groups import (
     detailed_runs,
     fleet_groups,
@@ -17,21 +21,6 @@ from iolab.guests.groups import (
     of_guests,
 )
 from iolab.guests.guest import settings_in
-from iolab.guests.latency_account import layers_table
-from iolab.guests.tables import (
-    accounts_of,
-    caveats,
-    caveats_of,
-    fleets_of,
-    guest_tables,
-    guests_table,
-    nodes_of_points,
-    nodes_table,
-    outliers_table,
-    subtitle,
-    written_table,
-)
-from iolab.guests.terminal import node_details, nodes_screen
 from iolab.report.best import Headline
 from iolab.report.kinds import ChartGroup, Charts, Looks, NodeMetrics
 from iolab.report.phrases import run_name
@@ -44,6 +33,7 @@ if TYPE_CHECKING:
     from iolab.hosts.rates import CounterSeries
     from iolab.report.brief import Brief
     from iolab.report.charts.series import DetailKey, NodeTimeline
+    from iolab.report.terminal import Screen
 
 
 class GuestsReport:
@@ -51,9 +41,6 @@ class GuestsReport:
 
     are_swept = staticmethod(of_guests)
     inside_run = staticmethod(inside_run)
-    screen = staticmethod(nodes_screen)
-    run_screen = staticmethod(node_details)
-    tables = staticmethod(guest_tables)
 
     def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
         """Each mix."""
@@ -63,6 +50,7 @@ class GuestsReport:
     def charts(self, brief: Brief, looks: Looks) -> Charts:
         """The curves of each mix, with what is to be known of the guests before what they show."""
         from iolab.guests.charts import fleet_charts
+        from iolab.guests.tables import fleets_of
 
         caveat = subtitle(fleets_of(brief).values(), brief.facts)
         curves = findings(brief.study, brief.results).curves
@@ -77,6 +65,26 @@ class GuestsReport:
     ) -> tuple[DetailKey, ...]:
         """Of each curve the runs with the fewest and the most guests."""
         return detailed_runs(fleet_groups(study, points), results)
+
+    def screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
+        """See `nodes_screen`."""
+        runs = (run for point in points for run in (*point.results, *point.left_out))
+        if any(run.nodes for run in runs):
+            from iolab.guests.terminal import nodes_screen
+
+            yield from nodes_screen(study, points)
+
+    def run_screen(self, result: Result) -> Screen:
+        """See `node_details`."""
+        from iolab.guests.terminal import node_details
+
+        return node_details(result)
+
+    def tables(self, brief: Brief) -> tuple[Table, ...]:
+        """See `guest_tables`."""
+        from iolab.guests.tables import guest_tables
+
+        return guest_tables(brief)
 
     def inside(
         self,
@@ -94,6 +102,7 @@ class GuestsReport:
     def inside_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
         """A panel for each quantity."""
         from iolab.guests.charts import inside_charts
+        from iolab.guests.tables import fleets_of
 
         if brief.inside is None:
             return ()
@@ -103,6 +112,8 @@ class GuestsReport:
 
     def caveats(self, brief: Brief) -> tuple[str, ...]:
         """Emulated processors, modelled and limited disks."""
+        from iolab.guests.tables import fleets_of
+
         return caveats(fleets_of(brief).values(), brief.facts)
 
     def study_caveats(self, study: Study, results: Sequence[Result]) -> tuple[str, ...]:
@@ -111,6 +122,9 @@ class GuestsReport:
 
     def run_tables(self, result: Result) -> tuple[Table, ...]:
         """What each node did, where latency arose, bytes, and what stands out."""
+        from iolab.guests.latency_account import layers_table
+        from iolab.guests.tables import accounts_of, nodes_table, outliers_table, written_table
+
         named = [("", result)]
         accounts = list(accounts_of(result, run_name(result)))
         found = (
@@ -123,10 +137,14 @@ class GuestsReport:
 
     def fleet_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
         """See `guests_table`."""
+        from iolab.guests.tables import fleets_of, guests_table
+
         fleet = fleets_of(brief).get((result.digest, result.repeat))
         table = guests_table(fleet) if fleet else None
         return (table,) if table else ()
 
     def node_metrics(self, study: Study, points: Sequence[PointSummary]) -> NodeMetrics:
         """See `nodes_of_points`."""
+        from iolab.guests.tables import nodes_of_points
+
         return nodes_of_points(points, study)
