@@ -167,6 +167,14 @@ def test_a_run_that_did_not_end_well_says_why() -> None:
     assert f"  workload-1, iodepth 1, bs 4k: failed. {failed.failure}" in lines
 
 
+def test_details_list_checks_that_are_valid_in_all_runs_once() -> None:
+    other = replace(FINE, code="zz-other")
+    runs = [judged(RESULTS[0], FINE, other), judged(RESULTS[1], FINE, SHORT)]
+    text = "\n".join(drawn(details_screen(runs)))
+    assert text.count(FINE.code) == text.count("zz-other") == 1
+    assert text.index(FINE.code) < text.index(SHORT.says) < len(text)
+
+
 def test_details_show_every_metric_host_and_check_that_looked() -> None:
     not_asked = replace(FINE, code="wrong-blocks", level=None)
     lines = drawn(details_screen([judged(RESULTS[0], FINE, SHORT, not_asked)]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -182,9 +182,16 @@ def results_screen(
 def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
     """Every result on half a screen: all metrics, each host, what objects, and what else looked.
 
-    What a valid check says and rests on is in the report's appendix and in `show --json`.
+    What a valid check says and rests on is in the report's appendix and in `show --json`. Checks
+    that are valid in all of several runs are listed once, before them.
     """
     owners = {result.configuration for result in results}
+    satisfied = [frozenset(result.verdict.satisfied) for result in results]
+    everywhere = frozenset.intersection(*satisfied) if len(satisfied) > 1 else frozenset[str]()
+    if everywhere:
+        yield ""
+        codes = plain(", ".join(sorted(everywhere)), QUIET_STYLE)
+        yield pairs([(f"Valid in all {len(results)} runs", codes)])
     for result in results:
         yield ""
         name = run_name(result.workload, result.axis, result.repeat)
@@ -198,7 +205,7 @@ def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
             yield from _hosts(result)
         yield from reported().hosts.run_screen(result)
         yield plain(result.verdict.rests_on, QUIET_STYLE)
-        yield from _checks(result)
+        yield from _checks(result, everywhere)
 
 
 def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
@@ -251,8 +258,11 @@ def _hosts(result: Result) -> Iterator[RenderableType]:
         yield of_table(operation_spreads_table(result.operation_spreads, names))
 
 
-def _checks(result: Result) -> Iterator[RenderableType]:
-    """What objects, the gravest first, with its evidence; the codes of what found nothing."""
+def _checks(result: Result, everywhere: Container[str]) -> Iterator[RenderableType]:
+    """What objects, the gravest first, with its evidence; the codes of what found nothing.
+
+    Without those that found nothing `everywhere`.
+    """
     rows: list[list[Text | str]] = []
     for check in result.verdict.objections:
         rows.append(
@@ -264,7 +274,7 @@ def _checks(result: Result) -> Iterator[RenderableType]:
         if check.evidence:
             evidence = ", ".join(f"{name}={_brief(one)}" for name, one in check.evidence.items())
             rows.append(["", plain(evidence, QUIET_STYLE)])
-    fine = result.verdict.satisfied
+    fine = [code for code in result.verdict.satisfied if code not in everywhere]
     if fine:
         rows.append([verdict(Level.VALID), plain(", ".join(fine), QUIET_STYLE)])
     if rows:
