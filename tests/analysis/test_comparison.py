@@ -12,8 +12,8 @@ from scipy import stats
 from iolab.analysis.comparison import ComparedMetric, compare_sides
 from iolab.analysis.differences import ComparisonSide
 from iolab.analysis.history import track
-from iolab.analysis.service_time import SERVICE_MEAN
 from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric_spec import SERVICE_MEAN
 from iolab.loads.metadata.metrics import FILE_OPERATIONS
 from iolab.loads.metadata.workload import Operation
 from iolab.stats.comparison import RATIO_ALLOWANCE, ComparisonVerdict

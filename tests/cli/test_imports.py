@@ -12,7 +12,7 @@ iolab.cli.kinds.study_kinds()"""
 PLAN = """import iolab.cli.kinds, iolab.cli.planning, iolab.hosts.factory, iolab.session.discovery
 iolab.cli.kinds.study_kinds()"""
 RESULTS = """import iolab.cli.kinds, iolab.cli.results, iolab.store.reader
-iolab.cli.kinds.reported()"""
+iolab.cli.kinds.reported().hosts"""
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING, Final, Protocol
 from iolab.analysis.points import Axis, PointSummary, bin_error, summarise, value_of
 from iolab.analysis.resume_marks import Stored, shown_of
 from iolab.analysis.resumed import session_of
-from iolab.analysis.service_time import SERVICE_MEAN
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts, is_emulator
 from iolab.core.metric import Result
-from iolab.core.metric_spec import rate_key, rated_operations, spec_of, timed_means, whole_rate_key
+from iolab.core.metric_spec import (
+    SERVICE_MEAN,
+    rate_key,
+    rated_operations,
+    spec_of,
+    timed_means,
+    whole_rate_key,
+)
 from iolab.core.run import Plan, Point
 from iolab.core.stopping import RuleSettings
 from iolab.core.study import BootedGuests, Method, ServedBy, Study

@@ -40,9 +40,6 @@ SERVICE_KEYS: Final = tuple(key for key in _KEYS if not key.startswith("trim_"))
 SERVICE_TRIM_KEYS: Final = tuple(key for key in _KEYS if key.startswith("trim_"))
 """Those of trims, where there are any."""
 
-SERVICE_MEAN: Final = "service_lat_ns_mean"
-"""One that a result has if and only if its `lat_*` are response times."""
-
 
 def service_of(record: RunRecord, load: LoadSums) -> OperationSums | None:
     """The service times of a record in the window of its load; None where it has none."""

@@ -20,6 +20,9 @@ OPS_PER_S: Final = "ops_per_s"
 MEAN: Final = "mean"
 """The statistic of a mean latency."""
 
+SERVICE_MEAN: Final = "service_lat_ns_mean"
+"""A result has it if and only if its `lat_*` are response times."""
+
 
 class Better(StrEnum):
     """Which way a metric has to go to get better."""

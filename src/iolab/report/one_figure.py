@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from iolab.analysis.points import PointSummary
-from iolab.analysis.steady import measured_window
-from iolab.analysis.sums import DIRECTIONS, measure
 from iolab.core.metric import Metric, Result, directions_in
 from iolab.core.metric_spec import MEAN, declared_among, spec_of
 from iolab.core.run import RunRecord
@@ -68,6 +66,8 @@ class OneFigureReport(LoadReport):
 
     def latencies(self, record: RunRecord, name: str) -> Latencies:
         """Reads and writes apart."""
+        from iolab.analysis.steady import measured_window
+        from iolab.analysis.sums import DIRECTIONS, measure
         from iolab.report.charts.run_series import curve_of
 
         load = measure(record, measured_window(record))

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from iolab.analysis.curves import findings
 from iolab.analysis.points import Axis, PointKey, PointSummary, summarise
-from iolab.analysis.sums import DIRECTIONS
 from iolab.core.configuration import Configuration
 from iolab.core.metric import (
     Evidence,
@@ -25,6 +24,7 @@ from iolab.core.metric import (
 from iolab.core.samples import IntervalTable
 from iolab.core.stopping import Steadiness
 from iolab.core.study import Study
+from iolab.core.workload import Direction
 from iolab.report.kinds import Kinds
 from iolab.report.numbers import NOTHING, axis_names, finite, metric_document, show, show_interval
 from iolab.report.phrases import findings_document
@@ -96,7 +96,7 @@ def _layer_columns(nodes: Sequence[NodeResult]) -> dict[str, list[Value]]:
     ]
     return {
         f"{layer.value}_{way.key}_lat_ns_mean": [finite(one.get((layer, way))) for one in means]
-        for way in DIRECTIONS
+        for way in Direction
         for layer in LatencyLayer
         if any((layer, way) in one for one in means)
     }
