@@ -24,9 +24,12 @@ from iolab.session.observers import HostWatch
 ROUND_TRIPS_TO_START: Final = 4
 """Round trips that the slowest host needs before it can wait for the start, with one to spare."""
 
-START_ALLOWANCE_S: Final = 0.1
+ALONE_ALLOWANCE_S: Final = 0.1
+FLEET_ALLOWANCE_S: Final = 0.2
 HOST_ALLOWANCE_S: Final = 0.001
-"""From the decision to the start: the request, and what it takes to send it to each host."""
+"""From the decision to the start: the request, and what it takes to send it to each host. Where
+several hosts start together a request that a busy machine delays must not be late; one alone is
+waited for by nobody."""
 
 SET_UP_S: Final = 0.4
 """More for a process that is begun before the start and set up by then: its files are opened, its
@@ -53,7 +56,8 @@ def start_of(session: SessionContext, shares: Sequence[HostShare], set_up_s: flo
     `set_up_s` is what the load needs to get ready once its host was asked for it.
     """
     slowest_ns = max(offset_of(mine).rtt_ns for mine in shares)
-    asking_s = START_ALLOWANCE_S + len(shares) * HOST_ALLOWANCE_S
+    base_s = ALONE_ALLOWANCE_S if len(shares) == 1 else FLEET_ALLOWANCE_S
+    asking_s = base_s + len(shares) * HOST_ALLOWANCE_S
     lead_s = asking_s + set_up_s + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
     return CommonStart(session.clock.real_ns() + round(lead_s * NS_PER_S), lead_s)
 
