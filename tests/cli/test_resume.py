@@ -10,7 +10,7 @@ from bench.synthetic import make_facts, make_record, make_result
 
 from iolab.cli.run import reopen
 from iolab.core.events import SessionStatus
-from iolab.errors import HostError
+from iolab.errors import HostError, StoreError
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
 from iolab.study.load import LoadOptions
@@ -53,6 +53,12 @@ def test_where_nothing_is_left_the_session_is_done(session: Path) -> None:
     done = call("resume", session)
     assert (done.returncode, SessionReader(session).session.status) == (0, SessionStatus.DONE)
     assert "3 of 3 runs" in done.stderr
+
+
+def test_a_new_run_over_a_session_shows_none_of_its_results(session: Path, tmp_path: Path) -> None:
+    done = call("run", "cluster-kpi", "--path", tmp_path, "--out", session)
+    assert (done.returncode, done.stdout) == (StoreError.exit_code, "")
+    assert f"iolab resume {session}" in done.stderr
 
 
 @pytest.mark.parametrize("sweep", ["[1, 8]", "[1, 9]"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iolab.core.configuration import Configuration
+from iolab.core.events import SessionStatus
 from iolab.core.metric import CheckResult, Level, Metric, Verdict
 from iolab.core.metric_spec import Better
 from iolab.core.study import Study
@@ -12,6 +13,7 @@ from iolab.report.answer import ALIKE, SIDE_BY_SIDE, answer, how_sure, says
 from iolab.report.best import BestFigure, VerdictCounts, headlines_of, reason_of
 from iolab.report.numbers import show
 from iolab.report.phrases import Objection
+from iolab.report.provenance import summary_of
 from iolab.report.table import Cell
 from tests.facts import tells
 from tests.report import shared
@@ -221,3 +223,12 @@ def test_why_there_is_no_interval_depends_on_how_many_repeats_there_are() -> Non
     mixed = how_sure((figure("one", 1e3, 0.02), figure("one", 1e3, 0.4), figure("one", 1e3, None)))
     assert "1 of 3 have too few repeats" in mixed
     assert "1 of 3 have repeats too far apart" in mixed
+
+
+def test_how_many_repeats_a_figure_has_is_said_only_where_all_are_done() -> None:
+    brief = shared.brief("sweep")
+    method = replace(brief.study.method, repeats=3)
+    done = replace(brief, study=replace(brief.study, method=method))
+    assert "mean of 3 repeats" in summary_of(RUNS, done)
+    begun = replace(done, session=replace(done.session, status=SessionStatus.INTERRUPTED))
+    assert "mean of 3 repeats" not in summary_of(RUNS, begun)

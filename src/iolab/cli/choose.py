@@ -31,7 +31,7 @@ def choose(
     sets: Annotated[
         list[str],
         typer.Argument(
-            metavar="SET...",
+            metavar="SET",
             help="Sessions, or published sets (see 'iolab reference').",
         ),
     ],

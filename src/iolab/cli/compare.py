@@ -362,7 +362,7 @@ def history(
     directories: Annotated[
         list[str],
         typer.Argument(
-            metavar="DIR...",
+            metavar="DIR",
             help="Sessions, or directories of sessions; DIR:CONFIGURATION where a session has "
             "several configurations.",
         ),

@@ -29,7 +29,7 @@ def import_(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="What another tool wrote, or a folder of it: fio JSON or json+, mdtest, IOR, "
             "IO500, elbencho CSV or JSON, db_bench, YCSB, vdbench, diskspd XML.",
             show_default=False,

@@ -31,7 +31,7 @@ SECTION_ROWS_MAX: Final = 64
 def reference(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[SET]", help="A published set; without, all are listed."),
+        typer.Argument(metavar="SET", help="A published set; without, all are listed."),
     ] = None,
     *,
     toml: Annotated[bool, typer.Option("--toml", help="Print the set's file.")] = False,
@@ -173,7 +173,7 @@ def audit(
     sets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[SET]...",
+            metavar="SET",
             help="A published set (see 'iolab reference'), a .toml file of the same form, or the "
             "directory of a session; all published sets if none is given.",
             show_default=False,

@@ -34,7 +34,7 @@ class PaperName(StrEnum):
 Sessions = Annotated[
     list[Path],
     typer.Argument(
-        metavar="SESSION...",
+        metavar="SESSION",
         help="The directory of a session, also of one that runs, or of several to be set side by "
         "side; the first one is the baseline.",
     ),

@@ -126,11 +126,12 @@ def new_session(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
     from iolab.cli.kinds import study_kinds
     from iolab.cli.session import SessionRequest
     from iolab.session.session import NOTHING
-    from iolab.store.writer import SessionWriter
+    from iolab.store.writer import SessionWriter, refuse_existing
     from iolab.study.schedule import make_plan
 
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     directory = out or Path(f"iolab-{study.id}-{stamp}")
+    refuse_existing(directory)  # before anything is shown that might be taken for a result of now
     made = make_plan(study, study_kinds())
     session_id = _session_id(study.id, stamp)
     return directory, SessionRequest(

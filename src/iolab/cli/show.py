@@ -269,7 +269,7 @@ _HEADING: Final = re.compile(r"^(#{1,3}) (.+)$", re.MULTILINE)
 def explain(
     code: Annotated[
         str | None,
-        typer.Argument(metavar="[CODE]", help="A check's code; without, all are listed."),
+        typer.Argument(metavar="CODE", help="A check's code; without, all are listed."),
     ] = None,
     *,
     as_json: AsJson = False,

@@ -85,7 +85,9 @@ def _repeats(brief: Brief) -> str:
     """How many repeats stand behind a figure, "its" where that is not the same for all."""
     methods = [member.study.method for member in brief.sessions.members] or [brief.study.method]
     numbers = {method.repeats for method in methods}
-    if len(numbers) > 1 or any(method.sequential for method in methods):
+    own = [member.session for member in brief.sessions.members] or [brief.session]
+    ended = all(session.status is SessionStatus.DONE for session in own)
+    if not ended or len(numbers) > 1 or any(method.sequential for method in methods):
         return "its"
     return str(numbers.pop())
 

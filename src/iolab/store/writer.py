@@ -70,7 +70,7 @@ class SessionWriter:
         made = _claim(directory)
         lock = SessionLock(directory)
         try:
-            _refuse_existing(directory)  # another may have been quicker
+            refuse_existing(directory)  # another may have been quicker
         except StoreError:
             lock.release()
             raise
@@ -220,7 +220,7 @@ def _claim(directory: Path) -> bool:
             raise StoreError(f"'{directory}' is a file.", "Choose another directory.")
         made = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
-    _refuse_existing(directory)
+    refuse_existing(directory)
     with disk_errors(directory, "read"):
         if not _is_free(directory):
             raise StoreError(
@@ -245,7 +245,7 @@ def _is_free(directory: Path) -> bool:
     )
 
 
-def _refuse_existing(directory: Path) -> None:
+def refuse_existing(directory: Path) -> None:
     """StoreError if there is a session already."""
     if (directory / layout.SESSION).exists():
         raise StoreError(
