@@ -157,12 +157,13 @@ def rate_text(value: float | None) -> str:
 
 
 def operation_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
-    """The rate of each operation, of those on files with its p99."""
+    """The rate of each operation, of those on files with its p99 where any has that."""
     found = []
-    for operation in Operation:
-        found.append((rate_key_of(metrics, operation), NAMES[operation]))
-        if operation in FILE_OPERATIONS:
-            found.append((operation.latency_key("p99"), f"{NAMES[operation]} p99"))
+    for one in Operation:
+        found.append((rate_key_of(metrics, one), NAMES[one]))
+        tail = one.latency_key("p99")
+        if one in FILE_OPERATIONS and any(_has(each, tail) for each in metrics):
+            found.append((tail, f"{NAMES[one]} p99"))
     return found
 
 
