@@ -127,7 +127,8 @@ def common_window(view: ImportedView) -> CheckAnswer:
         return not_applicable("One client.")
     overlap = view.overlap
     if overlap is None:
-        return unchecked("the file does not tell when each client ran", overlap=None)
+        why = "the file does not tell when each client ran; their sum holds only if all ran at once"
+        return unchecked(why, overlap=None)
     text = f"All clients ran together in {percent(overlap)} of the time from first to last"
     if not overlap:
         return invalid(
