@@ -20,7 +20,7 @@ def study_template(study_id: str) -> str:
 
 
 _TEMPLATE = """\
-# A study is a question about storage. What each key means: docs/reference/study.md.
+# A study is a question about storage. What each key means: reference/study.md in the documentation.
 #
 #   iolab check STUDY_ID.toml                    is it right?
 #   iolab plan STUDY_ID.toml --path DIR          what will it do, how long, how much space?
