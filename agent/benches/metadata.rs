@@ -74,6 +74,7 @@ fn one_rank(dir: &Path, phase: Phase, files: u32, bytes: u32, iteration: u32) ->
         files_per_rank: files,
         files: Vec::new(),
         runtime_s: None,
+        files_least: 0,
         file_bytes: bytes,
         iteration,
         start_at_real_ns: None,
