@@ -1,4 +1,4 @@
-"""What a session has measured so far, as its queue sees it."""
+"""Which run an adaptive session makes next, by what it has measured so far."""
 
 from __future__ import annotations
 

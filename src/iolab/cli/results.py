@@ -1,4 +1,4 @@
-"""What a session is and how it stands, in two lines above its results."""
+"""The results of a session on the terminal: its heading, its answer, its tables, its details."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A unix socket of a guest's QEMU, reached through the agent of its node: two byte streams.
+"""QEMU of a guest, reached through the agent of its node: its sockets, its monitor, its run.
 
 Whoever listens too slowly is cut off, and not the node: its one channel is everybody's, and must
 never wait for one guest.

@@ -1,4 +1,4 @@
-"""Numbers and words out of diskspd's elements, and the faults that are met on the way: pure."""
+"""Results of diskspd: its XML parsed, with the faults that are met on the way. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is required: capacity, rates, latencies, a budget."""
+"""Which offers, measured or published, meet what is required, with how many nodes. Pure."""
 
 from __future__ import annotations
 

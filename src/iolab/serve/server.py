@@ -1,4 +1,4 @@
-"""What a server of sessions does at most: each limit with its reason."""
+"""A server of sessions: who may ask what, its limits each with its reason, and its socket."""
 
 from __future__ import annotations
 

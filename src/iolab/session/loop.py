@@ -1,4 +1,4 @@
-"""What decides which run comes next: the plan itself, or the results so far."""
+"""The run loop: each run made, repeated or left out, and committed; lost hosts reached again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of this machine that kits of guests are made with, run to their end."""
+"""Debian packages that kits of guests are made of, and the programs that find and unpack them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check of coordinated omission: what a latency may be called."""
+"""Checks of I/O on files: its depth, its rate, its latencies, its generator, its blocks."""
 
 from __future__ import annotations
 

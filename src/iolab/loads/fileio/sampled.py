@@ -1,4 +1,4 @@
-"""What the checks of sampled I/O share: which samples tell anything, and a job's block sizes."""
+"""Checks by samples of the block layer: block size, access pattern, and whether latencies fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Java of a host: which version its program is, or an error that says what to do."""
+"""The Java of a host, and iolab's own Java tools: built here by Maven, brought to hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which MPI an `mpiexec` belongs to, and how it is told where ranks go: pure."""
+"""mdtest as an engine: the MPI that starts it, its commands, and its driver in sessions."""
 
 from __future__ import annotations
 

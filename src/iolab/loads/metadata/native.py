@@ -1,4 +1,4 @@
-"""Which ranks of a metadata job are whose, and whose files a host works on: pure."""
+"""The agent as an engine of metadata load: shares of ranks, phases read, its driver in sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The standard output of fio cut into JSON documents and the text between them.
+"""The standard output of fio: its JSON documents cut out of the text between them, and read.
 
 With `--status-interval` fio prints one whole document after another; each begins with a line `{`
 and ends with a line `}`, and every line between is indented. Whatever else stands at the left

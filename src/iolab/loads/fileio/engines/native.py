@@ -1,4 +1,4 @@
-"""Tells the native engine of the ledger in which it keeps and finds the last write of blocks."""
+"""The native engine: its jobs for the agent, its layouts, and its ledger of written blocks."""
 
 from __future__ import annotations
 

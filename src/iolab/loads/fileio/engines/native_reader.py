@@ -1,4 +1,4 @@
-"""The last line of the agent's engine: the sums of the whole run in the record's terms."""
+"""The output of the native engine: its intervals while it runs, the sums of its last line."""
 
 from __future__ import annotations
 

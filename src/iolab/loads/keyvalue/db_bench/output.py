@@ -1,7 +1,7 @@
-"""A histogram as RocksDB prints one (`HistogramStat::ToString`): pure, nothing in it is believed.
+"""What db_bench prints: histograms, tickers, levels, stalls; pure, nothing in it is believed.
 
-db_bench prints one for each operation, `--statistics` with `stats` one for each level of the tree;
-all look alike, and only the line before tells which it is.
+It prints a histogram for each operation, with `--statistics` and `stats` one for each level of the
+tree; all look alike, and only the line before tells which it is.
 """
 
 from __future__ import annotations

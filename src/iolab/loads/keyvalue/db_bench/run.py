@@ -1,4 +1,4 @@
-"""What sst_dump tells of a database's table files: how it was really loaded. Pure.
+"""A run of db_bench from its files: its table files by sst_dump, its threads, its seconds. Pure.
 
 db_bench says nothing of a database that it did not load itself: it takes another block size or
 number of keys than the files have without a word.
