@@ -17,6 +17,7 @@ from iolab.analysis.check import Check
 from iolab.analysis.checks import operations
 from iolab.analysis.metrics import METRIC_KEYS, TRIM_KEYS
 from iolab.analysis.service_time import SERVICE_KEYS, SERVICE_TRIM_KEYS
+from iolab.cli.kinds import LOADS
 from iolab.core.metric_spec import spec_of
 from iolab.loads.keyvalue.metrics import KEY_VALUE_KEYS
 from iolab.loads.metadata.metrics import METADATA_KEYS
@@ -91,5 +92,6 @@ def test_every_metric_is_documented_with_its_unit() -> None:
         for key in alternatives(name)
     }
     trims = (*TRIM_KEYS, *SERVICE_TRIM_KEYS)
-    keys = (*METRIC_KEYS, *SERVICE_KEYS, *METADATA_KEYS, *KEY_VALUE_KEYS, *trims)
+    own = [spec.key for kind in LOADS for spec in kind.metrics]
+    keys = (*METRIC_KEYS, *SERVICE_KEYS, *METADATA_KEYS, *KEY_VALUE_KEYS, *trims, *own)
     assert documented == {key: spec_of(key).unit for key in keys}
