@@ -11,7 +11,7 @@ import pytest
 from iolab.analysis.differences import Area, ComparisonSide, Difference, differences, read_side
 from iolab.core.configuration import Configuration
 from iolab.core.engine import EngineName
-from iolab.core.host import UNTOLD_MACHINE, HostFacts, MachineFacts
+from iolab.core.host import UNKNOWN_MACHINE, HostFacts, MachineFacts
 from iolab.core.run import Plan
 from iolab.core.stopping import PRESETS, LoadPattern
 from iolab.core.study import Method
@@ -131,7 +131,7 @@ def test_emulated_processors_compare_with_their_like_alone(
 
 def test_another_machine_differs_but_not_from_one_that_is_untold(side: ComparisonSide) -> None:
     def on(product: str | None) -> ComparisonSide:
-        machine = MachineFacts("Amazon EC2", product, None) if product else UNTOLD_MACHINE
+        machine = MachineFacts("Amazon EC2", product, None) if product else UNKNOWN_MACHINE
         hosts = {host: replace(facts, machine=machine) for host, facts in side.facts.items()}
         return replace(side, facts=hosts)
 

@@ -10,7 +10,7 @@ import pytest
 from iolab.core.metric import Level
 from iolab.report.brief import Brief
 from iolab.report.formats.html import ReportPage, make_page
-from iolab.report.runs import ROWS_MOST, RUNS_TOLD
+from iolab.report.runs import ROWS_MOST, RUNS_SHOWN
 from tests.facts import tells
 from tests.report import shared
 from tests.report.synthetic import objecting
@@ -35,8 +35,8 @@ def page(brief: Brief) -> ReportPage:
 
 
 def test_a_page_tells_of_some_runs_and_says_of_how_many(brief: Brief, page: ReportPage) -> None:
-    assert len(page.runs) == RUNS_TOLD
-    assert tells(page.runs_note, f"{RUNS_TOLD} of {RUNS:,} runs", "iolab export")
+    assert len(page.runs) == RUNS_SHOWN
+    assert tells(page.runs_note, f"{RUNS_SHOWN} of {RUNS:,} runs", "iolab export")
     assert page.runs[-1].result == brief.results[-1], "what is not valid is not left out"
 
 
@@ -51,5 +51,5 @@ def test_no_link_leads_nowhere_and_a_long_table_says_what_it_leaves_out(brief: B
     html = shared.drawn(brief)
     ids = set(re.findall(r' id="([^"]+)"', html))
     assert set(re.findall(r'href="#([^"]+)"', html)) <= ids
-    assert len(re.findall(r'<a class="badge valid"', html)) >= RUNS_TOLD - 1
+    assert len(re.findall(r'<a class="badge valid"', html)) >= RUNS_SHOWN - 1
     assert tells(html, f"{RUNS - ROWS_MOST} more runs", "iolab export")

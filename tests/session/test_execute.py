@@ -6,7 +6,7 @@ from iolab.core.compressed import Packed
 from iolab.errors import HostError
 from iolab.hosts.barrier import joined
 from iolab.session.driver import HostShare
-from iolab.session.loop import FAULTS_TOLD, outputs_of, sentence
+from iolab.session.loop import FAULTS_SHOWN, outputs_of, sentence
 from iolab.targets.work_directory import WorkDirectory
 from tests.fakes.host import FakeHost
 from tests.session.stage import Stage
@@ -20,8 +20,8 @@ def lost(count: int) -> HostError:
 
 def test_of_a_thousand_faults_some_are_told_and_the_others_counted() -> None:
     told = sentence(lost(1000))
-    assert told.count("broke off") == FAULTS_TOLD
-    assert told.endswith(f"And {1000 - FAULTS_TOLD} more.")
+    assert told.count("broke off") == FAULTS_SHOWN
+    assert told.endswith(f"And {1000 - FAULTS_SHOWN} more.")
 
 
 def test_output_and_files_of_an_engine_are_kept_by_name_but_for_empty_ones() -> None:

@@ -250,7 +250,7 @@ def _unwritable(kind: type[IolabError], path: Path, error: OSError) -> IolabErro
     )
 
 
-TOLD_MAX: Final = 50
+DAMAGED_SHOWN_MAX: Final = 50
 """Damaged runs that are named one by one: a lost disk may take all of a session's."""
 
 _LEFT_OUT: Final[list[Path]] = []
@@ -276,7 +276,7 @@ def left_out(directory: Path, damage: Damage) -> None:
         again = f"iolab resume {shlex.quote(str(directory))}"
         damage = replace(damage, do=AGAIN.replace("iolab resume", again))
     _LEFT_OUT.append(directory)
-    if len(_LEFT_OUT) <= TOLD_MAX:
+    if len(_LEFT_OUT) <= DAMAGED_SHOWN_MAX:
         say(one_line(f"{directory}: damaged, left out: {damage}"))
 
 
@@ -291,8 +291,8 @@ def _code_with_damage(code: int) -> int:
 
     if not _LEFT_OUT or code not in (ExitCode.OK, ExitCode.VERDICT):
         return code
-    if len(_LEFT_OUT) > TOLD_MAX:
-        say(f"and {len(_LEFT_OUT) - TOLD_MAX} more that are damaged, left out.")
+    if len(_LEFT_OUT) > DAMAGED_SHOWN_MAX:
+        say(f"and {len(_LEFT_OUT) - DAMAGED_SHOWN_MAX} more that are damaged, left out.")
     return ExitCode.STORE
 
 

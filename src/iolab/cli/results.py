@@ -147,7 +147,7 @@ def load_screen(study: Study, results: Sequence[Result]) -> Iterator[RenderableT
 FAILURES_MAX: Final = 10
 """Failed runs told one by one; a session that fails throughout says the same each time."""
 
-_UNTOLD: Final = {
+_WITHOUT_REASON: Final = {
     RunStatus.INTERRUPTED: "The session was stopped while it ran.",
     RunStatus.FAILED: "No reason was recorded.",
 }
@@ -301,7 +301,7 @@ def _failures(results: Sequence[Result]) -> Iterator[RenderableType]:
     yield ""
     yield title("Failed or interrupted runs")
     for result in bad[:FAILURES_MAX]:
-        why = one_line(result.failure or _UNTOLD[result.status])
+        why = one_line(result.failure or _WITHOUT_REASON[result.status])
         name = run_name(result.workload, result.axis, result.repeat)
         yield plain(f"  {name}: {result.status.value}. {why}")
     if len(bad) > FAILURES_MAX:

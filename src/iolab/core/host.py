@@ -276,7 +276,7 @@ class MachineFacts:
         return f"{vendor} {product}".strip() or None
 
 
-UNTOLD_MACHINE: Final = MachineFacts(vendor=None, product=None, asset_tag=None)
+UNKNOWN_MACHINE: Final = MachineFacts(vendor=None, product=None, asset_tag=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,7 +400,7 @@ class HostFacts:
     tools: tuple[ToolFacts, ...]
     faults: tuple[str, ...]
     """What could not be read and why, one sentence each."""
-    machine: MachineFacts = UNTOLD_MACHINE
+    machine: MachineFacts = UNKNOWN_MACHINE
     cloud: CloudFacts | None = None
 
     def tool(self, name: str) -> ToolFacts | None:

@@ -88,13 +88,13 @@ def limit_of(facts: HostFacts, named: str | None) -> ProvisionedLimit | None:
     sizes = [one.size_bytes / GIB for one in facts.disks if one.name in whole and not one.parents]
     if len(sizes) != 1:
         return None
-    kind = named or _told_type(facts, sizes[0])
+    kind = named or _type_by_cloud(facts, sizes[0])
     if kind not in LIMITS:
         return None
     return ProvisionedLimit(kind, *LIMITS[kind](sizes[0]))
 
 
-def _told_type(facts: HostFacts, gib: float) -> str:
+def _type_by_cloud(facts: HostFacts, gib: float) -> str:
     """The type of the only volume of that size that the cloud tells of; else empty."""
     cloud = facts.cloud
     if cloud is None:

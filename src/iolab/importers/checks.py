@@ -221,7 +221,7 @@ def _rates(
 
 def _agree(what: str, claimed: float, found: float) -> CheckAnswer:
     off = abs(claimed - found) / max(abs(claimed), abs(found), 1)
-    evidence: Numbers = {"what": what, "told": claimed, "counted": found, "off": off}
+    evidence: Numbers = {"what": what, "reported": claimed, "counted": found, "off": off}
     if off > ROUNDING / 2:
         return invalid(
             f"The file tells {format_count(claimed)} {what}, and counts {format_count(found)}.",
@@ -248,7 +248,7 @@ def _rates_follow(view: ImportedView) -> Iterator[CheckAnswer]:
                 evidence: Numbers = {
                     "host": host.host,
                     "operation": figure.operation,
-                    "told": rate,
+                    "reported": rate,
                     "computed": amount / figure.seconds,
                     "off": abs(off),
                 }
@@ -393,7 +393,7 @@ def _contradictions(
     figures: Figures, name: str, bins: Histogram | None, resolution: float, step_ns: float
 ) -> Iterator[CheckAnswer]:
     for at, value in figures.percentiles:
-        evidence: Numbers = {"operation": name, "percent": at, "told_ns": value}
+        evidence: Numbers = {"operation": name, "percent": at, "reported_ns": value}
         text = f"p{at:g} of {name} is given as {format_ns(value)}"
         slack = resolution * value + step_ns
         if figures.lat_max_ns is not None and value > figures.lat_max_ns + slack:
@@ -419,7 +419,7 @@ def _contradictions(
                 f"p{low:g} of {name} is {format_ns(a)}, above p{high:g} with {format_ns(b)}.",
                 operation=name,
                 percent=low,
-                told_ns=a,
+                reported_ns=a,
             )
     if (
         figures.lat_mean_ns is not None
@@ -430,7 +430,7 @@ def _contradictions(
             f"The mean of {name} is {format_ns(figures.lat_mean_ns)}, beyond the maximum of "
             f"{format_ns(figures.lat_max_ns)}.",
             operation=name,
-            told_ns=figures.lat_mean_ns,
+            reported_ns=figures.lat_mean_ns,
         )
 
 

@@ -36,7 +36,7 @@ BINS_PER_DOUBLING: Final = 4
 RESOLUTION: Final = 2 ** (1 / BINS_PER_DOUBLING) - 1
 """Its latencies stand in bins whose ends are so far apart, as a share."""
 
-_TOLD: Final = (1.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99)
+_PERCENTS: Final = (1.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99)
 """Percentiles that are read from its bins: those it prints, and those of a result."""
 
 _ENTRIES: Final = {
@@ -363,7 +363,7 @@ def _bins(histogram: Mapping[str, Any]) -> list[tuple[float, int]]:
 
 def _percentiles(bins: Sequence[tuple[float, int]], total: int) -> Iterator[tuple[float, float]]:
     """As elbencho has them: the upper end of the bin in which each share is reached."""
-    for percent in _TOLD if total else ():
+    for percent in _PERCENTS if total else ():
         below = 0
         for high, count in bins:
             below += count

@@ -20,9 +20,15 @@ from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
 from iolab.importers.model import Figures, ImportedHost, ImportedRun, host_in, job_in, run_in
 
-TOLD: Final = ((50.0, "p50"), (90.0, "p90"), (95.0, "p95"), (99.0, "p99"), (99.5, "p99_5"))
-TOLD_FAR: Final = ((99.9, "p99_9"), (99.99, "p99_99"))
-PERCENTILES: Final = TOLD + TOLD_FAR
+NEAR_PERCENTILES: Final = (
+    (50.0, "p50"),
+    (90.0, "p90"),
+    (95.0, "p95"),
+    (99.0, "p99"),
+    (99.5, "p99_5"),
+)
+FAR_PERCENTILES: Final = ((99.9, "p99_9"), (99.99, "p99_99"))
+PERCENTILES: Final = NEAR_PERCENTILES + FAR_PERCENTILES
 """The percentiles of a result that tools print, with their names in keys."""
 
 NS_PER_S: Final = 1e9

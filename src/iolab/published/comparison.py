@@ -311,7 +311,7 @@ def _differences(brief: Brief, request: Against, found: Sequence[PublishedSystem
     rows += [
         row(_what(name), own_words(brief, name), text)
         for name, text in method_words(request.published)
-        if name not in _UNTOLD
+        if name not in _NOT_COMPARED
     ]
     return Table("What differs", columns(("What", "Here", "Published")), tuple(rows))
 
@@ -325,7 +325,7 @@ _LARGE: Final = {
     name.lower(): name for name in ("TB", "SSD", "SSDs", "CPU", "CPUs", "DRAM", "NIC", "NICs", "OS")
 }
 
-_UNTOLD: Final = frozenset({"clients", "nodes", "statistic", "left_out", "reported"})
+_NOT_COMPARED: Final = frozenset({"clients", "nodes", "statistic", "left_out", "reported"})
 """Told of the owner already, or words on how the figures were drawn."""
 
 

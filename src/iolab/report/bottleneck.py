@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from iolab.report.charts.choose import ConfigurationStyle
     from iolab.report.charts.series import DetailKey
 
-STOLEN_TOLD: Final = 0.02
+STOLEN_NAMED: Final = 0.02
 """Share of the processors' time that others had from which it is told beside."""
 
-SERIAL_TOLD: Final = 0.01
+SERIAL_NAMED: Final = 0.01
 """Share of serial work from which it can be told from none."""
 
 OWN_MOST: Final = 0.5
@@ -77,18 +77,18 @@ def seen_words(seen: RunResources) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-_TOLD: Final = (
+_USE_TEXTS: Final = (
     (Resource.DEVICE, "device {name} {share} busy"),
     (Resource.PROCESSORS, "processors {share} busy"),
     (Resource.CORE, "busiest core {share}"),
     (Resource.JOB, "each job {share} of a core"),
     (Resource.PORT, "port {name} {share} full"),
 )
-"""Resources in the order told, with what is said of each."""
+"""Resources in the order named, with the text of each."""
 
 
 def _seen(seen: RunResources) -> Iterator[str]:
-    for resource, text in _TOLD:
+    for resource, text in _USE_TEXTS:
         use = seen.most(resource)
         if use is not None and use.share is not None and use.share >= QUIET:
             yield text.format(name=use.name, share=part(use.share))
@@ -221,7 +221,7 @@ def _bends(one: Limited) -> str:
 def _law(one: Limited) -> str:
     """The law's contention where it is any."""
     law = one.law
-    if law is None or law.sigma < SERIAL_TOLD:
+    if law is None or law.sigma < SERIAL_NAMED:
         return ""
     return f"; by the Universal Scalability Law {part(law.sigma)} of the work is serial"
 
@@ -271,7 +271,7 @@ def _also(one: Limited) -> str:
 
 
 def _stolen(one: Limited) -> str:
-    if one.seen.stolen < STOLEN_TOLD:
+    if one.seen.stolen < STOLEN_NAMED:
         return ""
     return f", of which a hypervisor took {part(one.seen.stolen)} for others"
 
@@ -455,7 +455,7 @@ def _evidence(alike: Sequence[Limited]) -> str:
         parts += [step_words(step.axis, step.load, step.further, step.gain)] if step else []
         return "; ".join(parts) or NOTHING
     parts = []
-    for resource, text in _TOLD:
+    for resource, text in _USE_TEXTS:
         uses = [one.seen.most(resource) for one in alike]
         shares = [use.share for use in uses if use is not None and use.share is not None]
         names = {use.name for use in uses if use is not None}

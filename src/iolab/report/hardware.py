@@ -22,7 +22,7 @@ SIDE_BY_SIDE: Final = 4
 HOSTS_NAMED: Final = 6
 """Hosts named over a column; a fleet's others are counted."""
 
-MODELS_TOLD: Final = 4
+MODELS_SHOWN: Final = 4
 """Models of disks named for a host; the appendix lists every disk."""
 
 CLIENTS_MAX: Final = 16
@@ -260,7 +260,7 @@ def hardware_table(facts: Mapping[str, HostFacts]) -> Table:
         (listing(names, HOSTS_NAMED), *machine, "; ".join(dict.fromkeys(targets)))
         for machine, (names, targets) in groups.items()
     ]
-    heads = ("Hosts", *_TOLD, "Target")
+    heads = ("Hosts", *_FACTS_SHOWN, "Target")
     if len(parts) > SIDE_BY_SIDE:
         return Table("Hosts", columns(heads), tuple(row(*part) for part in parts))
     heading, *rows = (
@@ -270,11 +270,19 @@ def hardware_table(facts: Mapping[str, HostFacts]) -> Table:
     return Table("Hosts", tuple(Column(cell.text) for cell in heading), known)
 
 
-_TOLD: Final = ("Machine", "Processor", "Memory", "Network", "Disks", "System", "Virtual machine")
+_FACTS_SHOWN: Final = (
+    "Machine",
+    "Processor",
+    "Memory",
+    "Network",
+    "Disks",
+    "System",
+    "Virtual machine",
+)
 
 
 def _machine(host: HostFacts) -> tuple[str, ...]:
-    """What is told of a machine, by the names in `_TOLD`."""
+    """What is told of a machine, by the names in `_FACTS_SHOWN`."""
     kernel = host.kernel
     return (
         host.machine.title or NOTHING,
@@ -296,7 +304,7 @@ def _models(facts: HostFacts) -> str:
         f"{f'{number} × ' if number > 1 else ''}{model}, {format_bytes(size)} {medium}".strip()
         for (model, size, medium), number in models.items()
     ]
-    return listing(names, MODELS_TOLD) or NOTHING
+    return listing(names, MODELS_SHOWN) or NOTHING
 
 
 def _ports(facts: HostFacts) -> str:

@@ -316,7 +316,7 @@ def _size(size: float | None) -> str:
     return NOTHING if size is None else format_bytes(size)
 
 
-RUNS_TOLD: Final = 500
+RUNS_SHOWN: Final = 500
 """Runs told in detail: each takes some KiB, and a page must open at once."""
 
 NAMES_SHOWN: Final = 8
@@ -364,15 +364,15 @@ def run_parts(
 def _detailed(brief: Brief, keys: Mapping[str, DetailKey], cited: Iterable[str]) -> list[Result]:
     """The runs with charts first, in the order in which they were chosen; then the others.
 
-    Of more than `RUNS_TOLD` those that sentences lead to, then the worst verdicts, then the first.
+    Of more than `RUNS_SHOWN` those that sentences lead to, then the worst verdicts, then the first.
     """
     by_key = {(result.digest, result.repeat): result for result in brief.results}
     drawn = [key for key, detail in brief.details.items() if detail.timeline is not None]
     order = list(dict.fromkeys([*drawn, *by_key]))
-    if len(order) > RUNS_TOLD:
+    if len(order) > RUNS_SHOWN:
         worst = sorted(by_key, key=lambda key: -by_key[key].verdict.level.rank)
         wanted = [*drawn, *(keys[one] for one in cited if one in keys), *worst]
-        kept = set(list(dict.fromkeys(wanted))[:RUNS_TOLD])
+        kept = set(list(dict.fromkeys(wanted))[:RUNS_SHOWN])
         order = [key for key in order if key in kept]
     return [by_key[key] for key in order]
 
@@ -455,9 +455,9 @@ def _commands(hosts: Sequence[HostRun]) -> tuple[EngineCommand, ...]:
 def runs_note(brief: Brief) -> str:
     """Which runs have charts."""
     drawn = sum(1 for detail in brief.details.values() if detail.timeline is not None)
-    if len(brief.results) > RUNS_TOLD:
+    if len(brief.results) > RUNS_SHOWN:
         return (
-            f"{RUNS_TOLD} of {count(len(brief.results), 'run')}: {drawn} headline runs and those "
+            f"{RUNS_SHOWN} of {count(len(brief.results), 'run')}: {drawn} headline runs and those "
             "with the worst verdicts with their charts; those that sentences lead to, other runs "
             "that are not valid, and the first of the others with their checks. Of each other run "
             "iolab show tells the same, and iolab export lists them all."

@@ -28,7 +28,7 @@ from iolab.store.reader import SessionReader
 NEWEST_S: Final = 3600.0
 """How long a session that ended is told of, so that its last values are seen by slow scrapes."""
 
-SESSIONS_TOLD_MAX: Final = 16
+MONITORED_MAX: Final = 16
 """Sessions that are told of, the newest first: a database takes as many series as it is given."""
 
 READING_S: Final = 4.0
@@ -69,7 +69,7 @@ class LibraryMetrics:
             return document(samples)
 
     def _opened(self) -> Iterator[Opened]:
-        for place in list(self._places())[:SESSIONS_TOLD_MAX]:
+        for place in list(self._places())[:MONITORED_MAX]:
             try:
                 yield self._library.open(place)
             except IolabError:

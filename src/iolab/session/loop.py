@@ -56,7 +56,7 @@ class Walk:
         return ()
 
 
-FAULTS_TOLD: Final = 20
+FAULTS_SHOWN: Final = 20
 """Faults that the record of a run tells in one text: a thousand hosts that are lost at once have a
 thousand. Each host's own error stands with the host."""
 
@@ -143,8 +143,8 @@ async def settle(session: SessionContext, run: PlannedRun, rested_s: float) -> N
 def sentence(fault: IolabError) -> str:
     """What happened, for the record: every fault when there are several, up to a limit."""
     parts = [part.happened for part in fault.faults] or [fault.happened]
-    more = len(parts) - FAULTS_TOLD
-    return " ".join([*parts[:FAULTS_TOLD], *([f"And {more} more."] if more > 0 else [])])
+    more = len(parts) - FAULTS_SHOWN
+    return " ".join([*parts[:FAULTS_SHOWN], *([f"And {more} more."] if more > 0 else [])])
 
 
 def outputs_of(run: PlannedRun, shares: Sequence[HostShare]) -> tuple[EngineOutput, ...]:

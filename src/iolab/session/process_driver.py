@@ -108,7 +108,7 @@ class EarlyStop:
         self._rule: LiveRule | None = None
         if session.rule_for is not None:
             self._rule = session.rule_for(run, [mine.name for mine in shares])
-        self._said = ""
+        self._progress = ""
 
     def take(self, mine: HostShare, intervals: Iterable[Interval]) -> None:
         """Take what a host has told. Once engines are to end, nothing more is looked at."""
@@ -118,9 +118,9 @@ class EarlyStop:
         ahead_ns = offset_of(mine).offset_ns
         for interval in intervals:
             rule.take(mine.name, interval.end_real_ns - ahead_ns, interval.span_ns, interval.ios)
-        if rule.says != self._said:
-            self._said = rule.says
-            self._session.tell(RuleLooked(self._run, self._said))
+        if rule.says != self._progress:
+            self._progress = rule.says
+            self._session.tell(RuleLooked(self._run, self._progress))
         if rule.finished and not self._session.stop.requested:
             for each in self._shares:
                 each.enough = True

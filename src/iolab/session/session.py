@@ -36,7 +36,7 @@ from iolab.study.targets import without_hosts
 from iolab.targets.work_directories import WorkDirectories, open_folder
 from iolab.targets.work_directory import CLOSE_LIMIT_S
 
-TOLD_AFTER_S: Final = 5.0
+SILENCE_SHOWN_AFTER_S: Final = 5.0
 """An agent speaks every three seconds: whoever waits should know of the first word that is late."""
 
 LOOK_S: Final = 0.5
@@ -48,7 +48,7 @@ async def tell_of_silence(session: SessionContext) -> None:
     while True:
         for name, host in session.everyone.items():
             silent_s = 0.0 if host.lost else host.silent_s
-            if silent_s >= TOLD_AFTER_S:
+            if silent_s >= SILENCE_SHOWN_AFTER_S:
                 if name not in longest:
                     session.tell(Notice(f"Host '{name}': silent for {silent_s:.0f} s."))
                 longest[name] = silent_s

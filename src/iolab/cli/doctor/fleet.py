@@ -49,7 +49,7 @@ NAMES_SHOWN: Final = 4
 
 PERFORMANCE: Final = "performance"
 UNKNOWN: Final = "unknown"
-UNTOLD_DO: Final = "Virtual machines often hide it; look at the machines below them."
+UNKNOWN_DO: Final = "Virtual machines often hide it; look at the machines below them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ def _source(seen: TargetFacts) -> str:
 def _same(what: str, values: Iterable[tuple[str, Inspected]], do: str) -> Finding:
     groups = _groups(values)
     if set(groups) == {UNKNOWN}:
-        return Finding(what, FindingState.NOTE, "unknown: no host tells it", UNTOLD_DO)
+        return Finding(what, FindingState.NOTE, "unknown: no host tells it", UNKNOWN_DO)
     if len(groups) == 1:
         return Finding(what, FindingState.OK, f"{next(iter(groups))} on all")
     return Finding(what, FindingState.NOTE, f"differs: {_who(groups)}", do)

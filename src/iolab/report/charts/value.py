@@ -46,7 +46,7 @@ BARS_START: Final = 60
 BARS_END: Final = 250
 """Pixels of the plot: names end, bars start, and the longest bar ends; values stand behind."""
 
-TOLD_CHARACTERS: Final = 19
+VALUE_CHARACTERS: Final = 19
 TITLE_CHARACTERS: Final = 48
 
 _BEYOND: Final = 6
@@ -237,7 +237,7 @@ def _value_text(bar: Bar, scale: Scale) -> str:
     value = scale.of(bar.value.value or 0.0)
     number = f"{value:,.0f}" if value >= 99.95 else f"{value:.3g}"
     text = clean(f"{number} {bar.note}".strip())
-    return text if len(text) <= TOLD_CHARACTERS else number
+    return text if len(text) <= VALUE_CHARACTERS else number
 
 
 def _has_interval(bar: Bar) -> bool:
