@@ -262,7 +262,10 @@ class Run:
     def _named(self, numbers: Whole) -> Names:
         """The operations of a stored column by their names."""
         seen, places = np.unique(numbers, return_inverse=True)
-        words = [reported().operation_key(self._result, int(number)) for number in seen]
+        words = [
+            reported().operation_key(self._reader.study, self._result, int(number))
+            for number in seen
+        ]
         return np.array([*words, None], dtype=np.object_)[places]
 
     @cached_property

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 
 import jsonschema
 
+import iolab
 from tests.cli.in_process import call
 from tests.importers.importing import lay_down
 
 GROUPS = "import/fio/two-groups-3.33.json"
 SCHEMA = Path(__file__).parents[2] / "schema" / "show.json"
 PLAIN = "import/fio/plain-3.33.json"
+FILES = "import/elbencho/files-3.1-9.json"
 
 
 def test_an_imported_session_is_shown_reported_compared_chosen_and_audited(tmp_path: Path) -> None:
@@ -35,6 +39,21 @@ def test_an_imported_session_is_shown_reported_compared_chosen_and_audited(tmp_p
     refused = call("resume", session)
     assert refused.returncode == 2
     assert "imported" in refused.stderr
+
+
+def test_operations_that_are_no_io_have_their_names_in_exports(tmp_path: Path) -> None:
+    (file,) = lay_down(tmp_path, FILES)
+    session = str(tmp_path / "S")
+    assert call("import", str(file), "--out", session).returncode == 0
+    named = {"dir-create", "file-remove", "dir-remove", "read", "write"}
+    seconds = call("export", session, "--seconds", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(seconds.stdout)))
+    assert {row["operation"] for row in rows} >= named
+    metrics = call("export", session, "--format", "openmetrics").stdout
+    for name in named:
+        assert f'operation="{name.replace("-", "_")}"' in metrics
+    runs = iolab.Session(tmp_path / "S").runs
+    assert {str(word) for run in runs for word in run.intervals.operation} >= {"file_remove"}
 
 
 def test_files_of_no_format_are_named_and_nothing_is_written(tmp_path: Path) -> None:

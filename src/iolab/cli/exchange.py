@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -221,6 +222,7 @@ def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[Valu
         case RowKind.SECONDS:
             return second_columns(
                 reported(),
+                study,
                 results,
                 reader.intervals,
                 lambda digest, repeat: [
@@ -259,7 +261,8 @@ def _openmetrics(reader: SessionReader, study: Study, results: Sequence[Result])
     points = summarise(results, study)
     counts = Counts(runs, timed=True)
     planned = len(reader.plan.runs)
-    session = session_samples(reader.session, planned, points, counts, reported().operation_key)
+    name = partial(reported().operation_key, study)
+    session = session_samples(reader.session, planned, points, counts, name)
     return document([session])
 
 

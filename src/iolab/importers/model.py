@@ -67,6 +67,10 @@ class ImportedJob(AnyJob):
         own = IO_OPERATIONS.get(operation)
         return OTHERS_FROM + self.operations.index(operation) if own is None else own
 
+    def operation(self, number: int) -> str:
+        """The operation that stands there by that number."""
+        return next(each for each in self.operations if self.number(each) == number)
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:

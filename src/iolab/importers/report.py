@@ -9,8 +9,9 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
+from iolab.core.workload import AnyJob
 from iolab.importers.metrics import PERCENTILES, histograms
-from iolab.importers.model import ImportedHost, ImportedJob, job_in
+from iolab.importers.model import OTHERS_FROM, ImportedHost, ImportedJob, job_in
 from iolab.report.charts.run_series import curve_of, load_panels
 from iolab.report.charts.series import Grid, LatencyCurve, Panel
 from iolab.report.kinds import Anchors, Latencies, LoadReport
@@ -41,6 +42,12 @@ class ImportedReport(OneFigureReport):
     def is_measured(self, result: Result) -> bool:
         """Whether any figure has a value."""
         return any(metric.value is not None for metric in result.metrics.values())
+
+    def operation_word(self, number: int, job: AnyJob) -> str:
+        """As the file calls it, where it is no I/O."""
+        if isinstance(job, ImportedJob) and number >= OTHERS_FROM:
+            return job.operation(number).replace("_", "-")
+        return super().operation_word(number, job)
 
     def latencies(self, record: RunRecord, name: str) -> Latencies:
         """Each operation of which the file has bins."""

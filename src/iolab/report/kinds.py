@@ -161,9 +161,9 @@ class LoadReport(ABC):
         """The rates of a run's operations in a line; None where IOPS and bandwidth tell it."""
         return None
 
-    def operation(self, number: int) -> NamedOperation:
-        """What intervals call by that number."""
-        return next(kind(number) for kind in self.operations if number in set(kind))
+    def operation_word(self, number: int, job: AnyJob) -> str:  # noqa: ARG002 - of jobs that name theirs
+        """What intervals of such a job call by that number: `file-create`."""
+        return next(kind(number).word for kind in self.operations if number in set(kind))
 
     def counted_once(self, numbers: Iterable[int]) -> set[int]:
         """Those of a run's operations, by their numbers, that together count each of them once."""
@@ -371,9 +371,14 @@ class Kinds:
         """What results are judged by."""
         return self.make_analyses()
 
-    def operation_key(self, result: Result, number: int) -> str:
-        """What other programs call that number of a result's tables: `file_create`."""
-        word = self.of(result).operation(number).word
+    def operation_word(self, study: Study, result: Result, number: int) -> str:
+        """What people call that number of a result's tables: `file-create`."""
+        job = next(each.job for each in study.workloads if each.id == result.workload)
+        return self.of(result).operation_word(number, job)
+
+    def operation_key(self, study: Study, result: Result, number: int) -> str:
+        """What other programs call it: `file_create`."""
+        word = self.operation_word(study, result, number)
         return word.replace("-", "_").replace(" ", "_")
 
     def of(self, result: Result) -> LoadReport:

@@ -444,6 +444,7 @@ NS_PER_S = 1_000_000_000
 
 def second_columns(
     kinds: Kinds,
+    study: Study,
     results: Sequence[Result],
     intervals: Callable[[str, int], IntervalTable],
     hosts: Callable[[str, int], Sequence[str]],
@@ -469,7 +470,6 @@ def second_columns(
             continue
         names = hosts(result.digest, result.repeat)
         start_ns = int((table.end_real_ns - table.span_ns).min())
-        kind = kinds.of(result)
         for at in range(len(table)):
             span_s = int(table.span_ns[at]) / NS_PER_S
             ios, moved = int(table.ios[at]), int(table.bytes[at])
@@ -482,7 +482,7 @@ def second_columns(
                 names[int(table.host[at])],
                 round((int(table.end_real_ns[at]) - start_ns) / NS_PER_S, 3),
                 span_s,
-                kind.operation(int(table.direction[at])).word,
+                kinds.operation_word(study, result, int(table.direction[at])),
                 ios,
                 moved,
                 ios / span_s if span_s else None,

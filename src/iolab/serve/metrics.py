@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from threading import Lock
 from typing import Final
 
 from iolab.analysis.points import summarise
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
+from iolab.core.study import Study
 from iolab.errors import IolabError
 from iolab.report.formats.openmetrics import (
     Counts,
@@ -44,7 +46,7 @@ class LibraryMetrics:
     def __init__(
         self,
         library: Library,
-        name: Callable[[Result, int], str],
+        name: Callable[[Study, Result, int], str],
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._library = library
@@ -64,7 +66,8 @@ class LibraryMetrics:
                 points = summarise(opened.results, opened.study)
                 planned = len(opened.reader.plan.runs)
                 counts = Counts(runs, timed=False)
-                samples.append(session_samples(opened.session, planned, points, counts, self._name))
+                name = partial(self._name, opened.study)
+                samples.append(session_samples(opened.session, planned, points, counts, name))
             self._known = seen
             return document(samples)
 
