@@ -127,9 +127,10 @@ def measure(record: RunRecord, window: Window | None = None) -> LoadSums:
     measured = cut(record, window)
     sums = sum_operations(record, DIRECTIONS, measured.intervals, measured.bins)
     lows, highs = _extremes(record.hosts)
+    covered_ns = record.intervals.covered_ns(len(record.hosts), np.flatnonzero(measured.intervals))
     return LoadSums(
         cut=measured,
-        seconds=_covered_seconds(record, measured),
+        seconds=covered_ns / 1e9,
         ios=sums.done,
         bytes=sums.bytes,
         lat_sum_ns=sums.lat_sum_ns,
@@ -137,18 +138,6 @@ def measure(record: RunRecord, window: Window | None = None) -> LoadSums:
         lat_min_ns=lows,
         lat_max_ns=highs,
     )
-
-
-def _covered_seconds(record: RunRecord, measured: Cut) -> Floats:
-    """The spans of each host's measured intervals together, each interval once."""
-    table = record.intervals
-    rows = np.flatnonzero(measured.intervals)
-    stride = int(table.seq.max(initial=0)) + 1
-    _, first = np.unique(table.host[rows] * stride + table.seq[rows], return_index=True)
-    rows = rows[first]
-    spans = np.zeros(len(record.hosts), dtype=np.int64)
-    np.add.at(spans, table.host[rows], table.span_ns[rows])
-    return np.asarray(spans / 1e9, dtype=np.float64)
 
 
 def totals_by_way(host: HostRun) -> tuple[DirectionTotals | None, ...]:

@@ -30,9 +30,7 @@ def load_s(record: RunRecord) -> float:
     """
     table = record.intervals
     if len(table):
-        _, first = np.unique(np.stack((table.host, table.seq)), axis=1, return_index=True)
-        spans_ns = np.bincount(table.host[first], weights=table.span_ns[first])
-        return float(spans_ns.max()) / SECOND_NS
+        return int(table.covered_ns(len(record.hosts), np.arange(len(table))).max()) / SECOND_NS
     starts = [host.start_real_ns for host in record.hosts if host.start_real_ns is not None]
     ends = [host.end_real_ns for host in record.hosts if host.end_real_ns is not None]
     return max(0, max(ends) - min(starts)) / SECOND_NS if starts and ends else 0.0
