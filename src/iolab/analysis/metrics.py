@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.steady import SECOND_NS, Steady
-from iolab.analysis.sums import DIRECTIONS, LoadSums
+from iolab.analysis.sums import LoadSums
 from iolab.analysis.window import Cut, Window, controller_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import MIDDLE_NS, UPPER_NS, Histogram
@@ -62,13 +62,11 @@ def is_supported(total: int, percent: float) -> bool:
 LATENCIES: Final = ("mean", *(name for name, _ in PERCENTILES), "max")
 """The latencies of a result, as they are called in metrics' keys."""
 
-_SCOPES: Final[tuple[tuple[str, tuple[Direction, ...]], ...]] = (
-    ("", DIRECTIONS),
-    ("read_", (Direction.READ,)),
-    ("write_", (Direction.WRITE,)),
-    ("trim_", (Direction.TRIM,)),
-)
-"""Prefix of a key and the directions that it speaks of."""
+
+def scopes(ways: Ways) -> list[tuple[str, list[int]]]:
+    """Prefixes of keys and the directions that each speaks of: of all, then of each by itself."""
+    each = ((f"{way.key}_", [int(way)]) for way in ways)
+    return [("", [int(way) for way in ways]), *each] if ways else []
 
 
 def _keys(*prefixes: str) -> tuple[str, ...]:
@@ -109,9 +107,8 @@ def group_metrics(load: LoadSums, hosts: list[int], ways: Ways) -> dict[str, Met
 def _metrics(load: LoadSums, hosts: list[int], ways: Ways) -> dict[str, Metric]:
     values: dict[str, float | None] = {}
     if hosts and float(load.seconds[hosts].min()) > 0:
-        for prefix, directions in _SCOPES:
-            used = [int(direction) for direction in directions if direction in ways]
-            for key, value in _scope(load, hosts, used).items() if used else ():
+        for prefix, used in scopes(ways):
+            for key, value in _scope(load, hosts, used).items():
                 values[f"{prefix}{key}"] = value
     trims = TRIM_KEYS if Direction.TRIM in ways else ()
     return with_values((*METRIC_KEYS, *trims), values)
@@ -179,13 +176,12 @@ def with_intervals(
     ways: Ways,
 ) -> dict[str, Metric]:
     """The fleet's metrics, with low, high and n where the run can tell them."""
-    scopes = _scopes(ways)
-    prefixes = [prefix for prefix, _ in scopes]
+    prefixes = [prefix for prefix, _ in scopes(ways)]
     found = without_rare_stalls(metrics, prefixes, "p99_5", steady)
     if record.rule is not None and steady is not None:
         for key in _rate_keys(record, load, ways):
             found[key] = rate_interval(found[key], steady)
-    for prefix, used in scopes:
+    for prefix, used in scopes(ways):
         found |= resampled(found, prefix, PERCENTILES, record, load.cut, used)
     return found
 
@@ -210,15 +206,9 @@ def without_rare_stalls(
     return found
 
 
-def _scopes(ways: Ways) -> list[tuple[str, list[int]]]:
-    """Prefix of the keys and the directions that they speak of, as in `summary`."""
-    each = ((f"{way.key}_", [int(way)]) for way in ways)
-    return [("", [int(way) for way in ways]), *each]
-
-
 def _rate_keys(record: RunRecord, load: LoadSums, ways: Ways) -> list[str]:
     """The rates that are the rule's own, but for a constant factor."""
-    prefixes = [prefix for prefix, used in _scopes(ways) if len(used) == len(ways)]
+    prefixes = [prefix for prefix, used in scopes(ways) if len(used) == len(ways)]
     keys = [f"{prefix}iops" for prefix in prefixes]
     expected = int(load.ios.sum()) * record.run.point.job.io_bytes
     if abs(int(load.bytes.sum()) - expected) <= _SAME_SIZE * expected:

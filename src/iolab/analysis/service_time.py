@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import latencies_of, with_values
+from iolab.analysis.metrics import latencies_of, scopes, with_values
 from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums, sum_operations
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
@@ -22,15 +22,10 @@ from iolab.core.samples import Direction, ServiceTime
 SERVICE_PERCENTILES: Final = (("p50", 50.0), ("p99", 99.0), ("p99_9", 99.9))
 """Those that tell whether a tail is the target's or of waiting for it."""
 
-_PREFIXES: Final[tuple[tuple[str, tuple[Direction, ...]], ...]] = (
-    ("", DIRECTIONS),
-    ("read_", (Direction.READ,)),
-    ("write_", (Direction.WRITE,)),
-    ("trim_", (Direction.TRIM,)),
-)
+_SCOPES: Final = scopes(DIRECTIONS)
 _KEYS: Final = tuple(
     f"{prefix}service_lat_ns_{name}"
-    for prefix, _ in _PREFIXES
+    for prefix, _ in _SCOPES
     for name in ("mean", *(name for name, _ in SERVICE_PERCENTILES))
 )
 
@@ -53,8 +48,8 @@ def service_metrics(service: OperationSums | None, hosts: Sequence[int]) -> dict
     if service is None:
         return {}
     values: dict[str, float | None] = {}
-    for prefix, ways in _PREFIXES if hosts else ():
-        picked = np.ix_(list(hosts), [int(way) for way in ways])
+    for prefix, ways in _SCOPES if hosts else ():
+        picked = np.ix_(list(hosts), ways)
         histogram = Histogram(service.bins[picked].sum(axis=(0, 1)))
         waited, total = float(service.lat_sum_ns[picked].sum()), histogram.total
         for name, value in latencies_of(histogram, waited, total, SERVICE_PERCENTILES).items():
