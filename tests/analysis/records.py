@@ -16,7 +16,7 @@ from iolab.analysis.service_time import service_of
 from iolab.analysis.sums import measure
 from iolab.analysis.view import RunView
 from iolab.core import host as h
-from iolab.core.histogram import bin_of_ns, of_latencies
+from iolab.core.histogram import bin_of_ns
 from iolab.core.run import (
     CacheProof,
     DeviceDelta,
@@ -44,6 +44,7 @@ from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import Access, Job
+from tests.histograms import of_latencies
 
 GO_NS: Final = 1_700_000_000_000_000_000
 SECOND: Final = 1_000_000_000

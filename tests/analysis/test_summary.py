@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from iolab.analysis.metrics import METRIC_KEYS, TRIM_KEYS, fleet_metrics, host_metrics
 from iolab.analysis.sums import measure
-from iolab.core.histogram import LOWER_NS, UPPER_NS, bin_of_ns, of_latencies
+from iolab.core.histogram import LOWER_NS, UPPER_NS, bin_of_ns
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
 from iolab.core.samples import Direction
@@ -26,6 +26,7 @@ from tests.analysis.records import (
     bursts_record,
     spell_record,
 )
+from tests.histograms import of_latencies
 
 LATENCIES = st.lists(st.integers(0, 10**10), max_size=40).map(tuple)
 RANDOM = np.random.default_rng(7)

@@ -14,10 +14,9 @@ from iolab.core.histogram import (
     Histogram,
     bin_of_midpoint,
     bin_of_ns,
-    empty,
-    of_latencies,
     of_sparse,
 )
+from tests.histograms import empty, of_latencies
 
 PERCENTS = (1.0, 5.0, 25.0, 50.0, 90.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 

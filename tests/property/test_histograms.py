@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.core.histogram import UPPER_NS, Histogram, empty, of_latencies
+from iolab.core.histogram import UPPER_NS, Histogram
+from tests.histograms import empty, of_latencies
 
 IN_BINS = st.integers(min_value=0, max_value=int(UPPER_NS[-1]))
 ANY = st.integers(min_value=0, max_value=2**63 - 1)

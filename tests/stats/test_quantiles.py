@@ -10,8 +10,9 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.core.histogram import MIDDLE_NS, Counts, Histogram, of_latencies
+from iolab.core.histogram import MIDDLE_NS, Counts, Histogram
 from iolab.stats.quantiles import BIN_ERROR, _reach, block_count, decides, of_run
+from tests.histograms import of_latencies
 
 
 def seconds_of(latencies: np.typing.NDArray[np.float64]) -> Counts:

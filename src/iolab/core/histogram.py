@@ -112,22 +112,8 @@ class Histogram:
         return value
 
 
-def empty() -> Histogram:
-    """A histogram of nothing."""
-    return Histogram(np.zeros(BIN_COUNT, dtype=np.int64))
-
-
 def of_sparse(bins: npt.ArrayLike, counts: npt.ArrayLike) -> Counts:
     """Dense counts from sparse (bin, count) pairs; equal bins add up."""
     dense = np.zeros(BIN_COUNT, dtype=np.int64)
     np.add.at(dense, np.asarray(bins, dtype=np.int64), np.asarray(counts, dtype=np.int64))
     return dense
-
-
-def of_latencies(latency_ns: npt.ArrayLike) -> Histogram:
-    """The histogram of raw latencies (ns), with their exact extremes."""
-    values = np.asarray(latency_ns)
-    if values.size == 0:
-        return empty()
-    counts = np.bincount(bin_of_ns(values), minlength=BIN_COUNT).astype(np.int64)
-    return Histogram(counts, int(values.min()), int(values.max()))

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from iolab.analysis.steady import Steady, fleet_seconds, steady_of
 from iolab.analysis.window import Window
-from iolab.core.histogram import of_latencies
 from iolab.core.stopping import LSM, SeriesStatus, Steadiness
 from iolab.loads.keyvalue.metrics import (
     WHOLE,
@@ -22,6 +21,7 @@ from iolab.loads.keyvalue.metrics import (
 )
 from iolab.loads.keyvalue.workload import BinnedLatency, LatencyBin, engine_reply
 from tests.analysis.records import GO_NS, SECOND
+from tests.histograms import of_latencies
 from tests.judging import judge
 from tests.loads.keyvalue.records import (
     BENCH,

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.core.histogram import of_latencies
 from iolab.core.run import RunRecord
 from iolab.loads.metadata.metrics import (
     FILE_OPERATIONS,
@@ -21,6 +20,7 @@ from iolab.loads.metadata.metrics import (
 )
 from iolab.loads.metadata.workload import MetadataRun, Operation, phases_of
 from tests.analysis.records import GO_NS, SECOND
+from tests.histograms import of_latencies
 from tests.judging import judge
 from tests.loads.metadata.records import JOB, TREES, Made, Shape, made, mdtest_record, with_phase
 
