@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from iolab.analysis.steady import SECOND_NS, Steady
 from iolab.analysis.sums import LoadSums
@@ -273,10 +274,11 @@ def _by_second(record: RunRecord, measured: Cut, window: Window, ways: Sequence[
     at = np.zeros(len(record.hosts) * stride, dtype=np.int64)
     at[table.host * stride + table.seq] = second
     counts = np.zeros((seconds, BIN_COUNT), dtype=np.int64)
-    start = 0
-    for part in record.bins.chunks():
-        rows = measured.bins[start : start + len(part)] & np.isin(part.direction, ways)
-        start += len(part)
-        where = at[part.host[rows] * stride + part.seq[rows]] * BIN_COUNT + part.bin[rows]
-        np.add.at(counts.reshape(-1), where, part.count[rows])
+
+    def counted(inside: slice) -> npt.NDArray[np.bool_]:
+        return measured.bins[inside] & np.isin(record.bins.direction[inside], ways)
+
+    for part in record.bins.chunks(among=counted):
+        where = at[part.host * stride + part.seq] * BIN_COUNT + part.bin
+        np.add.at(counts.reshape(-1), where, part.count)
     return counts
