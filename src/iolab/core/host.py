@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -439,3 +439,8 @@ class HostProgram:
         """Whether it is on the PATH of that host."""
         tool = facts.tool(self.name)
         return tool is not None and tool.path is not None
+
+
+def version_commands(programs: Iterable[HostProgram]) -> dict[str, list[str]]:
+    """What hosts are asked for those programs: each with the command that tells its version."""
+    return {name: list(argv) for one in programs for name, argv in one.asked.items()}

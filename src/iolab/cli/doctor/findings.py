@@ -65,12 +65,12 @@ async def machine_findings(path: str, *, cloud: bool) -> tuple[Finding, ...]:
 
 
 async def _ask(host: Host, path: str, binary: str, *, cloud: bool) -> tuple[Finding, ...]:
-    from iolab.core.host import TargetProbe
+    from iolab.core.host import TargetProbe, version_commands
     from iolab.hosts.answers import read_answer, read_facts
     from iolab.session.discovery import LEFTOVERS, leftovers_on, watch_quiet
 
     hello = await host.connect()
-    tools = {name: list(words) for one in needed_programs() for name, words in one.asked.items()}
+    tools = version_commands(needed_programs())
     message = await host.ask(
         "facts", deadline_s=ANSWER_DEADLINE_S, path=path, tools=tools, cloud=cloud
     )

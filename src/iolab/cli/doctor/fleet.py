@@ -20,7 +20,14 @@ from iolab.cli.doctor.findings import (
     target_findings,
 )
 from iolab.cli.kinds import study_kinds
-from iolab.core.host import CloudFacts, HostFacts, NicFacts, Role, TargetFacts
+from iolab.core.host import (
+    CloudFacts,
+    HostFacts,
+    NicFacts,
+    Role,
+    TargetFacts,
+    version_commands,
+)
 from iolab.errors import IolabError
 from iolab.hosts.barrier import Outcomes
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset
@@ -322,8 +329,7 @@ async def inspect_fleet(
     `path` is absolute, for hosts that name none of their own; with `cloud` each asks its cloud's
     metadata service.
     """
-    programs = study_kinds().programs
-    tools = {name: list(words) for one in programs for name, words in one.asked.items()}
+    tools = version_commands(study_kinds().programs)
     async with open_hosts(specs) as hosts:
         return await inspect_hosts(hosts, path, tools, SYSTEM_CLOCK, cloud=cloud)
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from iolab.core.engine import EngineName
-from iolab.core.host import HostFacts, HostProgram, ToolFacts
+from iolab.core.host import HostFacts, HostProgram, ToolFacts, version_commands
 from iolab.study.wording import shown
 
 FIO_ENGINE: Final = EngineName("fio")
@@ -93,10 +93,7 @@ FILE_ENGINES: Final[Mapping[str, FileEngineFacts]] = MappingProxyType(
 )
 """All that a study may name. Times of looks are as they were measured on two busy cores."""
 
-ASKED: Final[Mapping[str, list[str]]] = {
-    name: list(argv)
-    for engine in FILE_ENGINES.values()
-    if engine.program
-    for name, argv in engine.program.asked.items()
-}
+ASKED: Final[Mapping[str, list[str]]] = version_commands(
+    engine.program for engine in FILE_ENGINES.values() if engine.program
+)
 """What hosts are asked for: programs, each with the command that tells its version."""
