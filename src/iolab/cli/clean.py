@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from iolab.cli.options import AsJson
+from iolab.cli.options import AsJson, OtherHosts
 
 if TYPE_CHECKING:
     from iolab.core.host import HostSpec
@@ -28,15 +28,7 @@ def clean(
             help="The measured directory; default: the current one.",
         ),
     ] = None,
-    hosts: Annotated[
-        str | None,
-        typer.Option(
-            "--hosts",
-            metavar="HOSTS",
-            help="These hosts instead of this machine: an inventory file, slurm, mpi:FILE or "
-            "k8s:NAMESPACE/SELECTOR.",
-        ),
-    ] = None,
+    hosts: OtherHosts = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask; needed without a terminal.")
     ] = False,

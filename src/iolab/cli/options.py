@@ -217,6 +217,15 @@ HostsFile = Annotated[
         "k8s:NAMESPACE/SELECTOR.",
     ),
 ]
+OtherHosts = Annotated[
+    str | None,
+    typer.Option(
+        "--hosts",
+        metavar="HOSTS",
+        help="These hosts instead of this machine: an inventory file, slurm, mpi:FILE or "
+        "k8s:NAMESPACE/SELECTOR.",
+    ),
+]
 ServerOption = Annotated[
     str | None,
     typer.Option(

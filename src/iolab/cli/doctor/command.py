@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from iolab.cli.doctor.findings import LEFT, OTHER_LOAD, Finding, FindingState, machine_findings
-from iolab.cli.options import AsJson
+from iolab.cli.options import AsJson, OtherHosts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,15 +23,7 @@ def doctor(
             help="The directory to measure; default: the current one.",
         ),
     ] = None,
-    hosts: Annotated[
-        str | None,
-        typer.Option(
-            "--hosts",
-            metavar="HOSTS",
-            help="These hosts instead of this machine: an inventory file, slurm, mpi:FILE or "
-            "k8s:NAMESPACE/SELECTOR.",
-        ),
-    ] = None,
+    hosts: OtherHosts = None,
     cloud_metadata: Annotated[
         bool,
         typer.Option(
