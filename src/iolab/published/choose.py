@@ -16,7 +16,7 @@ from iolab.core.metric_spec import spec_of
 from iolab.published.audit.document import PublishedSet, span
 from iolab.report.numbers import show_value
 from iolab.study.load_tables import parse_limit
-from iolab.units import format_ns, format_rate_bytes
+from iolab.units import format_ns
 
 PER_SECOND: Final = "1/s"
 BYTES_PER_SECOND: Final = "bytes/s"
@@ -325,7 +325,7 @@ def _rate(
     need: RateNeed, limits: Sequence[LatencyNeed], offer: Offer, scaling: float
 ) -> Requirement:
     """A rate where its latencies are kept; of several places the one that gives most for sure."""
-    name = f"{need.workload} >= {_rate_text(need.least, need.unit)}"
+    name = f"{need.workload} >= {show_value(need.least, need.unit)}"
     if limits:
         name += "".join(f", {named(limit)} <= {format_ns(limit.most_ns)}" for limit in limits)
     here = [one for one in offer.seen if one.workload == need.workload and need.unit in one.rates]
@@ -353,7 +353,7 @@ def _rate(
         else RequirementStatus.NO
     )
     nodes = _nodes_for(need.least, sure, offer.nodes, scaling)
-    says, least = _rate_text(had, need.unit), _rate_text(sure, need.unit)
+    says, least = show_value(had, need.unit), show_value(sure, need.unit)
     says += f", at least {least}" if least != says else ""
     answer = certain if nodes else as_is
     return Requirement(name, says, as_is, answer, had / need.least, nodes, best.axis)
@@ -450,10 +450,6 @@ def _cost(offer: Offer, nodes: int | None) -> float | None:
     if offer.cost is None:
         return None
     return offer.cost * nodes / offer.nodes if nodes and offer.nodes else offer.cost
-
-
-def _rate_text(value: float, unit: str) -> str:
-    return format_rate_bytes(value) if unit == "bytes/s" else show_value(value, unit)
 
 
 def _worst(answers: Iterable[RequirementStatus]) -> RequirementStatus:
