@@ -178,10 +178,11 @@ def resume(
     _refuse_damaged(reader)
     _refuse_imported(reader)
     damaged = _damaged_runs(reader)
-    study, plan = _same_plan(reader, reader.done() - damaged)
-    earlier = Earlier(reader.done() - damaged, reader.tried(), _left_out(reader), reader.ledger())
-    left = sum(1 for run in plan.runs if (run.point.digest, run.repeat) not in earlier.done)
-    stored = [run for run in reader.results() if (run.digest, run.repeat) in earlier.done]
+    done = reader.done() - damaged
+    study, plan = _same_plan(reader, done)
+    earlier = Earlier(done, reader.tried(), _left_out(reader), reader.ledger())
+    left = sum(1 for run in plan.runs if (run.point.digest, run.repeat) not in done)
+    stored = [run for run in reader.results() if (run.digest, run.repeat) in done]
     queue = queue_maker(study, plan, stored)
     if not quiet and queue is not None:
         say(f"{len(stored)} runs are done; their results decide what is left.")
@@ -230,7 +231,7 @@ def _refuse_damaged(reader: SessionReader) -> None:
         raise StoreError(f"'{reader.directory}': {damage.says}", damage.do)
 
 
-def _same_plan(reader: SessionReader, done: Collection[RunKey]) -> tuple[Study, Plan]:
+def _same_plan(reader: SessionReader, done: frozenset[RunKey]) -> tuple[Study, Plan]:
     """The study read again and its plan; UsageError when it is not the plan of the session.
 
     Another version need not read a study alike of which all is done.
@@ -244,7 +245,7 @@ def _same_plan(reader: SessionReader, done: Collection[RunKey]) -> tuple[Study, 
 
     planned = {(run.point.digest, run.repeat) for run in reader.plan.runs}
     fixed = not reader.plan.runs_more
-    if fixed and planned <= set(done) and version_changes(reader.session.iolab_version):
+    if fixed and planned <= done and version_changes(reader.session.iolab_version):
         return reader.study, reader.plan
     name = str(reader.directory / STUDY)
     study = parse_study(reader.study_text, name, options_of(reader.study), study_kinds())
