@@ -92,8 +92,7 @@ def init(
         )
     text = study_template(file.stem)
     draft = None if source is None else _draft(file.stem, source)
-    text = text if draft is None else draft.text
-    write_new(file, text)
+    write_new(file, text if draft is None else draft.text)
     notes = [] if draft is None else [str(note) for note in draft.notes]
     if as_json:
         document = {"format": 1, "written": str(file)}
@@ -102,13 +101,13 @@ def init(
     for note in notes:
         say(wrapped(note))
     result(str(file))
-    for fault in _faults(text, str(file)):
+    for fault in () if draft is None else _faults(draft.text, str(file)):
         say(wrapped(f"To correct: {fault}"))
     say(f"Next: change it, then 'iolab check {file}' and 'iolab plan {file} --path DIR'.")
 
 
 def _faults(text: str, name: str) -> tuple[Fault, ...]:
-    """What is wrong with a study that was just written: a job may ask for more than one may."""
+    """What is wrong with a study drawn from a job file, which may ask for more than one may."""
     from iolab.cli.kinds import study_kinds
     from iolab.study.load import LoadOptions, parse_study
 
