@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import ClassVar, Final
 
 from iolab.core.configuration import Configuration
@@ -165,7 +166,7 @@ class BootedGuests(Owned):
         return {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Study:
     """The whole question. `text` is the file as given, `overrides` what was set over it.
 
@@ -194,7 +195,8 @@ class Study:
 
     def host(self, name: str) -> HostSpec:
         """The host of that name; KeyError when the study has none (the loader made sure)."""
-        for spec in self.hosts:
-            if spec.name == name:
-                return spec
-        raise KeyError(name)
+        return self._hosts_by_name[name]
+
+    @cached_property
+    def _hosts_by_name(self) -> Mapping[str, HostSpec]:
+        return {spec.name: spec for spec in self.hosts}

@@ -120,7 +120,8 @@ def _point(
     per_node, host_count = (int(dict(axis).get(name, 0)) for name in (PER_NODE, HOSTS))
     hosts = participants(study, configuration.id, per_node, host_count)
     own = _host_numjobs(study, hosts) if files else ()
-    job = job.among(sum(dict(own).get(name, job.jobs) for name in hosts))
+    jobs_of = dict(own)
+    job = job.among(sum(jobs_of.get(name, job.jobs) for name in hosts))
     reads = Direction.READ in job.directions
     content: dict[str, object] = {
         "configuration": configuration.id,

@@ -45,11 +45,10 @@ def target_path(configuration: Configuration, host: HostSpec) -> str:
 def targets_of(study: Study) -> tuple[Target, ...]:
     """Every directory of the study, hosts and paths in the order of the configurations."""
     users: dict[tuple[str, str, str | None], list[str]] = {}
-    specs = {spec.name: spec for spec in study.hosts}
     for configuration in study.configurations:
         for name in configuration.hosts:
-            path = target_path(configuration, specs[name])
-            serial = serial_of(configuration, specs[name])
+            path = target_path(configuration, study.host(name))
+            serial = serial_of(configuration, study.host(name))
             users.setdefault((name, path, serial), []).append(configuration.id)
     found: dict[str, Target] = {}
     for (host, path, serial), configurations in users.items():
