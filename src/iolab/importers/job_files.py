@@ -228,13 +228,11 @@ def _take_sizes(job: _Job, options: dict[str, str]) -> None:
     if size is None or size < 512 or size % 512:
         job.note(f"bs={block}", "changed: 4k, as a block is a multiple of 512 bytes")
         block, size = "4k", 4096
-    files = options.pop("nrfiles", "1")
-    count = int(files) if files.isdigit() and int(files) else 1
+    count = _count(options.pop("nrfiles", ""), 1)
     whole, each = options.pop("size", None), options.pop("filesize", None)
     text = each or whole
     known = _bytes(text or "")
-    numjobs = options.pop("numjobs", "1")
-    jobs = int(numjobs) if numjobs.isdigit() and int(numjobs) else 1
+    jobs = _count(options.pop("numjobs", ""), 1)
     parts = _take_place(job, options, jobs) if count == 1 else 1
     if known is None or known < size:
         option = "size" if text is None else f"size={text}"
@@ -286,7 +284,7 @@ def _take_engine(job: _Job, options: dict[str, str]) -> None:
         job.note(f"ioengine={engine}", f"changed: libaio, as a study has {', '.join(IOENGINES)}")
         engine = "libaio"
     text = options.pop("iodepth", "1")
-    depth = int(text) if text.isdigit() and int(text) else 1
+    depth = _count(text, 1)
     if depth > 1 and engine in SYNC_IOENGINES:
         job.note(f"iodepth={text}", f"changed: 1, as {engine} keeps one I/O in flight")
         depth = 1
@@ -337,6 +335,11 @@ def _time(job: _Job, options: dict[str, str], name: str) -> str | None:
         job.note(f"{name}={text}", "refused: a study has it like 30s")
         return None
     return f"{int(found[1])}{found[2] or 's'}"
+
+
+def _count(text: str, usual: int) -> int:
+    """The number above 0 that an option gives; the usual one where it gives none."""
+    return int(text) if text.isdigit() and int(text) else usual
 
 
 def _bytes(text: str) -> int | None:
@@ -398,7 +401,7 @@ def _vdbench_job(name: str, options: dict[str, str]) -> _Job:
         job.note("size", "changed: 1g, as a study needs a size in bytes; write the one you mean")
         size = 1 << 30
     threads = options.pop("threads", "8")
-    depth = int(threads) if threads.isdigit() and int(threads) else 8
+    depth = _count(threads, 8)
     job.note(f"threads={threads}", f"changed: iodepth {depth} of one job by libaio")
     flags = options.pop("openflags", "")
     job.keys |= {
