@@ -470,6 +470,10 @@ def second_columns(
             continue
         names = hosts(result.digest, result.repeat)
         start_ns = int((table.end_real_ns - table.span_ns).min())
+        words = {
+            number: kinds.operation_word(study, result, number)
+            for number in set(table.direction.tolist())
+        }
         for at in range(len(table)):
             span_s = int(table.span_ns[at]) / NS_PER_S
             ios, moved = int(table.ios[at]), int(table.bytes[at])
@@ -482,7 +486,7 @@ def second_columns(
                 names[int(table.host[at])],
                 round((int(table.end_real_ns[at]) - start_ns) / NS_PER_S, 3),
                 span_s,
-                kinds.operation_word(study, result, int(table.direction[at])),
+                words[int(table.direction[at])],
                 ios,
                 moved,
                 ios / span_s if span_s else None,
