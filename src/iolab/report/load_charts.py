@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from iolab.analysis.curves import findings
+from iolab.analysis.curves import LoadCurve, findings
 from iolab.analysis.findings import bends
 from iolab.analysis.points import Axis
 from iolab.core.workload import Workload
 from iolab.report.best import headlines_of
-from iolab.report.charts.choose import ConfigurationStyle, axis_figures, workload_distribution
-from iolab.report.kinds import (
-    ChartGroup,
-    Charts,
-    Looks,
-)
+from iolab.report.charts.choose import axis_figures, workload_distribution
+from iolab.report.kinds import ChartGroup, Charts, Looks
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
@@ -27,18 +23,21 @@ def load_charts(brief: Brief, workloads: Sequence[Workload], looks: Looks) -> Ch
         (one.workload, one.configuration, one.fixed): one.load
         for one in bends(brief.study, brief.points)
     }
-    return {workload.id: list(_charts(brief, workload, looks, knees)) for workload in workloads}
+    curves = findings(brief.study, brief.results).curves
+    return {
+        workload.id: list(_charts(brief, workload, looks, curves, knees)) for workload in workloads
+    }
 
 
 def _charts(
     brief: Brief,
     workload: Workload,
-    looks: Mapping[str, ConfigurationStyle],
+    looks: Looks,
+    curves: Sequence[LoadCurve],
     knees: Mapping[tuple[str, str, Axis], int],
 ) -> Iterator[ChartGroup]:
     """Rate and latency over the load; apart from these, latency by percentile."""
     own = [point for point in brief.points if point.key.workload == workload.id]
-    curves = findings(brief.study, brief.results).curves
     best = headlines_of(brief.study, own, (type(workload.job),))
     best = tuple(one for one in best if one.workload is workload)
     mine = {(who, fixed): at for (what, who, fixed), at in knees.items() if what == workload.id}
