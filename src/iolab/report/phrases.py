@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -92,16 +91,19 @@ def where(item: Objection) -> str:
     if item.everywhere:
         return f"all {count(item.total, 'run')}" if item.total > 1 else "the only run"
     runs = f"{len(item.runs)} of {count(item.total, 'run')}"
-    points = Counter((result.configuration, result.digest) for result in item.runs)
+    points: dict[tuple[str, str], list[Result]] = {}
+    for run in item.runs:
+        points.setdefault((run.configuration, run.digest), []).append(run)
     if len(points) > NAMES_SHOWN:
         return runs
-    first = {(run.configuration, run.digest): run for run in reversed(item.runs)}
-    names = []
-    for point, number in points.items():
-        run = first[point] if number == 1 else replace(first[point], repeat=1)
-        many = f" ({count(number, 'repeat')})" if number > 1 else ""
-        names.append(f"{whose_run(run, item.names)}{many}")
-    return f"{runs}: {'; '.join(names)}"
+    return f"{runs}: {'; '.join(_point_words(own, item.names) for own in points.values())}"
+
+
+def _point_words(runs: Sequence[Result], names: Mapping[str, str]) -> str:
+    """The only run of a point, or the point with how many of its repeats."""
+    if len(runs) == 1:
+        return whose_run(runs[0], names)
+    return f"{whose_run(replace(runs[0], repeat=1), names)} ({count(len(runs), 'repeat')})"
 
 
 def whose_run(result: Result, names: Mapping[str, str]) -> str:
