@@ -33,3 +33,25 @@ def test_hostile_text_is_text() -> None:
     made = Document(io.BytesIO(render_docx(shared.brief("hostile"))))
     text = " ".join(one.text for one in made.paragraphs)
     assert SCRIPT in text or "<script>" in text
+
+
+def test_a_caveat_names_every_check_that_says_it() -> None:
+    brief = shared.brief("two")
+    page = make_page(brief)
+    caveat = next(iter(page.answer.caveats))
+    both = [
+        replace(
+            result,
+            verdict=replace(
+                result.verdict,
+                checks=tuple(
+                    one
+                    for check in result.verdict.checks
+                    for one in (check, replace(check, code=f"{check.code}-too"))
+                ),
+            ),
+        )
+        for result in brief.results
+    ]
+    made = Document(io.BytesIO(render_docx(replace(brief, results=tuple(both)))))
+    assert any(f"({caveat.code}, {caveat.code}-too, " in one.text for one in made.paragraphs)

@@ -83,7 +83,7 @@ def _answer(document: Document, page: ReportPage) -> None:
         document.add_heading("Caveats", 2)
     _paragraphs(document, [answer.failed])
     for one in answer.caveats:
-        text = f"{mark(one.level)} {one.level.value}: {one.says} ({one.code}, {where(one)})"
+        text = f"{mark(one.level)} {one.level.value}: {one.says} ({one.codes}, {where(one)})"
         document.add_paragraph(clean(text), style="List Bullet")
 
 
