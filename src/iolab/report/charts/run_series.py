@@ -359,11 +359,9 @@ def load_panels(record: RunRecord, grid: Grid) -> list[Panel]:
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(total > 0, waited / total, np.nan)
     tail = tail_by_cell(record, grid, 99.0)
-    load = Panel("Load", "1/s", tuple(trace_on_grid(_way(d), ios[d] / seconds) for d in directions))
+    load = Panel("Load", "1/s", tuple(trace_on_grid(d.key, ios[d] / seconds) for d in directions))
     flow = Panel(
-        "Bandwidth",
-        "bytes/s",
-        tuple(trace_on_grid(_way(d), moved[d] / seconds) for d in directions),
+        "Bandwidth", "bytes/s", tuple(trace_on_grid(d.key, moved[d] / seconds) for d in directions)
     )
     latency = Panel(
         "Latency", "ns", (trace_on_grid("mean", mean), trace_on_grid("p99", tail)), log=True
@@ -429,10 +427,6 @@ def only_operation(record: RunRecord, operation: IntEnum) -> RunRecord:
 
 _INTERVALS: Final = tuple(field.name for field in fields(IntervalTable))
 _BINS: Final = tuple(field.name for field in fields(BinTable))
-
-
-def _way(direction: Direction) -> str:
-    return direction.key
 
 
 def spread_over(record: RunRecord, grid: Grid, amounts: Floats, direction: IntEnum) -> Floats:
