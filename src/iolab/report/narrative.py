@@ -44,11 +44,12 @@ from iolab.report.phrases import (
     Names,
     joined,
     metric_words,
+    names_among_several,
     need_words,
     percent,
     place,
-    run_name,
     terabytes,
+    whose_run,
 )
 from iolab.report.value import value_text
 from iolab.stats.comparison import ComparisonVerdict
@@ -266,15 +267,8 @@ def linked_sentences(
 
     `watched` is what some runs tell of the resources under their load.
     """
-    titles = {
-        configuration.id: f" of {configuration.title}" for configuration in study.configurations
-    }
-    if len(titles) == 1:
-        titles = {}
-    names = {
-        (result.digest, result.repeat): f"{run_name(result)}{titles.get(result.configuration, '')}"
-        for result in results
-    }
+    titles = names_among_several(study)
+    names = {(result.digest, result.repeat): whose_run(result, titles) for result in results}
     found = findings(study, points, gains(study, points), watched)
     return tuple(_linked(one, names, anchors) for one in without_repeats(story(study, found)))
 
