@@ -109,6 +109,13 @@ class ReportPage:
     places: Table | None
     repeats: tuple[Repeat, ...]
 
+    @property
+    def groups(self) -> Iterator[ChartGroup]:
+        """Every group of charts, of the brief and its appendix."""
+        yield from self.workloads
+        for section in (*self.sections, *self.backing):
+            yield from section.groups
+
 
 def make_page(brief: Brief) -> ReportPage:
     """The brief arranged; pure, and the same for the same brief."""
@@ -373,8 +380,7 @@ def _drawn(figures: Iterable[Figure]) -> list[DrawnFigure]:
 def figures_of(page: ReportPage) -> Iterator[Figure]:
     """Every figure of the page."""
     yield from [page.answer.chart] if page.answer.chart else ()
-    parts = (*page.sections, *page.backing)
-    for group in (*page.workloads, *(group for part in parts for group in part.groups)):
+    for group in page.groups:
         yield from group.figures
     for run in page.runs:
         yield from run.figures

@@ -391,11 +391,13 @@ def figure_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
 
 
 def _every_table(page: ReportPage) -> Iterable[Table]:
-    parts = (*page.sections, *page.backing)
-    groups = (*page.workloads, *(group for part in parts for group in part.groups))
     every = (
         page.answer.matrix,
-        *(table for group in groups for table in (group.table, *(more for more, _ in group.more))),
+        *(
+            table
+            for group in page.groups
+            for table in (group.table, *(one for one, _ in group.more))
+        ),
         *page.configurations,
         page.hardware,
         page.method,
