@@ -341,8 +341,8 @@ def _intervals(found: Sequence[BestFigure]) -> str:
     halves = [half for one in sound if (half := one.half_width) is not None]
     lacking = Counter(why_no_interval(one) for one in sound if one.half_width is None)
     if not halves:
-        do = "measure more, or find what disturbs them"
-        do = "measure at least three" if set(lacking) == {TOO_FEW} else do
+        are_few = set(lacking) == {TOO_FEW}
+        do = "measure at least three" if are_few else "measure more, or find what disturbs them"
         return f" {' or '.join(lacking).capitalize()} for an interval: {do}."
     least, most = min(halves), max(halves)
     reach = f"±{100 * most:.2g} %"

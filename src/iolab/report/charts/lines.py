@@ -187,16 +187,14 @@ def latency_figure(
 
 def axis_of(lines: Sequence[ChartLine], axis: str, *quantities: ChartQuantity) -> ChartAxis:
     """The axis over all points of which any quantity is known."""
+    keys = {quantity.key for quantity in quantities}
     points = [
         point
         for line in lines
         for point in line.points
-        if any(
-            point.metrics.get(quantity.key, _NO_METRIC).value is not None for quantity in quantities
-        )
+        if any(point.metrics.get(key, _NO_METRIC).value is not None for key in keys)
     ]
     found = [v for point in points if (v := axis_value(point, axis)) is not None]
-    keys = {quantity.key for quantity in quantities}
     curves = [line.curve for line in lines if line.curve and line.curve.metric in keys]
     guessed = [float(point.load) for curve in curves for point in curve.points]
     return load_axis(axis, [*found, *guessed], max((line.nodes for line in lines), default=1))

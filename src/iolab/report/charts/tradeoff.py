@@ -103,19 +103,16 @@ def tradeoff_figure(
     under it. `note` is what else to know.
     """
     drawn = leading(lines, performance.key)
+    keys = [latency.key for latency in latencies]
     placed = {
-        (index, latency.key): places(line, axis, performance.key, latency.key)
+        (index, key): places(line, axis, performance.key, key)
         for index, line in enumerate(drawn)
-        for latency in latencies
+        for key in keys
     }
     every = [place for found in placed.values() for place in found]
     x_scale = linear_scale(unit, [_ROOM * rate for _, rate, _, _ in every], ticks=3)
-    held = (
-        limit
-        if limit is not None and limit.metric in {latency.key for latency in latencies}
-        else None
-    )
-    drawn_latencies = _latencies(every, [latency.key for latency in latencies])
+    held = limit if limit is not None and limit.metric in keys else None
+    drawn_latencies = _latencies(every, keys)
     y_scale = log_scale("ns", [*drawn_latencies, *([held.latency_ns] if held else [])])
     marks: list[Mark] = []
     if held:
@@ -143,9 +140,7 @@ def tradeoff_figure(
     notes[0] += "down and to the right is better."
     if len(latencies) > 1:
         notes.append(f"Solid: {latencies[0].label}; dashed: {latencies[1].label}.")
-    metrics = [
-        place[3].metrics.get(latency.key, _NO_METRIC) for place in every for latency in latencies
-    ]
+    metrics = [place[3].metrics.get(key, _NO_METRIC) for place in every for key in keys]
     notes += bar_notes(metrics, "Bars: 95 % interval of the latency.")
     if any(line.knee is not None for line in drawn):
         notes.append("Ringed, knee: from here on more load costs more latency than it gains rate.")
