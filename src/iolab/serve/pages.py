@@ -106,9 +106,9 @@ def compare_page(
         rows=_rows_table(compared.rows, span),
         scale=f"from {math.exp(-span):.3g} to {math.exp(span):.3g}",
         counts=tuple(
-            Markup(_verdict_badge(verdict, f"{count} "))  # noqa: S704 - ours, a verdict and a number
+            Markup(_verdict_badge(verdict, f"{number} "))  # noqa: S704 - ours, a verdict and a number
             for verdict in ComparisonVerdict
-            if (count := compared.verdicts.get(verdict, 0))
+            if (number := compared.verdicts.get(verdict, 0))
         ),
         means=tuple(summary_texts(summary) for summary in compared.summaries),
         skipped=tuple(skipped[:SKIPPED_MAX]),
