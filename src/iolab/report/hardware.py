@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 from iolab.core.configuration import Configuration
@@ -172,42 +173,10 @@ def configuration_tables(configurations: tuple[Configuration, ...]) -> tuple[Tab
 
     Many have a row each, of what differs, after a table of what is the same in all of them.
     """
-    extra = tuple(
-        dict.fromkeys(
-            name for configuration in configurations for name, _ in configuration.hardware
-        )
-    )
-    compared = [  # a single one's are told of its hosts
-        (
-            "Clients",
-            [listing(list(configuration.hosts), CLIENTS_MAX) for configuration in configurations],
-        ),
-        ("Path", [configuration.path or NOTHING for configuration in configurations]),
-    ]
-    named = [
-        *(compared if len(configurations) > 1 else ()),
-        ("Nodes", [_or_nothing(configuration.nodes) for configuration in configurations]),
-        (
-            "Raw capacity",
-            [_terabytes(configuration.capacity.raw_tb) for configuration in configurations],
-        ),
-        (
-            "Usable capacity",
-            [_terabytes(configuration.capacity.usable_tb) for configuration in configurations],
-        ),
-        ("Cost", [_cost(configuration) for configuration in configurations]),
-        *(
-            (
-                name,
-                [
-                    dict(configuration.hardware).get(name, NOTHING)
-                    for configuration in configurations
-                ],
-            )
-            for name in extra
-        ),
-    ]
-    known = [(name, texts) for name, texts in named if any(text != NOTHING for text in texts)]
+    extra = list(dict.fromkeys(name for one in configurations for name, _ in one.hardware))
+    every = zip((*_OFFERS, *extra), *(_offer(one, extra) for one in configurations), strict=True)
+    named = islice(every, _OF_HOSTS if len(configurations) == 1 else 0, None)
+    known = [(name, texts) for name, *texts in named if any(text != NOTHING for text in texts)]
     if len(configurations) <= SIDE_BY_SIDE:
         heads = (Column("What"), *(Column(configuration.title) for configuration in configurations))
         return _filled(Table("Configurations", heads, tuple(row(n, *texts) for n, texts in known)))
@@ -221,6 +190,25 @@ def configuration_tables(configurations: tuple[Configuration, ...]) -> tuple[Tab
     return _filled(
         Table("All configurations", columns(("What", "How")), tuple(alike)),
         Table("Configurations", heads, rows if differ else ()),
+    )
+
+
+_OFFERS: Final = ("Clients", "Path", "Nodes", "Raw capacity", "Usable capacity", "Cost")
+_OF_HOSTS: Final = 2
+"""The first so many are told of the hosts of a single configuration."""
+
+
+def _offer(configuration: Configuration, extra: Iterable[str]) -> tuple[str, ...]:
+    """What is told of a configuration, by the names in `_OFFERS` and those of `extra` hardware."""
+    hardware = dict(configuration.hardware)
+    return (
+        listing(list(configuration.hosts), CLIENTS_MAX),
+        configuration.path or NOTHING,
+        _or_nothing(configuration.nodes),
+        _terabytes(configuration.capacity.raw_tb),
+        _terabytes(configuration.capacity.usable_tb),
+        _cost(configuration),
+        *(hardware.get(name, NOTHING) for name in extra),
     )
 
 
