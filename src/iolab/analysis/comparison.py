@@ -30,7 +30,6 @@ from iolab.analysis.differences import (
 from iolab.analysis.points import Axis, PointKey, Priors, priors_of
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better, spec_of
-from iolab.core.workload import Workload
 from iolab.stats.comparison import (
     Comparison,
     ComparisonVerdict,
@@ -115,7 +114,7 @@ def compare_sides(
     priors = _priors(matched, baseline)
     rows: list[ComparedMetric] = []
     for place, (one, other) in matched.items():
-        workload = _workload(baseline, place)
+        workload = baseline.study.workload(place[0])
         for metric in metrics or default_metrics(workload, (one, other)):
             why = objection((one, other), metric)
             if why:
@@ -155,10 +154,6 @@ def _matched(
         else:
             found[place] = (one, other)
     return found, skipped
-
-
-def _workload(side: ComparisonSide, place: Place) -> Workload:
-    return next(workload for workload in side.study.workloads if workload.id == place[0])
 
 
 def _priors(matched: Mapping[Place, Pair], baseline: ComparisonSide) -> Priors:

@@ -348,7 +348,7 @@ def alarms(results: Sequence[Result], study: Study) -> tuple[Alarm, ...]:
     point = sentinel_of(study)
     if point is None:
         return ()
-    metric = next(item.figure for item in study.workloads if item.id == point.workload)
+    metric = study.workload(point.workload).figure
     found: list[Alarm] = []
     series: list[float] = []
     last = 0

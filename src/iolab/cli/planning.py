@@ -287,11 +287,7 @@ def _ground(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     files: list[str] = []
     regions: list[int] = []
     for item in plan.data_sets:
-        (here,) = (
-            configuration
-            for configuration in study.configurations
-            if configuration.id == item.configuration
-        )
+        here = study.configuration(item.configuration)
         on_device = {is_on_device(study, here.id, host) for host in here.hosts}
         if True in on_device and study.guests is None:
             regions.append(max(item.on(host).bytes_per_host for host in here.hosts))

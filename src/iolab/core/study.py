@@ -200,3 +200,17 @@ class Study:
     @cached_property
     def _hosts_by_name(self) -> Mapping[str, HostSpec]:
         return {spec.name: spec for spec in self.hosts}
+
+    def configuration(self, name: str) -> Configuration:
+        """The configuration of that id; KeyError when the study has none."""
+        for configuration in self.configurations:
+            if configuration.id == name:
+                return configuration
+        raise KeyError(name)
+
+    def workload(self, name: str) -> Workload:
+        """The workload of that id; KeyError when the study has none."""
+        for workload in self.workloads:
+            if workload.id == name:
+                return workload
+        raise KeyError(name)

@@ -373,8 +373,7 @@ class Kinds:
 
     def operation_word(self, study: Study, result: Result, number: int) -> str:
         """What people call that number of a result's tables: `file-create`."""
-        job = next(each.job for each in study.workloads if each.id == result.workload)
-        return self.of(result).operation_word(number, job)
+        return self.of(result).operation_word(number, study.workload(result.workload).job)
 
     def operation_key(self, study: Study, result: Result, number: int) -> str:
         """What other programs call it: `file_create`."""

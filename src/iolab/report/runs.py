@@ -390,9 +390,7 @@ def _part(
     run_key = (result.digest, result.repeat)
     token = looks[result.configuration].token
     kind, hosts = brief.kinds.of(result), brief.kinds.hosts
-    workload = next(
-        workload for workload in brief.study.workloads if workload.id == result.workload
-    )
+    workload = brief.study.workload(result.workload)
     detail = brief.details.get(run_key)
     figures: list[Figure] = []
     if detail is not None and detail.timeline is not None:

@@ -282,12 +282,7 @@ def _subject(study: Study, series: RoundsSeries) -> str:
     """What the rounds were of."""
     if len(study.configurations) == 1:
         return series.label
-    title = next(
-        configuration.title
-        for configuration in study.configurations
-        if configuration.id == series.configuration
-    )
-    return f"{series.label}, {title}"
+    return f"{series.label}, {study.configuration(series.configuration).title}"
 
 
 def _table(found: Sequence[RoundsSeries], looks: Mapping[str, ConfigurationStyle]) -> Table:
@@ -325,8 +320,7 @@ def _sentinel(brief: Brief, looks: Mapping[str, ConfigurationStyle]) -> Iterator
     point = sentinel_of(brief.study)
     if point is None or point.configuration not in looks:
         return
-    workload = next(workload for workload in brief.study.workloads if workload.id == point.workload)
-    metric = workload.figure
+    metric = brief.study.workload(point.workload).figure
     own = [
         result
         for result in brief.results
@@ -507,8 +501,8 @@ def _rates(
 
 
 def _title(one: Predicted, brief: Brief) -> str:
-    workload = next(each for each in brief.study.workloads if each.id == one.workload)
-    return ", ".join(filter(None, (workload.title, axis_label(one.fixed))))
+    title = brief.study.workload(one.workload).title
+    return ", ".join(filter(None, (title, axis_label(one.fixed))))
 
 
 def _predicted_figures(

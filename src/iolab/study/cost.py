@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.core.configuration import Configuration
 from iolab.core.data_set import DataSet
 from iolab.core.host import HostKind
 from iolab.core.run import PlanCost, PlannedRun
@@ -59,8 +58,7 @@ PURGE_S: Final = {
 
 def is_on_device(study: Study, configuration_id: str, host: str) -> bool:
     """Whether a configuration's target on that host is a block device."""
-    (found,) = (item for item in study.configurations if item.id == configuration_id)
-    return serial_of(found, study.host(host)) is not None
+    return serial_of(study.configuration(configuration_id), study.host(host)) is not None
 
 
 def filled_bytes(study: Study, data_sets: Iterable[DataSet]) -> int:
@@ -72,7 +70,7 @@ def filled_bytes(study: Study, data_sets: Iterable[DataSet]) -> int:
         return round(max((item.bytes_per_host for item in data_sets), default=0) * more)
     sizes: dict[tuple[str, bool], list[int]] = {}
     for data_set in data_sets:
-        (here,) = (item for item in study.configurations if item.id == data_set.configuration)
+        here = study.configuration(data_set.configuration)
         for host in here.hosts:
             key = (host, is_on_device(study, here.id, host))
             sizes.setdefault(key, []).append(data_set.on(host).bytes_per_host)
@@ -261,7 +259,7 @@ def budget_of(
         host: sum(
             data_set.on(host).bytes_per_host
             for data_set in data_sets
-            if host in _configuration(study, data_set.configuration).hosts
+            if host in study.configuration(data_set.configuration).hosts
             # A device is written over as a whole instead.
             and not is_on_device(study, data_set.configuration, host)
         )
@@ -336,10 +334,6 @@ def _reasons(
         *(reason for cost in costs for reason in cost.looks),
         *(((settling, runs * method.settle_s),) if method.settle_s else ()),
     )
-
-
-def _configuration(study: Study, configuration_id: str) -> Configuration:
-    return next(item for item in study.configurations if item.id == configuration_id)
 
 
 _WAYS: Final = {

@@ -65,8 +65,7 @@ def point_at(
     Under a rate that the study does not list, I/Os arrive as independent users make them where the
     workload says nothing else.
     """
-    owner = {item.id: item for item in study.configurations}[configuration]
-    behaviour = {item.id: item for item in study.workloads}[workload]
+    owner, behaviour = study.configuration(configuration), study.workload(workload)
     if RATE in dict(axis):
         behaviour = replace(behaviour, job=behaviour.job.with_users())
     return _point(study, owner, behaviour, axis)

@@ -92,7 +92,7 @@ def hosts_used(study: Study) -> tuple[HostSpec, ...]:
 
 def bystanders_of(study: Study, configuration_id: str) -> tuple[HostSpec, ...]:
     """Who is watched in a configuration's runs: its storage nodes, and every hypervisor."""
-    nodes = next(item.storage for item in study.configurations if item.id == configuration_id)
+    nodes = study.configuration(configuration_id).storage
     return tuple(spec for spec in study.hosts if spec.name in nodes or spec.role is Role.HYPERVISOR)
 
 
@@ -114,7 +114,7 @@ def participants(
 
     They are the first in the configuration's order; of guests, `per_node` the first of each node.
     """
-    (names,) = (item.hosts for item in study.configurations if item.id == configuration)
+    names = study.configuration(configuration).hosts
     if host_count:
         return names[:host_count]
     if not per_node:

@@ -145,11 +145,7 @@ class KeyValueStudy(LoadStudy):
         method, job = study.method, point.job
         if not isinstance(job, KeyJob):
             return 0.0
-        (here,) = (
-            configuration
-            for configuration in study.configurations
-            if configuration.id == point.configuration
-        )
+        here = study.configuration(point.configuration)
         written_s = method.warmup_s + method.runtime_s
         load_s = key_value_seconds(written_s, job, server_settings(study).kind, len(here.hosts))
         return max(load_s + run_overhead_s(study, job) - overhead_s(method), 0.0)
