@@ -404,9 +404,7 @@ def session_markdown(kinds: Kinds, study: Study, results: Sequence[Result]) -> s
 
     Where points have repeats, a table with a row for each point comes before that of their runs.
     """
-    found = kinds.apart(results)
-    used = [kind for kind, own in found.items() if own] or list(found)[:1]
-    parts = (kind.markdown(study, found[kind]) for kind in used)
+    parts = (kind.markdown(study, own) for kind, own in kinds.apart(results).items())
     return f"# {markdown_text(study.title)}\n{''.join(parts)}"
 
 

@@ -193,10 +193,9 @@ def make_page(brief: Brief) -> ReportPage:
 
 
 def _results(brief: Brief, anchors: Anchors) -> tuple[Table, ...]:
-    """Every run, a table for each kind of load; where there is none, the heading of the first."""
+    """Every run, a table for each kind of load."""
     found = brief.kinds.apart(brief.results)
-    used = [kind for kind, own in found.items() if own] or list(found)[:1]
-    return tuple(kind.result_table(brief.study, found[kind], anchors) for kind in used)
+    return tuple(kind.result_table(brief.study, own, anchors) for kind, own in found.items())
 
 
 def _hosts(brief: Brief) -> tuple[tuple[str, tuple[Table, ...]], ...]:
