@@ -166,12 +166,12 @@ class Grouped:
                     cells[0] = _hanging(console, cells[0], widths[0])
                     yield table(bare, [cells], widths)
         lost = [
-            at
-            for at in range(len(self.headings))
-            if at not in shown and not self._is_below(at, shown)
+            heading.title
+            for at, heading in enumerate(self.headings)
+            if at not in shown and not heading.under
         ]
         if lost:
-            names = " and ".join(self.headings[at].title for at in lost)
+            names = " and ".join(lost)
             yield Text(f"Left out, as the terminal is too narrow: {names}.", style=QUIET_STYLE)
 
     def _is_below(self, column: int, shown: Sequence[int]) -> bool:
