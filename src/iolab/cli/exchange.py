@@ -235,10 +235,9 @@ def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[Valu
 
 def _text(reader: SessionReader, kind: ExportFormat) -> str:
     """The document for programs, or the table of an issue or a wiki."""
-    import json
-
     from iolab.analysis.resume_marks import shown_of
     from iolab.cli.kinds import reported
+    from iolab.cli.output import json_text
     from iolab.report.results import session_document, session_markdown
 
     study, results = shown_of(reader)
@@ -247,7 +246,7 @@ def _text(reader: SessionReader, kind: ExportFormat) -> str:
     if kind is ExportFormat.OPENMETRICS:
         return _openmetrics(reader, study, results)
     document = session_document(reported(), study, results, damaged=reader.damaged())
-    return json.dumps(document, indent=2) + "\n"
+    return json_text(document)
 
 
 def _openmetrics(reader: SessionReader, study: Study, results: Sequence[Result]) -> str:

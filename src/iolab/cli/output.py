@@ -45,14 +45,19 @@ def result(text: str) -> None:
 
 
 def result_json(document: object) -> None:
-    """Print a document as JSON, in ASCII, so that no terminal is moved by what it holds."""
+    """Print a document as JSON."""
+    _write(sys.stdout, json_text(document))
+
+
+def json_text(document: object) -> str:
+    """A document as JSON, in ASCII, so that no terminal is moved by what it holds."""
     import orjson
 
     try:
         text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
     except orjson.JSONEncodeError:  # as of text that is not Unicode
         text = json.dumps(document, indent=2, allow_nan=False)
-    _write(sys.stdout, _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n")
+    return _NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n"
 
 
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7e]+")
