@@ -104,6 +104,7 @@ def _set(published: PublishedSet) -> Iterator[RenderableType]:
 def _table(one: Table) -> RenderableType:
     """The first rows, in a form that fits: as columns, as records of a few, or in groups."""
     from iolab.cli.output import width
+    from iolab.report.table import with_columns
     from iolab.report.terminal import GAP, Grouped, Heading, of_table, pairs, plain, title
 
     rows = one.rows[:SECTION_ROWS_MAX]
@@ -116,8 +117,7 @@ def _table(one: Table) -> RenderableType:
         for at in kept
     ]
     if sum(sizes) + GAP * (len(sizes) - 1) <= width():
-        cells = tuple(tuple(row[at] for at in kept) for row in rows)
-        return of_table(replace(one, columns=tuple(one.columns[at] for at in kept), rows=cells))
+        return of_table(with_columns(replace(one, rows=rows), kept))
     if len(rows) <= RECORDS_MAX:
         records = [
             (one.columns[at].title, ", ".join(dict.fromkeys(row[at].text for row in rows)))

@@ -11,7 +11,7 @@ from typing import Final
 from iolab.core.configuration import Configuration
 from iolab.core.host import CpuFacts, DiskFacts, HostFacts, MemoryFacts, NicFacts, TargetFacts
 from iolab.report.numbers import NOTHING, count, listing
-from iolab.report.table import Cell, Column, Table, columns, row
+from iolab.report.table import Cell, Column, Table, columns, row, with_columns
 from iolab.units import format_bytes
 
 MAX_DISKS: Final = 64
@@ -124,17 +124,9 @@ def disks_table(names: list[str], facts: HostFacts) -> Table:
     hidden = len(ordered) - MAX_DISKS
     more = (row(f"{hidden} more", *([NOTHING] * len(texts))),) if hidden > 0 else ()
     whole = Table("Disks", columns((*texts, "On")), (*rows, *more))
-    return whole if len(names) == 1 else _without(whole, "Serial")
-
-
-def _without(table: Table, title: str) -> Table:
-    """The table without the column of that title."""
-    kept = [i for i, column in enumerate(table.columns) if column.title != title]
-    return Table(
-        table.title,
-        tuple(table.columns[i] for i in kept),
-        tuple(tuple(cells[i] for i in kept) for cells in table.rows),
-    )
+    if len(names) == 1:
+        return whole
+    return with_columns(whole, [i for i, one in enumerate(whole.columns) if one.title != "Serial"])
 
 
 def _disk_row(disk: DiskFacts, below: tuple[str, ...]) -> tuple[Cell, ...]:

@@ -10,7 +10,7 @@ import csv
 import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any, Final
 
@@ -91,10 +91,15 @@ def filled(table: Table) -> Table:
         for place in range(len(table.columns))
         if any(cells[place].text != NOTHING for cells in table.rows)
     ]
-    return Table(
-        table.title,
-        tuple(table.columns[place] for place in kept),
-        tuple(tuple(cells[place] for place in kept) for cells in table.rows),
+    return with_columns(table, kept)
+
+
+def with_columns(table: Table, places: Sequence[int]) -> Table:
+    """The table with the columns at these places alone."""
+    return replace(
+        table,
+        columns=tuple(table.columns[place] for place in places),
+        rows=tuple(tuple(cells[place] for place in places) for cells in table.rows),
     )
 
 
