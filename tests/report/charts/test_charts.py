@@ -149,8 +149,16 @@ def test_latency_against_rate_has_each_load_beside_its_point() -> None:
     assert scale(figure, "y") == (True, [20, 500])
     mean, tail, *others = of(figure, LineMark)
     assert mean.places == [(20, 50), near(70, 57.142857)]
-    beside = {text: (x, y) for one in of(figure, TextMark, FIRST) for x, y, text in one.places}
-    assert beside.keys() == {"1", "4", "8"}
+    beside = sorted(place for one in of(figure, TextMark, FIRST) for place in one.places)
+    assert [text for *_, text in beside] == ["1", "1", "4", "4", "8", "8"]
+    assert [place[:2] for place in beside] == [
+        near(20, 50),
+        near(20, 150),
+        near(70, 57.142857),
+        near(70, 171.428571),
+        near(95, 84.210526),
+        near(95, 252.631579),
+    ]
     assert tail.places[0] == near(20, 150)
     assert others[0].places == [near(25, 40), near(UPPER, 52.75055)]
     (first, *_) = of(figure, Rules)
