@@ -193,7 +193,7 @@ def test_the_native_engine_trims_at_a_depth() -> None:
 def test_a_device_that_takes_no_discards_is_refused_for_trims_alone() -> None:
     none = replace(DEVICE, discards=False)
     study = study_of(TRIM.format(rw="trim", more="") + TARGET)
-    assert "takes no discards" in refused(study, none)
+    assert "takes no discards, which workloads that trim" in refused(study, none)
     assert refused(study, DEVICE) == refused(study_of(), none) == ""
 
 
