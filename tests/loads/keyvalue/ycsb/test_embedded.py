@@ -19,20 +19,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long]
 READS, UPDATES = 9939, 9888
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Path:
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    return java(folder)
-
-
-@pytest.fixture
-def target(tmp_path: Path) -> Path:
-    folder = tmp_path / "target"
-    folder.mkdir()
-    return folder
-
-
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     """One run in which nothing goes wrong."""

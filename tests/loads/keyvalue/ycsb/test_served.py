@@ -12,25 +12,11 @@ from iolab.errors import EngineError
 from iolab.loads.keyvalue.workload import engine_reply, server_settings
 from iolab.loads.keyvalue.ycsb.clients import RecordShare, record_shares
 from tests.loads.keyvalue.ycsb.play import FakeServer, play, study_of
-from tests.loads.keyvalue.ycsb.stand_in import behave, java, started
+from tests.loads.keyvalue.ycsb.stand_in import behave, started
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 TOTAL = 19827
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Path:
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    return java(folder)
-
-
-@pytest.fixture
-def target(tmp_path: Path) -> Path:
-    folder = tmp_path / "target"
-    folder.mkdir()
-    return folder
 
 
 def properties(words: list[str]) -> dict[str, str]:
