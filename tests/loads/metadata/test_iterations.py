@@ -14,11 +14,14 @@ from iolab.core.metric import Level, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.metrics import METADATA_KEYS, is_metadata, point_statistics
 from iolab.loads.metadata.tables import rate_texts
+from iolab.loads.metadata.terminal import operations_screen
 from iolab.loads.metadata.workload import MetadataJob, Operation
 from iolab.report.numbers import NOTHING
 from tests.analysis.records import healthy
+from tests.cli.screens import drawn
 from tests.judging import judge
 from tests.loads.metadata.records import made, mdtest_record
+from tests.report.studies import kpi
 
 
 def result(repeat: int, level: Level = Level.VALID, **values: float) -> Result:
@@ -85,6 +88,15 @@ def test_an_invalid_iteration_is_not_compared() -> None:
     bad = result(2, Level.INVALID, file_stat_ops_per_s=1.0)
     (one,) = point_statistics([result(1, file_stat_ops_per_s=100.0), bad])[0].operations
     assert (one.level, one.disagreement) == (Level.INVALID, None)
+
+
+def test_a_rate_of_nothing_is_told_beside_iterations_that_disagree() -> None:
+    rates = (0.0, 10.0, 40.0)
+    given_ = [result(i, file_stat_ops_per_s=rate) for i, rate in enumerate(rates, 1)]
+    (stat,) = point_statistics(given_)[0].operations
+    assert (stat.minimum, stat.compared, stat.level) == (0.0, (10.0, 40.0), Level.INVALID)
+    lines = drawn(operations_screen(kpi().study, given_))
+    assert any("file stat 4 times" in line for line in lines)
 
 
 def test_only_runs_that_were_done_count() -> None:

@@ -297,8 +297,9 @@ class OperationStatistics:
     `metric` is the key of the rate: that over the common window where all iterations have it, else
     that over the whole phase. `std_dev` is None of a single iteration. `shown` is the iteration
     whose rate is the median (of two the lower), and `latencies` are its own by name: `mean`, `p50`
-    and so on, without percentiles for which any iteration did too little. `level` is the worst
-    verdict of the iterations and of `disagreement`, the objection to rates that are too unlike.
+    and so on, without percentiles for which any iteration did too little. `compared` are the rates
+    above 0 of iterations that are not invalid. `level` is the worst verdict of the iterations and
+    of `disagreement`.
     """
 
     operation: Operation
@@ -307,7 +308,12 @@ class OperationStatistics:
     shown: Result
     latencies: Mapping[str, Metric]
     level: Level
-    disagreement: CheckResult | None = None
+    compared: tuple[float, ...]
+
+    @property
+    def disagreement(self) -> CheckResult | None:
+        """The objection to rates that are too unlike."""
+        return compare_repeats(self.compared, self.metric)
 
     @property
     def over_window(self) -> bool:
@@ -407,28 +413,26 @@ def _operation(operation: Operation, done: Sequence[Result]) -> OperationStatist
         return None
     ordered = sorted(known, key=lambda pair: pair[0])
     shown = ordered[(len(ordered) - 1) // 2][1]
-    prefix = f"{operation.key}_lat_ns_"
-    keys = [operation.latency_key(name) for name in LATENCIES]
-    every = [key for key in keys if all(_value(run, key) is not None for _, run in known)]
-    sound = [value for value, run in known if value and enters(run)]
-    disagreement = compare_repeats(sound, key)
+    keys = {name: operation.latency_key(name) for name in LATENCIES}
+    compared = tuple(value for value, run in known if value and enters(run))
     levels = [run.verdict.level for _, run in known]
+    disagreement = compare_repeats(compared, key)
+    if disagreement and disagreement.level:
+        levels.append(disagreement.level)
     return OperationStatistics(
         operation=operation,
         metric=key,
         values=tuple(value for value, _ in known),
         shown=shown,
         latencies={
-            key.removeprefix(prefix): shown.metrics[key] if key in every else Metric(None, "ns")
-            for key in keys
+            name: shown.metrics[latency]
+            if all(_value(run, latency) is not None for _, run in known)
+            else Metric(None, "ns")
+            for name, latency in keys.items()
         },
-        level=max([*levels, *_level_of(disagreement)], key=lambda level: level.rank),
-        disagreement=disagreement,
+        level=max(levels, key=lambda level: level.rank),
+        compared=compared,
     )
-
-
-def _level_of(check: CheckResult | None) -> list[Level]:
-    return [check.level] if check and check.level else []
 
 
 def _value(result: Result, key: str) -> float | None:

@@ -57,7 +57,8 @@ def operations_screen(study: Study, results: Sequence[Result]) -> Iterator[Rende
 def _disagreements(point: PointStatistics) -> Iterator[RenderableType]:
     """One line for all operations whose repeats are too unlike for a mean."""
     unlike = [
-        f"{NAMES[operation.operation].lower()} {operation.maximum / operation.minimum:.3g} times"
+        f"{NAMES[operation.operation].lower()} "
+        f"{max(operation.compared) / min(operation.compared):.3g} times"
         for operation in point.operations
         if operation.disagreement and operation.disagreement.level is Level.INVALID
     ]
