@@ -127,7 +127,7 @@ wheels: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct 2>/dev/null |
 wheels: agents $(filter .tools/%,$(UV)) ## build the wheel for PyPI, with all agents, and the source archive in dist
 	@rm -rf dist
 	@RUSTC=$$(tools/cross_rust.sh .tools/rust $(MACHINES)) && export RUSTC && \
-	    $(BIN)/python tools/sbom.py $$RUSTC $$(getconf GNU_LIBC_VERSION | cut -d" " -f2) >$(SBOM) && \
+	    $(BIN)/python tools/sbom.py "$$RUSTC" $$(getconf GNU_LIBC_VERSION | cut -d" " -f2) >$(SBOM) && \
 	    IOLAB_MACHINES="$(MACHINES)" $(UV) build --quiet --wheel --out-dir dist
 	@$(UV) build --quiet --sdist --out-dir dist
 	@$(UV) run --frozen --quiet --isolated --only-group release twine check --strict dist/*
