@@ -86,6 +86,20 @@ def test_odd_bins_are_read_alike_with_other_blanks(bins: object) -> None:
         assert everything(plain) == everything(quick)
 
 
+def test_a_bin_that_stands_twice_counts_once_in_bins_and_in_their_sum() -> None:
+    raw, asked = output("randread-3.33"), directions("randread-3.33")
+    once = raw.replace(b'"bins" : {', b'"bins" : {"129" : 1, ')
+    twice = raw.replace(b'"bins" : {', b'"bins" : {"129" : 7, "129" : 1, ')
+    assert everything(read(twice, asked)) == everything(read(once, asked))
+
+
+def test_counts_below_zero_are_a_fault_also_where_others_make_up_for_them() -> None:
+    def change(document: dict[str, Any]) -> None:
+        document["jobs"][0]["read"]["lat_ns"]["bins"] = {"5": -5, "6": 5}
+
+    assert changed("randread-3.33", 0, change).faults
+
+
 def pooled(result: EngineReading, direction: Direction) -> Counts:
     counts = np.zeros(BIN_COUNT, dtype=np.int64)
     for interval in result.intervals:
@@ -318,6 +332,10 @@ def test_jobs_that_flush_for_long_at_their_end_are_no_fault() -> None:
             "in bins that no fio has",
         ),
         (lambda d: d["jobs"][0]["read"]["lat_ns"].update(bins={"x": 1}), "in bins that no fio has"),
+        (
+            lambda d: d["jobs"][0]["read"]["lat_ns"].update(bins={"5": True}),
+            "in bins that no fio has",
+        ),
         (lambda d: d["jobs"][0]["read"].update(io_bytes=-1), "'io_bytes' is -1"),
         (lambda d: d["jobs"][0]["read"].update(io_bytes=2**64), "'io_bytes' is 1844"),
     ],

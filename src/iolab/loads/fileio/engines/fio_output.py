@@ -434,19 +434,17 @@ def _progress(
         block = job.get(name)
         if not isinstance(block, dict):
             raise DocumentFault(f"fio printed a report without '{name}'")
-        mine, ios, mean = _latencies(block, name, bins)
-        if ios:
+        mine, mean = _latencies(block, name, bins)
+        if mine is not _NOTHING:
             counts = mine if counts is _NOTHING else counts + mine
-            lat_sum += mean * ios
+            lat_sum += mean * int(mine.sum())
         moved += int(_number(block, "io_bytes"))
         runtime = max(runtime, int(_number(block, "runtime", MS_LIMIT)))
     return DirectionProgress(counts, moved, lat_sum, runtime)
 
 
-def _latencies(
-    block: Mapping[str, Any], name: str, apart: Sequence[bytes]
-) -> tuple[Counts, int, float]:
-    """The dense bins of one job's direction, their sum, and the mean latency in ns."""
+def _latencies(block: Mapping[str, Any], name: str, apart: Sequence[bytes]) -> tuple[Counts, float]:
+    """The dense bins of one job's direction and the mean latency in ns."""
     latency = block.get("lat_ns")
     if not isinstance(latency, dict):
         raise DocumentFault(f"fio printed no latencies for '{name}'")
@@ -461,12 +459,12 @@ def _latencies(
         samples = _number(latency, "N") if "N" in latency else 0
         if samples > 0:
             raise DocumentFault(f"fio counted {samples} latencies for '{name}' and printed no bins")
-        return _NOTHING, 0, 0.0
+        return _NOTHING, 0.0
     if not found.any():
-        return _NOTHING, 0, 0.0
+        return _NOTHING, 0.0
     counts = np.zeros(BIN_COUNT, dtype=np.int64)
     counts[where] = found
-    return counts, int(found.sum()), float(_number(latency, "mean"))
+    return counts, float(_number(latency, "mean"))
 
 
 def _pairs(inside: bytes) -> tuple[Counts, Counts]:
@@ -495,10 +493,12 @@ def _pairs_of_object(bins: Mapping[str, object], name: str) -> tuple[Counts, Cou
     """The same of an object that was parsed. Raises DocumentFault."""
     try:
         where = np.fromiter(map(_BIN_OF.__getitem__, bins), dtype=np.int64, count=len(bins))
-        return where, _whole(bins.values())
+        counts = None if bool in map(type, bins.values()) else _whole(bins.values())
     except (KeyError, ValueError):
-        happened = f"fio printed latencies of '{name}' in bins that no fio has"
-        raise DocumentFault(happened) from None
+        counts = None
+    if counts is None:
+        raise DocumentFault(f"fio printed latencies of '{name}' in bins that no fio has")
+    return where, counts
 
 
 def _whole(values: Collection[object]) -> Counts:
