@@ -75,6 +75,8 @@ def test_a_report_is_read_alike_with_other_blanks(name: str) -> None:
         {"1, 2": 3},
         {"9": "}"},
         {"1 : 2, 3": 4},
+        {" 129": 1},
+        {"129 ": 1},
     ],
 )
 def test_odd_bins_are_read_alike_with_other_blanks(bins: object) -> None:

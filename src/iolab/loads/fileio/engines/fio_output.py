@@ -476,7 +476,9 @@ def _pairs(inside: bytes) -> tuple[Counts, Counts]:
     middles, counts = numbers[::2], numbers[1::2]
     where = MIDDLE_NS.searchsorted(middles)
     in_pairs = inside.translate(None, _DIGITS_AND_BLANKS) == (_PAIR * len(middles))[:-1]
-    if not in_pairs or not np.array_equal(MIDDLE_NS.take(where, mode="clip"), middles):
+    keys = b"".join(inside.split(b'"')[1::2])
+    in_keys = not keys or keys.isdigit()
+    if not (in_pairs and in_keys and np.array_equal(MIDDLE_NS.take(where, mode="clip"), middles)):
         raise _OddBinsError
     return where, counts
 
