@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from iolab.loads.fileio.calibration_model import Calibration
+    from iolab.loads.fileio.calibration_report import GeneratorShare
 
 _STYLES: Final = {"good": "green", "open": "yellow", "warning": "bold red"}
 
@@ -41,7 +42,7 @@ def calibration_screen(found: Calibration) -> tuple[RenderableType, ...]:
     found_meanings = meanings(rows, shares, pairs=pairs, hosts=len(found.hosts))
     return (
         *((title(f"{len(found.hosts)} hosts together"),) if many else ()),
-        _figures(found, rows),
+        _figures(found, rows, shares),
         *(("", title("Each host"), _hosts(found)) if many else ()),
         "",
         title("What this means"),
@@ -54,7 +55,9 @@ def calibration_screen(found: Calibration) -> tuple[RenderableType, ...]:
     )
 
 
-def _figures(found: Calibration, rows: Sequence[CalibrationRow]) -> RenderableType:
+def _figures(
+    found: Calibration, rows: Sequence[CalibrationRow], shares: Sequence[GeneratorShare]
+) -> RenderableType:
     headings = [Heading(""), *(Heading(name, number=True) for name in ENGINES)]
     headings += [Heading("native / fio", number=True), Heading("", main=True)]
     lines: list[list[Text | str]] = [
@@ -69,7 +72,7 @@ def _figures(found: Calibration, rows: Sequence[CalibrationRow]) -> RenderableTy
     ]
     ceilings = [found.ceilings[name] for name in ENGINES]
     lines.append(["ceiling, on /dev/null", *map(rate_text, ceilings), "", ""])
-    nearest = {one.engine: percent(one.share) for one in shares_of(found)}
+    nearest = {one.engine: percent(one.share) for one in shares}
     lines.append(["share of the ceiling", *(nearest.get(name, NONE) for name in ENGINES), "", ""])
     return table(headings, lines)
 

@@ -73,7 +73,7 @@ def operation_figures(measurements: Measurements) -> tuple[BestFigure, ...]:
 def _figures_of(
     workload: Workload, point: PointStatistics, rates: Mapping[str, Metric]
 ) -> Iterator[tuple[Operation, BestFigure]]:
-    """Each operation on files; `told` are the metrics of all its repeats together."""
+    """Each operation on files; `rates` are the metrics of all its repeats together."""
     places = [
         axis_label(point.axis),
         f"without {', '.join(point.without)}" if point.without else "",

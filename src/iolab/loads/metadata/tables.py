@@ -125,7 +125,7 @@ def summary_table(
                 operation.level, anchors.get((operation.shown.digest, operation.shown.repeat))
             ),
             over(operation),
-            *(value for value in rate_texts(operation)),
+            *rate_texts(operation),
             str(operation.n),
             *(show(operation.latencies.get(name)) for name in ("mean", *(n for n, _ in _TAIL))),
         )
