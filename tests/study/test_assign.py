@@ -122,7 +122,7 @@ def test_the_scales_of_a_study() -> None:
         ("workload.mix.iodepth=1,,2", "iodepth of workload 'mix' is ''."),
         ("workload.mix.iodepth=1,1", "iodepth of workload 'mix' has 1 twice."),
         ("workload.mix.bs=4 parsecs", "bs of workload 'mix' is '4 parsecs', which is not a size."),
-        ("workload.*.filesize=6k", "filesize of workload 'rand-read' is '6k', which is not a mult"),
+        ("workload.*.filesize=6k", "Workload 'rand-read' has filesize = '6k', which is not a mult"),
         ("workload.*.ioengine=sync", "has iodepth = 8 but ioengine = 'sync'"),
         ("workload.*.fio.exec_prerun=x", "fio option 'exec_prerun' of workload 'rand-read' is not"),
         ("configuration.default.cost.servers=3", "has no cost.currency."),

@@ -83,7 +83,7 @@ def test_all_faults_of_a_file_come_at_once_in_its_order() -> None:
         ("iodepth = {a = 1}", "iodepth of workload 'w' is a table."),
         ("numjobs = 4097", "numjobs of workload 'w' is 4097."),
         ("files = 0", "files of workload 'w' is 0."),
-        ("numjobs = 4096\nfiles = 10000", "makes 40960000 files on each host."),
+        ("numjobs = 4096\nfiles = 10000", "has 40960000 files on each host."),
         ("rate_iops = 0", "rate_iops of workload 'w' is 0."),
         ("direct = 1", "direct of workload 'w' is 1."),
         ('ioengine = "io_urin"', "ioengine of workload 'w' is 'io_urin'. Did you mean 'io_uring'?"),
@@ -115,9 +115,9 @@ def test_a_wrong_value_of_a_workload(line: str, says: str) -> None:
         ("-4096", "bs of workload 'w' is -4096."),
         ("1e3", "bs of workload 'w' is 1000.0."),
         ('["4k", "4096"]', "bs of workload 'w' has '4096' twice."),
-        ('"2m"', "filesize of workload 'w' is '1m', which is not a multiple of bs = '2m'."),
-        ('"768k"', "filesize of workload 'w' is '1m', which is not a multiple of bs = '768k'."),
-        ('["4k", "24k"]', "is '1m', which is not a multiple of bs = '24k'."),
+        ('"2m"', "Workload 'w' has filesize = '1m', which is not a multiple of bs = '2m'."),
+        ('"768k"', "Workload 'w' has filesize = '1m', which is not a multiple of bs = '768k'."),
+        ('["4k", "24k"]', "= '1m', which is not a multiple of bs = '24k'."),
     ],
 )
 def test_a_wrong_block_size(bs: str, says: str) -> None:
@@ -309,5 +309,5 @@ def test_a_wrong_duration(value: str) -> None:
 def test_faults_of_every_scale_are_found() -> None:
     text = SMALL + '[scale.other]\n"workload.*.filesize" = "6k"\n"method.runtim" = 3\n'
     first, second = told(text)
-    assert first.startswith("s.toml:21: filesize of workload 'rand-read' is '6k'")
+    assert first.startswith("s.toml:21: Workload 'rand-read' has filesize = '6k'")
     assert second == "s.toml:22: Unknown key 'runtim'. Did you mean 'runtime'?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -224,6 +224,28 @@ def start(document: StudyDocument, path: Path) -> str:
     """The table at `path` as a sentence begins with it."""
     name = place(document, path)
     return name[:1].upper() + name[1:]
+
+
+class Problem(NamedTuple):
+    """What an element of an array of tables has and cannot have together.
+
+    `key` is the one at fault within the element, `has` what follows "workload 'x' has", `do` a
+    sentence.
+    """
+
+    key: tuple[str | int, ...]
+    has: str
+    do: str
+
+
+def add_problems(
+    document: StudyDocument, item: Item, problems: Iterable[Problem], faults: Faults
+) -> None:
+    """Add each problem of an element as a fault, where its key was written."""
+    for problem in problems:
+        origin = document.where((*item.path, *problem.key))
+        happened = f"{start(document, item.path)} has {problem.has}."
+        faults.add_once(origin, problem.has, happened, problem.do)
 
 
 def _section(

@@ -215,8 +215,8 @@ def test_a_database_of_the_user_has_one_block_size() -> None:
 @pytest.mark.parametrize(
     ("mix", "says"),
     [
-        ("{ read = 0.5, update = 0.4 }", "The shares in mix of workload 'w' add up to 0.9."),
-        ("{ }", "The shares in mix of workload 'w' add up to 0."),
+        ("{ read = 0.5, update = 0.4 }", "Workload 'w' has shares in mix that add up to 0.9."),
+        ("{ }", "Workload 'w' has shares in mix that add up to 0."),
         ("{ read = 1.5 }", "mix.read of workload 'w' is 1.5."),
         ("{ reed = 1 }", "Unknown key 'reed' in workload 'w'. Did you mean 'read'?"),
         ("{ readmodifywrite = 1 }", "Did you mean 'read_modify_write'?"),

@@ -145,7 +145,7 @@ def test_what_no_workload_can_have_is_a_fault(text: str, assignment: str, says: 
         ),
         (
             "mdtest = { fsync = true }",
-            "mdtest of workload 'w' does not go with engine = 'metadata'.",
+            "Workload 'w' has mdtest, which does not go with engine = 'metadata'.",
         ),
     ],
 )
@@ -161,11 +161,11 @@ def test_a_wrong_value_of_a_metadata_workload(line: str, says: str) -> None:
         (metadata("rank_shift = 2", ranks="[2, 4]"), "has rank_shift = 2 for several ranks"),
         (
             metadata('file_bytes = "1m"', ranks="2048"),
-            "file_bytes of workload 'w' is '1m', which takes 2 GiB of memory for 2048 ranks.",
+            "Workload 'w' has file_bytes = '1m', which takes 2 GiB of memory for 2048 ranks.",
         ),
         (
             metadata(ranks="4096") + '[[host]]\nname = "c[001-300]"\n',
-            "ranks of workload 'w' is 4096, which makes 1228800 on 300 clients.",
+            "Workload 'w' has ranks = 4096, which makes 1228800 on 300 clients.",
         ),
         (
             metadata(engine="metadta"),

@@ -32,7 +32,7 @@ from iolab.study.checks import FILES_PER_HOST_MAX, places_of
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.options import check_options
 from iolab.study.schedule import expand
-from iolab.study.tables import Item, Tables, place, start
+from iolab.study.tables import Problem, Tables, add_problems, place
 from iolab.study.target_tables import XFS
 from iolab.study.targets import makers_of
 from iolab.study.values import option_text
@@ -56,20 +56,31 @@ _USE_FIO: Final = "write engine = 'fio'"
 
 def check_io(document: StudyDocument, tables: Tables, faults: Faults) -> None:
     """Add every fault of workloads of I/O that no single key shows."""
-    for item, workload in tables.read("workload", FileTable):
-        _check_mix(document, item, workload, faults)
-        check_rates(document, item, workload, faults)
-        _check_depth(document, item, workload, faults)
-        _check_in_flight(document, item, workload, faults)
-        _check_sizes(document, item, workload, faults)
     for item in tables.items["workload"]:
         check_options(document, item, "fio", FileTable, FIO_OPTIONS, faults, advice=_advice)
-    _check_trims(document, tables, faults)
-    _check_engine(document, tables, faults)
+    for item, workload in tables.read("workload", FileTable):
+        add_problems(document, item, _problems(workload, tables), faults)
 
 
-def _check_trims(document: StudyDocument, tables: Tables, faults: Faults) -> None:
-    """Trims are of a block device: fio has none of files, and those of guests stay in the guest."""
+def _problems(workload: FileTable, tables: Tables) -> Iterator[Problem]:
+    """Of any engine, then what its own cannot do as it is written."""
+    yield from _access(workload, tables)
+    yield from _rates(workload)
+    yield from _in_flight(workload)
+    yield from _sizes(workload)
+    yield from _BY_ENGINE[workload.engine](workload, tables)
+
+
+def _access(workload: FileTable, tables: Tables) -> Iterator[Problem]:
+    access = f"rw = {shown(workload.rw.value)}"
+    if workload.rwmixread is not None and not workload.rw.mixed:
+        mixes = ", ".join(map(str, workload.rwmixread))
+        has = f"rwmixread = {mixes} but {access} does not mix"
+        yield Problem(("rwmixread",), has, "Leave rwmixread out, or write rw = 'randrw' or 'rw'.")
+    # fio has no trims of files, and those of guests stay in the guest.
+    if not workload.rw.trims:
+        return
+    do = "Give a block device as the target (device and serial), or another rw."
     if tables.makes_hosts:
         where = "the disks of booted guests do not pass on"
     elif tables.target.filesystem == XFS:
@@ -78,68 +89,36 @@ def _check_trims(document: StudyDocument, tables: Tables, faults: Faults) -> Non
         where = "files in a directory do not take"
     else:
         return
-    for item, workload in tables.read("workload", FileTable):
-        if workload.rw.trims:
-            happened = f"{start(document, item.path)} trims, which {where}."
-            do = "Give a block device as the target (device and serial), or another rw."
-            faults.add_once(document.where((*item.path, "rw")), "rw trims", happened, do)
+    yield Problem(("rw",), f"{access}, whose trims {where}", do)
 
 
-def _check_mix(document: StudyDocument, item: Item, workload: FileTable, faults: Faults) -> None:
-    if workload.rwmixread is not None and not workload.rw.mixed:
-        happened = (
-            f"{start(document, item.path)} has rwmixread = {shown(item.written['rwmixread'])} "
-            f"but rw = {shown(workload.rw.value)} does not mix."
-        )
-        do = "Leave rwmixread out, or write rw = 'randrw' or 'rw'."
-        origin = document.where((*item.path, "rwmixread"))
-        faults.add_once(origin, "rwmixread", happened, do)
-
-
-def _check_depth(document: StudyDocument, item: Item, workload: FileTable, faults: Faults) -> None:
-    if workload.ioengine in SYNC_IOENGINES and max(workload.iodepth) > 1:
-        happened = (
-            f"{start(document, item.path)} has iodepth = {max(workload.iodepth)} but ioengine = "
-            f"{shown(workload.ioengine)} keeps one I/O in flight."
-        )
+def _in_flight(workload: FileTable) -> Iterator[Problem]:
+    depth, jobs = max(workload.iodepth), max(workload.numjobs)
+    if workload.ioengine in SYNC_IOENGINES and depth > 1:
+        has = f"iodepth = {depth} but ioengine = {shown(workload.ioengine)} keeps one I/O "
         do = "Write iodepth = 1 and raise numjobs, or use ioengine = 'libaio' or 'io_uring'."
-        faults.add_once(document.where((*item.path, "ioengine")), "ioengine", happened, do)
+        yield Problem(("ioengine",), f"{has}in flight", do)
+    if depth * jobs > IN_FLIGHT_MAX:
+        has = f"numjobs = {jobs} with iodepth = {depth}: {depth * jobs:,} I/Os in flight on one "
+        yield Problem(("iodepth",), f"{has}host", f"Keep at most {IN_FLIGHT_MAX:,} in flight.")
 
 
-def _check_in_flight(
-    document: StudyDocument, item: Item, workload: FileTable, faults: Faults
-) -> None:
-    most = max(workload.iodepth) * max(workload.numjobs)
-    if most > IN_FLIGHT_MAX:
-        happened = (
-            f"{start(document, item.path)} has numjobs = {max(workload.numjobs)} with iodepth = "
-            f"{max(workload.iodepth)}: {most:,} I/Os in flight on one host."
-        )
-        do = f"Keep at most {IN_FLIGHT_MAX:,} in flight."
-        faults.add_once(document.where((*item.path, "iodepth")), "in flight", happened, do)
-
-
-def _check_sizes(document: StudyDocument, item: Item, workload: FileTable, faults: Faults) -> None:
+def _sizes(workload: FileTable) -> Iterator[Problem]:
     """Whole blocks only: a last part of a block would never be read or written."""
     for index, filesize in enumerate(workload.filesize):
         blocks = [bs for bs in workload.bs if parse_size(filesize) % parse_size(bs)]
         if blocks:
-            happened = (
-                f"filesize of {place(document, item.path)} is {shown(filesize)}, "
-                f"which is not a multiple of bs = {shown(blocks[0])}."
-            )
+            has = f"filesize = {shown(filesize)}, which is not a multiple of "
+            has += f"bs = {shown(blocks[0])}"
             do = f"Give a multiple of {format_bytes(parse_size(blocks[0]))}."
-            origin = document.where((*item.path, "filesize", index))
-            faults.add_once(origin, "filesize", happened, do)
+            yield Problem(("filesize", index), has, do)
     if workload.shared_file and workload.files > 1:
-        happened = f"{start(document, item.path)} has shared_file and files = {workload.files}."
         do = "Leave one of them out: all jobs share one file, or each has its own."
-        faults.add_once(document.where((*item.path, "shared_file")), "shared_file", happened, do)
+        yield Problem(("shared_file",), f"shared_file and files = {workload.files}", do)
     files = max(workload.numjobs) * workload.files
     if files > FILES_PER_HOST_MAX:
-        happened = f"{start(document, item.path)} makes {files} files on each host."
         do = f"Keep numjobs x files at most {FILES_PER_HOST_MAX}."
-        faults.add(document.where((*item.path, "files")), happened, do)
+        yield Problem(("files",), f"{files} files on each host", do)
 
 
 def _advice(option: str) -> str | None:
@@ -149,50 +128,37 @@ def _advice(option: str) -> str | None:
     return ADVICE.get(option)
 
 
-def _check_engine(document: StudyDocument, tables: Tables, faults: Faults) -> None:
-    """Add every fault of a workload that its engine cannot do as it is written."""
-    for item, workload in tables.read("workload", FileTable):
-        for key, says, do in _BY_ENGINE[workload.engine](workload, tables):
-            happened = f"{start(document, item.path)} has {says}."
-            origin = document.where((*item.path, *key))
-            faults.add_once(origin, says, happened, do)
-
-
-_Told = Iterator[tuple[tuple[str, ...], str, str]]
-"""The key at fault, what the workload has, and what to do."""
-
-
 def _written(workload: FileTable) -> dict[str, str]:
     """Its options, but for those that are told of where they are looked at by themselves."""
     texts = {name: option_text(value) for name, value in workload.fio.items()}
     return {k: text for k, text in texts.items() if k in FIO_OPTIONS and FIO_OPTIONS[k].fits(text)}
 
 
-def _by_fio(workload: FileTable, _: Tables) -> _Told:
+def _by_fio(workload: FileTable, _: Tables) -> Iterator[Problem]:
     """What fio would not do."""
     written = _written(workload)
     for side in written.get("bssplit", "0/100").split(","):
         percent = whole_percent_of(side)
         if not 0 < percent <= WHOLE:
             says = f"fio option bssplit, whose shares come to {percent} % in {shown(side)}"
-            yield ("fio", "bssplit"), says, "Give shares of 1 to 100 %."
+            yield Problem(("fio", "bssplit"), says, "Give shares of 1 to 100 %.")
     for name in written:
         known = FIO_OPTIONS[name].ioengines
         if known and workload.ioengine not in known:
             says = f"fio option {name} and ioengine = {shown(workload.ioengine)}"
-            yield ("fio", name), says, f"It belongs to {' and '.join(known)}."
+            yield Problem(("fio", name), says, f"It belongs to {' and '.join(known)}.")
     if workload.verify:
         do = "Leave it out, or write engine = 'native'."
-        yield ("verify",), "verify, which fio is not asked to do", do
+        yield Problem(("verify",), "verify, which fio is not asked to do", do)
     if workload.rw.trims and max(workload.iodepth) > 1:
         says = f"rw = {shown(workload.rw.value)} and iodepth = {max(workload.iodepth)}, but fio "
         says += "trims one at a time"
         do = "Write iodepth = 1 and raise numjobs, or write engine = 'native'."
-        yield ("iodepth",), says, do
+        yield Problem(("iodepth",), says, do)
     yield from _fio_rates(workload)
 
 
-def _fio_rates(workload: FileTable) -> _Told:
+def _fio_rates(workload: FileTable) -> Iterator[Problem]:
     """Of fio, which reckons with the smallest block, or in bytes, where I/Os are meant."""
     poisson = workload.arrivals is Arrivals.POISSON
     poisson = poisson or workload.fio.get("rate_process") == "poisson"
@@ -201,18 +167,18 @@ def _fio_rates(workload: FileTable) -> _Told:
         key = next(key for key in FileTable.rates if getattr(workload, key) is not None)
         says = f"{key} and fio option bssplit, whose rate fio reckons from the smallest block"
         do = "Write rate without Poisson arrivals, or engine = 'native'."
-        yield ("fio", "bssplit"), says, do
+        yield Problem(("fio", "bssplit"), says, do)
     elif workload.rate is not None and workload.rw.mixed:
         if "," in option_text(workload.fio.get("bssplit", "")):
             says = "rate and fio option bssplit with blocks of their own for reads and writes, "
             says += "of which fio would mix bytes where rwmixread means I/Os"
             do = "Write the same blocks for both, or leave rate out."
-            yield ("fio", "bssplit"), says, do
+            yield Problem(("fio", "bssplit"), says, do)
         elif poisson:
             yield from _rare(workload, workload.rate)
 
 
-def _rare(workload: FileTable, rates: Sequence[int | str]) -> _Told:
+def _rare(workload: FileTable, rates: Sequence[int | str]) -> Iterator[Problem]:
     """Of Poisson arrivals fio divides by the whole I/Os of each direction in a second."""
     mixes = workload.rwmixread or [DEFAULT_READ_PERCENT]
     both = [(mix, "reads") for mix in mixes] + [(WHOLE - mix, "writes") for mix in mixes]
@@ -224,27 +190,27 @@ def _rare(workload: FileTable, rates: Sequence[int | str]) -> _Told:
         says += f"less than one block of {format_bytes(block)} a second"
         least = math.ceil(block * WHOLE / percent)
         do = f"Give at least {least} bytes a second, smaller blocks, or engine = 'native'."
-        yield ("rate",), says, do
+        yield Problem(("rate",), says, do)
 
 
-def _by_native(workload: FileTable, tables: Tables) -> _Told:
+def _by_native(workload: FileTable, tables: Tables) -> Iterator[Problem]:
     """What the native engine cannot do."""
     if workload.ioengine not in METHODS:
         says = f"ioengine = {shown(workload.ioengine)}, which the native engine has nothing like"
         do = "Leave it out, and the engine takes the best it finds; or write engine = 'fio'."
-        yield ("ioengine",), says, do
+        yield Problem(("ioengine",), says, do)
     for name, text in _written(workload).items():
         if not is_native(name, text):
             value = f" = {shown(workload.fio[name])}" if name in NATIVE_OPTIONS else ""
             says = f"fio option {name}{value}, which the native engine cannot do"
-            yield ("fio", name), says, "Leave it out, or write engine = 'fio'."
+            yield Problem(("fio", name), says, "Leave it out, or write engine = 'fio'.")
     yield from _apart(workload)
     if workload.verify:
         yield from _unverifiable(workload, filled=tables.precondition.fill > 0)
         yield from _unknowable(tables, workload)
 
 
-_BY_ENGINE: Final[Mapping[EngineName, Callable[[FileTable, Tables], _Told]]] = {
+_BY_ENGINE: Final[Mapping[EngineName, Callable[[FileTable, Tables], Iterator[Problem]]]] = {
     FIO_ENGINE: _by_fio,
     NATIVE_ENGINE: _by_native,
 }
@@ -255,7 +221,7 @@ def _options(workload: FileTable) -> dict[str, str]:
     return {name: text for name, text in _written(workload).items() if is_native(name, text)}
 
 
-def _apart(workload: FileTable) -> _Told:
+def _apart(workload: FileTable) -> Iterator[Problem]:
     """Keys that each engine knows, and that mean another load together, or that only fio takes."""
     options = _options(workload)
     yield from _thinking(workload, options)
@@ -264,22 +230,22 @@ def _apart(workload: FileTable) -> _Told:
     for name in ("buffer_compress_percentage", "dedupe_percentage"):
         if workload.contents is Contents.ZEROS and int(options.get(name, "0")):
             says = f"fio option {name} and contents = 'zeros'"
-            yield ("fio", name), says, "Zeros are all alike: leave one of them out."
+            yield Problem(("fio", name), says, "Zeros are all alike: leave one of them out.")
 
 
-def _thinking(workload: FileTable, options: Mapping[str, str]) -> _Told:
+def _thinking(workload: FileTable, options: Mapping[str, str]) -> Iterator[Problem]:
     key, depth = ("fio", "thinktime"), max(workload.iodepth)
     if not microseconds(options.get("thinktime", "0")):
         return
     if workload.arrivals is not None or options.get("rate_process") == "poisson":
         do = "Leave one of them out: what arrives does not think."
-        yield key, "both arrivals and fio option thinktime", do
+        yield Problem(key, "both arrivals and fio option thinktime", do)
     if depth > 1:
         says = f"fio option thinktime and iodepth = {depth}, all of which fio waits for first"
-        yield key, says, f"Write iodepth = 1, or {_USE_FIO}."
+        yield Problem(key, says, f"Write iodepth = 1, or {_USE_FIO}.")
 
 
-def _drawing(workload: FileTable, options: Mapping[str, str]) -> _Told:
+def _drawing(workload: FileTable, options: Mapping[str, str]) -> Iterator[Problem]:
     split = options.get("bssplit")
     zoned = options.get("random_distribution", "").startswith("zoned")
     if workload.rw.random and options.get("norandommap") != "1":
@@ -287,90 +253,96 @@ def _drawing(workload: FileTable, options: Mapping[str, str]) -> _Told:
             if is_there:
                 says = f"fio option {name} without norandommap, by which fio goes elsewhere"
                 do = f"Add norandommap = true, which both engines do alike, or {_USE_FIO}."
-                yield ("fio", name), says, do
+                yield Problem(("fio", name), says, do)
     if split:
         largest = max(size for size, _ in shares_of(split))
         if largest > min(map(parse_size, workload.filesize)):
             says = f"fio option bssplit with blocks of {format_bytes(largest)}, more than a file"
-            yield ("fio", "bssplit"), says, "Raise filesize, or leave those blocks out."
+            yield Problem(("fio", "bssplit"), says, "Raise filesize, or leave those blocks out.")
 
 
-def _polling(workload: FileTable, options: Mapping[str, str]) -> _Told:
+def _polling(workload: FileTable, options: Mapping[str, str]) -> Iterator[Problem]:
     for name in ("hipri", "sqthread_poll"):
         if options.get(name) != "1":
             continue
         if "ioengine" in workload.model_fields_set and workload.ioengine != "io_uring":
             says = f"fio option {name} and ioengine = {shown(workload.ioengine)}"
-            yield ("fio", name), says, "Only io_uring polls: leave one of them out."
+            yield Problem(("fio", name), says, "Only io_uring polls: leave one of them out.")
     if options.get("hipri") == "1":
         if not workload.direct:
             do = "The page cache is not polled: leave one of them out."
-            yield ("fio", "hipri"), "fio option hipri and direct = false", do
+            yield Problem(("fio", "hipri"), "fio option hipri and direct = false", do)
         if workload.rw.trims:
             do = "Trims are plain calls: leave it out."
-            yield ("fio", "hipri"), f"fio option hipri and rw = {shown(workload.rw.value)}", do
+            yield Problem(
+                ("fio", "hipri"), f"fio option hipri and rw = {shown(workload.rw.value)}", do
+            )
         if workload.rw.writes and int(options.get("fsync", "0")):
             do = "A polled ring does not flush: leave one of them out."
-            yield ("fio", "hipri"), "fio options hipri and fsync", do
+            yield Problem(("fio", "hipri"), "fio options hipri and fsync", do)
 
 
-def _unverifiable(workload: FileTable, *, filled: bool) -> _Told:
+def _unverifiable(workload: FileTable, *, filled: bool) -> Iterator[Problem]:
     """What cannot be verified: blocks without a stamp of their own, or with several."""
     options = _options(workload)
     do = "Leave one of them out."
     if workload.rw.trims:
-        yield ("verify",), f"verify and rw = {shown(workload.rw.value)}, which leaves no stamps", do
+        yield Problem(
+            ("verify",), f"verify and rw = {shown(workload.rw.value)}, which leaves no stamps", do
+        )
     if workload.contents is Contents.ZEROS:
-        yield ("verify",), "verify and contents = 'zeros', which bear no stamps", do
+        yield Problem(("verify",), "verify and contents = 'zeros', which bear no stamps", do)
     if int(options.get("dedupe_percentage", "0")):
-        yield ("verify",), "verify and fio option dedupe_percentage, whose copies are alike", do
+        yield Problem(
+            ("verify",), "verify and fio option dedupe_percentage, whose copies are alike", do
+        )
     if "bssplit" in options:
-        yield ("verify",), "verify and fio option bssplit, whose blocks overlap", do
+        yield Problem(("verify",), "verify and fio option bssplit, whose blocks overlap", do)
     most = FILLED_BYTES if filled else LAID_OUT_BYTES
     for size in map(parse_size, workload.bs):
         if size > most or size & (size - 1):
             says = f"verify and bs = {format_bytes(size)}, which would hold parts of two writes"
-            yield ("verify",), says, f"Give a power of two up to {format_bytes(most)}."
+            yield Problem(("verify",), says, f"Give a power of two up to {format_bytes(most)}.")
 
 
-def _unknowable(tables: Tables, workload: FileTable) -> _Told:
+def _unknowable(tables: Tables, workload: FileTable) -> Iterator[Problem]:
     """Of what blocks nobody could know what they must hold."""
     if tables.makes_hosts:
         says = "verify, and the disks of booted guests are laid out without stamps"
-        yield ("verify",), says, "Leave it out."
+        yield Problem(("verify",), says, "Leave it out.")
     files = max(workload.numjobs) * workload.files
     if files > LEDGER_FILES_MAX:
         says = f"verify and {files} files on a host, where a ledger takes {LEDGER_FILES_MAX}"
-        yield ("verify",), says, "Use fewer files or numjobs."
+        yield Problem(("verify",), says, "Use fewer files or numjobs.")
     least = min(map(parse_size, workload.bs))
     blocks = files * max(map(parse_size, workload.filesize)) // least
     if blocks > LEDGER_BLOCKS_MAX:
         says = f"verify and {blocks} blocks on a host, where a ledger takes {LEDGER_BLOCKS_MAX}"
-        yield ("verify",), says, "Raise bs, or use less filesize, files or numjobs."
+        yield Problem(("verify",), says, "Raise bs, or use less filesize, files or numjobs.")
 
 
-def check_rates(document: StudyDocument, item: Item, workload: FileTable, faults: Faults) -> None:
-    """Add the faults of one workload's rates and arrivals among themselves."""
+def _rates(workload: FileTable) -> Iterator[Problem]:
+    """Rates and arrivals among themselves."""
     written = [key for key in FileTable.rates if getattr(workload, key) is not None]
     if len(written) > 1:
-        happened = f"{start(document, item.path)} has {' and '.join(written)}."
-        do = "Leave all but one of them out."
-        faults.add_once(document.where((*item.path, written[1])), "rates", happened, do)
-    _check_block(document, item, workload, faults)
+        yield Problem((written[1],), " and ".join(written), "Leave all but one of them out.")
+    if workload.rate:
+        # Less than a block a second is no rate: fio divides by whole I/Os a second.
+        slow, most = min(workload.rate, key=parse_size), max(map(parse_size, workload.bs))
+        if parse_size(slow) < most:
+            has = f"rate = {shown(slow)}, less than one block of {format_bytes(most)} a second"
+            do = f"Give at least {format_bytes(most)}, or smaller blocks."
+            yield Problem(("rate",), has, do)
     if workload.arrivals is None:
         return
     if not written and workload.objective is not Objective.MAX_LOAD:
-        happened = f"{start(document, item.path)} has arrivals but no rate_iops."
-        do = (
-            "Write rate_iops, the I/Os that arrive at a job in a second, or rate in bytes, or "
-            "fleet_rate_iops; or leave arrivals out."
-        )
-        faults.add_once(document.where((*item.path, "arrivals")), "arrivals", happened, do)
+        do = "Write rate_iops, the I/Os that arrive at a job in a second, or rate in bytes, or "
+        do += "fleet_rate_iops; or leave arrivals out."
+        yield Problem(("arrivals",), "arrivals but no rate_iops", do)
     option = "rate_process"
     if option in workload.fio:
-        happened = f"{start(document, item.path)} has both arrivals and fio option {option}."
         do = "Leave one of them out: arrivals sets the option."
-        faults.add_once(document.where((*item.path, "fio", option)), option, happened, do)
+        yield Problem(("fio", option), f"both arrivals and fio option {option}", do)
 
 
 def check_shares(document: StudyDocument, study: Study, faults: Faults) -> None:
@@ -400,19 +372,6 @@ def _unshared(whole: int, counts: Iterable[int]) -> str:
         return f"which {odd[0]} jobs of all hosts cannot share in whole I/Os a second"
     share = whole // max(min(counts), 1)
     return f"{share} for each job, which may have {RATE_MAX}" if share > RATE_MAX else ""
-
-
-def _check_block(document: StudyDocument, item: Item, workload: FileTable, faults: Faults) -> None:
-    """Less than a block a second is no rate: fio divides by whole I/Os a second."""
-    if not workload.rate:
-        return
-    least, most = min(map(parse_size, workload.rate)), max(map(parse_size, workload.bs))
-    if least < most:
-        slow = next(one for one in workload.rate if parse_size(one) == least)
-        happened = f"rate of {place(document, item.path)} is {shown(slow)}, "
-        happened += f"less than one block of {format_bytes(most)} a second."
-        do = f"Give at least {format_bytes(most)}, or smaller blocks."
-        faults.add_once(document.where((*item.path, "rate")), "rate block", happened, do)
 
 
 def _nearest(whole: int, counts: Iterable[int]) -> str:

@@ -40,7 +40,7 @@ from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, with_spare
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import ConfigurationTable, HostTable
 from iolab.study.options import check_options
-from iolab.study.tables import Item, Tables, place, start, with_paths
+from iolab.study.tables import Item, Problem, Tables, add_problems, place, start, with_paths
 from iolab.study.targets import Target, targets_of
 from iolab.study.wording import shown, suggestion
 from iolab.units import format_bytes, parse_size
@@ -55,79 +55,51 @@ def check_key_values(document: StudyDocument, tables: Tables, faults: Faults) ->
         check_options(document, item, "db_bench", DbBenchTable, DB_BENCH_OPTIONS, faults)
         check_options(document, item, "ycsb", YcsbTable, YCSB_OPTIONS, faults, text_of=ycsb_text)
     for item, bench in tables.read("workload", DbBenchTable):
-        _check_benchmark(document, item, bench, faults)
-        _check_database(document, item, bench, faults)
-        _check_memory(document, item, bench, faults)
+        add_problems(document, item, _bench_problems(bench, item.written), faults)
     for item, mixed in tables.read("workload", YcsbTable):
-        _check_mix(document, item, mixed, faults)
+        add_problems(document, item, _mix_problems(mixed), faults)
     _check_server(document, tables, faults)
 
 
-def _check_benchmark(
-    document: StudyDocument, item: Item, workload: DbBenchTable, faults: Faults
-) -> None:
-    """What belongs to some benchmarks alone."""
+def _bench_problems(workload: DbBenchTable, written: Mapping[str, Any]) -> Iterator[Problem]:
     name = workload.benchmark
     beside = name.endswith(WRITERS_BESIDE)
-    if beside and workload.write_rate is None and "write_rate" not in item.written:
-        happened = f"{start(document, item.path)} has no write_rate, but {name} has a writer."
+    if beside and workload.write_rate is None and "write_rate" not in written:
         do = (
             "Write for example write_rate = '2m', the bytes it writes in a second: without a rate "
             "a faster target gets another load."
         )
-        faults.add_once(document.where((*item.path, "benchmark")), "write_rate", happened, do)
+        yield Problem(("benchmark",), f"no write_rate, but {name} has a writer", do)
     if workload.write_rate is not None and not beside and name != OVERWRITE:
-        happened = f"{start(document, item.path)} has a write_rate, but {name} has no such writer."
         do = "Leave it out, or write benchmark = 'readwhilewriting'."
-        faults.add_once(document.where((*item.path, "write_rate")), "write_rate", happened, do)
+        yield Problem(("write_rate",), f"a write_rate, but {name} has no such writer", do)
     if workload.read_percent is not None and name != READ_RANDOM_WRITE_RANDOM:
-        happened = f"{start(document, item.path)} has a read_percent, but {name} does not mix."
         do = f"Leave it out, or write benchmark = '{READ_RANDOM_WRITE_RANDOM}'."
-        faults.add_once(document.where((*item.path, "read_percent")), "read_percent", happened, do)
+        yield Problem(("read_percent",), f"a read_percent, but {name} does not mix", do)
+    if workload.database is not None:
+        # What it was loaded with must be said: nothing else is held against it.
+        missing = [key for key in ("key_size", "value_size") if key not in written]
+        if missing:
+            has = f"a database but no {' and no '.join(missing)}"
+            do = "Say with what it was loaded: keys, key_size, value_size and block_size."
+            yield Problem(("database",), has, do)
+        if len(workload.block_size) > 1:
+            has = "several values of block_size for one database"
+            do = "Give the one it was loaded with, and each further database a workload of its own."
+            yield Problem(("block_size",), has, do)
+    memory, cache = workload.memory, workload.cache_size
+    # With less than its own cache the process would be killed before it has shown anything.
+    if memory is not None and parse_size(memory) <= parse_size(cache):
+        has = f"memory = {shown(memory)} for a cache_size of {shown(cache)}"
+        do = "Give more memory than the cache takes, or a smaller cache_size."
+        yield Problem(("memory",), has, do)
 
 
-def _check_database(
-    document: StudyDocument, item: Item, workload: DbBenchTable, faults: Faults
-) -> None:
-    """What a database of the user was loaded with must be said: nothing else is held against it."""
-    if workload.database is None:
-        return
-    origin = document.where((*item.path, "database"))
-    missing = [key for key in ("key_size", "value_size") if key not in item.written]
-    if missing:
-        happened = f"{start(document, item.path)} has a database but no {' and no '.join(missing)}."
-        do = "Say with what it was loaded: keys, key_size, value_size and block_size."
-        faults.add_once(origin, "database", happened, do)
-    if len(workload.block_size) > 1:
-        happened = (
-            f"{start(document, item.path)} has several values of block_size for one database."
-        )
-        do = "Give the one it was loaded with, and each further database a workload of its own."
-        faults.add_once(document.where((*item.path, "block_size")), "block_size", happened, do)
-
-
-def _check_memory(
-    document: StudyDocument, item: Item, workload: DbBenchTable, faults: Faults
-) -> None:
-    """Less than its own cache, and the process would be killed before it has shown anything."""
-    if workload.memory is None or parse_size(workload.memory) > parse_size(workload.cache_size):
-        return
-    happened = (
-        f"{start(document, item.path)} has memory = {shown(workload.memory)} for a cache_size of "
-        f"{shown(workload.cache_size)}."
-    )
-    do = "Give more memory than the cache takes, or a smaller cache_size."
-    faults.add_once(document.where((*item.path, "memory")), "memory", happened, do)
-
-
-def _check_mix(document: StudyDocument, item: Item, workload: YcsbTable, faults: Faults) -> None:
-    shares = {key: getattr(workload.mix, key) for key in MixTable.model_fields}
-    if adds_up(list(shares.values())):
-        return
-    happened = f"The shares in mix of {place(document, item.path)} add up to "
-    happened += f"{sum(shares.values()):g}."
-    do = "Give shares that are 1 together, as in mix = { read = 0.95, update = 0.05 }."
-    faults.add_once(document.where((*item.path, "mix")), "mix", happened, do)
+def _mix_problems(workload: YcsbTable) -> Iterator[Problem]:
+    shares = [getattr(workload.mix, key) for key in MixTable.model_fields]
+    if not adds_up(shares):
+        do = "Give shares that are 1 together, as in mix = { read = 0.95, update = 0.05 }."
+        yield Problem(("mix",), f"shares in mix that add up to {sum(shares):g}", do)
 
 
 def _check_server(document: StudyDocument, tables: Tables, faults: Faults) -> None:

@@ -21,7 +21,7 @@ from iolab.study.cost import with_spare
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.file import ConfigurationTable
 from iolab.study.options import check_options
-from iolab.study.tables import Item, Tables, place, start, with_paths
+from iolab.study.tables import Problem, Tables, add_problems, with_paths
 from iolab.study.targets import Target, targets_of
 from iolab.study.wording import shown
 from iolab.units import format_bytes, parse_size
@@ -39,69 +39,38 @@ def check_metadata(document: StudyDocument, tables: Tables, faults: Faults) -> N
     for item in tables.items["workload"]:
         check_options(document, item, "mdtest", MetadataTable, MDTEST_OPTIONS, faults)
     for item, workload in tables.read("workload", MetadataTable):
-        _check_ranks(document, item, workload, clients, faults)
-        _check_shift(document, item, workload, faults)
-        _check_bytes(document, item, workload, faults)
-        if workload.mdtest and workload.engine != MDTEST_ENGINE:
-            happened = (
-                f"mdtest of {place(document, item.path)} does not go with "
-                f"engine = {shown(workload.engine)}."
-            )
-            do = "Leave it out, or write engine = 'mdtest'."
-            faults.add_once(document.where((*item.path, "mdtest")), "mdtest", happened, do)
-        if workload.phase_runtime is not None and workload.engine == MDTEST_ENGINE:
-            happened = (
-                f"phase_runtime of {place(document, item.path)} does not go with "
-                f"engine = {shown(workload.engine)}, which needs a number of files."
-            )
-            do = "Leave it out and set files_per_rank, or write engine = 'metadata'."
-            where = document.where((*item.path, "phase_runtime"))
-            faults.add_once(where, "phase_runtime", happened, do)
+        add_problems(document, item, _problems(workload, clients), faults)
+
+
+def _problems(workload: MetadataTable, clients: int) -> Iterator[Problem]:
+    engine, ranks = f"engine = {shown(workload.engine)}", max(workload.ranks)
+    if ranks * clients > TOTAL_RANKS_MAX:
+        has = f"ranks = {ranks}, which makes {ranks * clients} on {clients} clients"
+        yield Problem(("ranks",), has, f"Keep ranks x clients at most {TOTAL_RANKS_MAX}.")
+    # With several ranks one shift fits one point; left out, it is each point's own.
+    if workload.rank_shift and len(workload.ranks) > 1:
+        has = f"rank_shift = {workload.rank_shift} for several ranks, {shown(workload.ranks)}"
+        do = "Leave rank_shift out, and it follows ranks; or write 0."
+        yield Problem(("rank_shift",), has, do)
+    buffers = ranks * parse_size(workload.file_bytes)
+    if buffers > BUFFERS_MAX:
+        has = f"file_bytes = {shown(workload.file_bytes)}, which takes {format_bytes(buffers)} "
+        has += f"of memory for {ranks} ranks"
+        do = f"Keep file_bytes x ranks at most {format_bytes(BUFFERS_MAX)}."
+        yield Problem(("file_bytes",), has, do)
+    if workload.mdtest and workload.engine != MDTEST_ENGINE:
+        do = "Leave it out, or write engine = 'mdtest'."
+        yield Problem(("mdtest",), f"mdtest, which does not go with {engine}", do)
+    if workload.phase_runtime is not None and workload.engine == MDTEST_ENGINE:
+        has = f"phase_runtime, which does not go with {engine}: that needs a number of files"
+        do = "Leave it out and set files_per_rank, or write engine = 'metadata'."
+        yield Problem(("phase_runtime",), has, do)
 
 
 def _most_clients(tables: Tables) -> int:
     """Hosts of the configuration that has most of them."""
     written = tables.read("configuration", ConfigurationTable)
     return max((len(with_paths(tables, table)) for _, table in written), default=1)
-
-
-def _check_ranks(
-    document: StudyDocument, item: Item, workload: MetadataTable, clients: int, faults: Faults
-) -> None:
-    total = max(workload.ranks) * clients
-    if total > TOTAL_RANKS_MAX:
-        happened = (
-            f"ranks of {place(document, item.path)} is {max(workload.ranks)}, which makes {total} "
-            f"on {clients} clients."
-        )
-        do = f"Keep ranks x clients at most {TOTAL_RANKS_MAX}."
-        faults.add_once(document.where((*item.path, "ranks")), "ranks", happened, do)
-
-
-def _check_shift(
-    document: StudyDocument, item: Item, workload: MetadataTable, faults: Faults
-) -> None:
-    """With several ranks one shift fits one point; left out, it is each point's own."""
-    if workload.rank_shift and len(workload.ranks) > 1:
-        happened = (
-            f"{start(document, item.path)} has rank_shift = {workload.rank_shift} for several "
-            f"ranks, {shown(workload.ranks)}."
-        )
-        do = "Leave rank_shift out, and it follows ranks; or write 0."
-        faults.add_once(document.where((*item.path, "rank_shift")), "rank_shift", happened, do)
-
-
-def _check_bytes(
-    document: StudyDocument, item: Item, workload: MetadataTable, faults: Faults
-) -> None:
-    buffers = max(workload.ranks) * parse_size(workload.file_bytes)
-    if buffers > BUFFERS_MAX:
-        happened = (
-            f"file_bytes of {place(document, item.path)} is {shown(workload.file_bytes)}, "
-            f"which takes {format_bytes(buffers)} of memory for {max(workload.ranks)} ranks."
-        )
-        do = f"Keep file_bytes x ranks at most {format_bytes(BUFFERS_MAX)}."
-        faults.add_once(document.where((*item.path, "file_bytes")), "file_bytes", happened, do)
 
 
 ONE_HOST_ONLY: Final = ("btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs")
