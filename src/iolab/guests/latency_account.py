@@ -162,7 +162,6 @@ def account_figure(subject: str, accounts: Sequence[Account], caveat: str = "") 
         finding=caveat + _finding(drawn),
         note=_note(known, len(runs) - len(drawn)),
         plots=(Plot(round(height), marks, top=HEAD),),
-        height=HEAD + round(height),
         table=layers_table(accounts),
     )
 

@@ -24,7 +24,6 @@ from iolab.guests.nodes import NodeCounters as NodeInside
 from iolab.guests.nodes import inside_of, kernel_of
 from iolab.hosts.rates import ALL_CORES, CounterSeries
 from iolab.report.charts.chart import (
-    BOTTOM,
     LINE_GAP,
     End,
     Figure,
@@ -73,7 +72,6 @@ def inside_figure(subject: str, title: str, seen: NodeTimeline, caveat: str = ""
         finding=caveat + " ".join(_sentence(panel, seen) for panel in panels),
         note=_note(seen),
         plots=tuple(plots),
-        height=round(top) - GAP + BOTTOM,
         table=_table(title, seen),
     )
 

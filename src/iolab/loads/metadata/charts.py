@@ -28,17 +28,7 @@ from iolab.loads.metadata.tables import (
 )
 from iolab.loads.metadata.workload import MetadataJob, Operation
 from iolab.report.best import BestFigure, reason_of
-from iolab.report.charts.chart import (
-    BOTTOM,
-    End,
-    Figure,
-    Mark,
-    MarkTip,
-    Plot,
-    Points,
-    Rules,
-    TextMark,
-)
+from iolab.report.charts.chart import End, Figure, Mark, MarkTip, Plot, Points, Rules, TextMark
 from iolab.report.charts.distribution import DrawnCurve, distribution_figure
 from iolab.report.charts.palette import FAINT, INK, MUTED, Token, series_token
 from iolab.report.charts.run_series import tail_of
@@ -215,7 +205,6 @@ def rates_figure(
         finding=_finding(drawn, study),
         note=note,
         plots=(Plot(height, marks, _axis(values), ends=ends, top=HEAD),),
-        height=HEAD + height + BOTTOM,
         table=_table(points, study),
         by_configuration=True,
     )

@@ -201,7 +201,6 @@ class Figure:
     finding: str
     note: str
     plots: tuple[Plot, ...]
-    height: int
     table: Table
     by_configuration: bool = False
 
@@ -209,6 +208,12 @@ class Figure:
     def width(self) -> int:
         """All charts are equally wide."""
         return WIDTH
+
+    @property
+    def height(self) -> int:
+        """Down to the lowest plot's end, with what stands under it where it has an axis."""
+        ends = (plot.top + plot.height + (BOTTOM if plot.x else 0) for plot in self.plots)
+        return round(max(ends))
 
     @property
     def key(self) -> dict[str, str]:

@@ -97,7 +97,6 @@ def cost_figure(
         "a scale of its own."
         + (f" {count(left_out, 'configuration')} more in the table." if left_out else ""),
         plots=(Plot(height, marks, top=HEAD),),
-        height=round(HEAD + height),
         table=table,
         by_configuration=True,
     )

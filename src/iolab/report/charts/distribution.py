@@ -11,17 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from iolab.report.charts.chart import (
-    BOTTOM,
-    HEAD,
-    End,
-    Figure,
-    Line,
-    Mark,
-    MarkTip,
-    Plot,
-    Points,
-)
+from iolab.report.charts.chart import End, Figure, Line, Mark, MarkTip, Plot, Points
 from iolab.report.charts.palette import Token
 from iolab.report.charts.scale import PLOT_WIDTH, ChartAxis, Scale, log_scale
 from iolab.report.charts.series import LatencyCurve
@@ -100,7 +90,6 @@ def distribution_figure(
         finding=_finding([one.curve for one in shown], noun),
         note=note,
         plots=(Plot(HEIGHT, marks, _axis(reach, noun), scale, ends),),
-        height=HEAD + HEIGHT + BOTTOM,
         table=_table(title, [one.curve for one in drawn], noun),
         by_configuration=by_configuration,
     )

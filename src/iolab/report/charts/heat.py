@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import Final
 
 from iolab.report.charts.chart import (
-    BOTTOM,
     MIDDLE,
     Boxes,
     End,
@@ -83,7 +82,6 @@ def heat_figure(subject: str, title: str, heat: HeatMap, token: Token) -> Figure
             "Lines: p50, and p99 dashed. Beyond a dotted upright: not part of the result."
         ),
         plots=(Plot(HEIGHT, marks, x, scale, ends, top=HEAD), _key(token)),
-        height=HEAD + HEIGHT + BOTTOM,
         table=_table(title, heat),
     )
 

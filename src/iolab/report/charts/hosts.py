@@ -11,18 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from iolab.core.metric import Result
-from iolab.report.charts.chart import (
-    BOTTOM,
-    HEAD,
-    End,
-    Figure,
-    Line,
-    Mark,
-    MarkTip,
-    Plot,
-    Points,
-    Rules,
-)
+from iolab.report.charts.chart import End, Figure, Line, Mark, MarkTip, Plot, Points, Rules
 from iolab.report.charts.palette import INK, MUTED, Token
 from iolab.report.charts.scale import counted_axis, linear_scale
 from iolab.report.numbers import short, show_value
@@ -78,7 +67,6 @@ def strip_figure(
         ),
         note="Rates over the window that all hosts share.",
         plots=(Plot(HEIGHT, marks, x, scale, ends),),
-        height=HEAD + HEIGHT + BOTTOM,
         table=table,
     )
 

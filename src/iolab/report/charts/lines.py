@@ -18,7 +18,6 @@ from iolab.analysis.points import PointSummary, value_of
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better, spec_of
 from iolab.report.charts.chart import (
-    BOTTOM,
     HEAD,
     LINE_GAP,
     Band,
@@ -35,14 +34,7 @@ from iolab.report.charts.chart import (
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.palette import Token
 from iolab.report.charts.scale import ChartAxis, Scale, linear_scale, load_axis, log_scale
-from iolab.report.numbers import (
-    axis_number,
-    axis_word,
-    clean,
-    show,
-    show_interval,
-    show_value,
-)
+from iolab.report.numbers import axis_number, axis_word, clean, show, show_interval, show_value
 from iolab.report.phrases import metric_words, place_words
 from iolab.report.table import Cell, Table, columns, row
 
@@ -265,7 +257,6 @@ def _figure(
         finding=finding_of(axis, drawn, quantities[0]),
         note=" ".join(notes),
         plots=tuple(plots),
-        height=round(plots[-1].top + plots[-1].height) + BOTTOM,
         table=quantities_table(subject, axis, lines, quantities),
         by_configuration=True,
     )

@@ -12,17 +12,7 @@ from textwrap import wrap
 from typing import Final
 
 from iolab.core.metric import Level, Metric
-from iolab.report.charts.chart import (
-    BOTTOM,
-    LINE_GAP,
-    Figure,
-    Mark,
-    MarkTip,
-    Plot,
-    Points,
-    Rules,
-    TextMark,
-)
+from iolab.report.charts.chart import LINE_GAP, Figure, Mark, MarkTip, Plot, Points, Rules, TextMark
 from iolab.report.charts.palette import FAINT, INK, MUTED, Token
 from iolab.report.charts.scale import WIDTH, ChartAxis, Scale, number_text
 from iolab.report.numbers import clean
@@ -82,7 +72,6 @@ def beside_figure(
         finding=finding,
         note=note,
         plots=(plot,),
-        height=round(HEAD + height + BOTTOM),
         table=table,
         by_configuration=True,
     )

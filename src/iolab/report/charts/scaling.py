@@ -13,17 +13,7 @@ from typing import Final
 from iolab.analysis.curves import HOSTS, Scaling, ScalingStep
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
-from iolab.report.charts.chart import (
-    BOTTOM,
-    HEAD,
-    End,
-    Figure,
-    Mark,
-    MarkTip,
-    Plot,
-    Rules,
-    bar_notes,
-)
+from iolab.report.charts.chart import End, Figure, Mark, MarkTip, Plot, Rules, bar_notes
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.lines import (
     HEIGHT,
@@ -105,7 +95,6 @@ def growth_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
         finding=" ".join(_sentence(one, several=len(drawn) > 1) for one in drawn),
         note=" ".join(notes),
         plots=(Plot(HEIGHT, marks, x, scale, ends),),
-        height=HEAD + HEIGHT + BOTTOM,
         table=scaling_table(subject, curves),
         by_configuration=True,
     )

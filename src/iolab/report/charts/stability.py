@@ -9,8 +9,6 @@ from iolab.analysis.points import Alarm, alarm_text
 from iolab.core.metric import Result
 from iolab.core.target_state import RoundsSeries, RoundsVerdict
 from iolab.report.charts.chart import (
-    BOTTOM,
-    HEAD,
     Boxes,
     DotStyle,
     End,
@@ -79,7 +77,6 @@ def rounds_figure(subject: str, series: RoundsSeries, token: Token) -> Figure:
             f"average of the last {WINDOW} rounds; dotted: the line fitted through them."
         ),
         plots=(Plot(HEIGHT, marks, _counted(len(series.iops), "round"), scale, ends),),
-        height=HEAD + HEIGHT + BOTTOM,
         table=_rounds_table(subject, series),
     )
 
@@ -157,7 +154,6 @@ def sentinel_figure(subject: str, watched: SentinelRuns, token: Token) -> Figure
         finding=_sentinel_finding(watched),
         note="One point measured again and again. Shaded: runs that are in doubt.",
         plots=(Plot(HEIGHT, marks, _counted(watched.last, "run of the session"), scale),),
-        height=HEAD + HEIGHT + BOTTOM,
         table=_sentinel_table(subject, watched),
     )
 

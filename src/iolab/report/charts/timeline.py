@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Final
 
 from iolab.report.charts.chart import (
-    BOTTOM,
     End,
     Figure,
     Line,
@@ -63,7 +62,6 @@ def timeline_figure(
             "Shaded: not part of the result (warm-up, or not every host ran)."
         ),
         plots=(*plots[:-1], last),
-        height=round(last.top + last.height) + BOTTOM,
         table=_table(title, timeline, panels),
     )
 

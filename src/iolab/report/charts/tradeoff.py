@@ -17,7 +17,6 @@ from iolab.core.metric import Metric
 from iolab.report.charts.chart import (
     ABOVE,
     BELOW,
-    BOTTOM,
     HEAD,
     MIDDLE,
     Arrows,
@@ -156,7 +155,6 @@ def tradeoff_figure(
         finding=_finding(drawn, axis, placed, latencies[-1], unit),
         note=" ".join(notes),
         plots=(Plot(HEIGHT, marks, value_axis(x_scale), y_scale, ends),),
-        height=HEAD + HEIGHT + BOTTOM,
         table=table_of(subject, axis, lines, (performance, *latencies)),
         by_configuration=True,
     )

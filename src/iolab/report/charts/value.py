@@ -14,7 +14,6 @@ from typing import Final
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better
 from iolab.report.charts.chart import (
-    BOTTOM,
     LINE_GAP,
     MIDDLE,
     Boxes,
@@ -135,7 +134,6 @@ def lying_bars(
         finding=finding,
         note=_note(bars, sum(bool(_ends(bar)) for group in groups for bar in group.bars)),
         plots=(Plot(height, marks, replace(x, title_left=True), top=HEAD),),
-        height=HEAD + height + BOTTOM,
         table=table,
         by_configuration=True,
     )
