@@ -33,7 +33,7 @@ filesize = "64m"
 warmup = "1s"
 runtime = "2s"
 repeats = 2
-settle = "0s"
+settle = "2s"
 idle_watch = 0
 generator_limit = false
 drop_caches = false
@@ -49,7 +49,7 @@ cut_least = "2s"
 
 TRUTH = 1500
 SOON = Fading(TRUTH, above=3.0, tau_s=1.5)
-NEVER = Fading(TRUTH, above=1.5, tau_s=60.0)
+NEVER = Fading(TRUTH, above=1.5, tau_s=20.0)
 # How exactly the kernel keeps its limit over a few seconds.
 KEPT = 0.03
 
