@@ -185,9 +185,9 @@ def test_a_value_of_zero_has_no_ratio(tmp_path: Path, baseline: Path) -> None:
 
 def test_what_differs_alike_in_several_workloads_is_one_row() -> None:
     found = [
-        Difference(Area.WORKLOAD, "reads: file bytes", "1 GiB", "2 GiB", forbids=True),
-        Difference(Area.WORKLOAD, "writes: file bytes", "1 GiB", "2 GiB", forbids=True),
-        Difference(Area.WORKLOAD, "mixed: file bytes", "1 GiB", "4 GiB", forbids=True),
+        Difference(Area.WORKLOAD, "file bytes", "1 GiB", "2 GiB", forbids=True, workload="reads"),
+        Difference(Area.WORKLOAD, "file bytes", "1 GiB", "2 GiB", forbids=True, workload="writes"),
+        Difference(Area.WORKLOAD, "file bytes", "1 GiB", "4 GiB", forbids=True, workload="mixed"),
         Difference(Area.HOSTS, "kernel", "6.1", "6.12"),
     ]
     rows = differences_table(found).rows

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from iolab.analysis.gains import gains
+from iolab.analysis.pairs import gains
 from iolab.analysis.points import summarise
 from iolab.analysis.resumed import session_of
 from iolab.core.configuration import Configuration

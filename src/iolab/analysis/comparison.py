@@ -15,59 +15,30 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.differences import (
-    ComparisonSide,
-    Difference,
+from iolab.analysis.differences import ComparisonSide, Difference, differences
+from iolab.analysis.pairs import (
+    ComparedMetric,
     Pair,
     Place,
     Skipped,
+    compare_metrics,
     compare_pair,
-    default_metrics,
-    differences,
-    objection,
-    pair_bin_error,
+    match_points,
 )
-from iolab.analysis.points import Axis, PointKey, Priors, priors_of
-from iolab.core.metric import Level, Metric, Result
-from iolab.core.metric_spec import Better, spec_of
+from iolab.analysis.points import PointKey, Priors, priors_of
+from iolab.core.metric import Result
+from iolab.core.metric_spec import Better
 from iolab.stats.comparison import (
     Comparison,
     ComparisonVerdict,
     Overall,
     geometric_mean,
-    judged_together,
 )
-from iolab.stats.repeats import Prior
-
-__all__ = ["ComparedMetric", "ComparisonResult", "Skipped", "Summary", "compare_sides"]
 
 SAME_SESSION: Final = "both sides are the same session"
 
 _SEED: Final = 1
 """Of the resampling of curves: the same sessions always give the same interval."""
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedMetric:
-    """One metric of one point: both values, the ratio and what it says.
-
-    `level` is the worse verdict of the two points, `bin_error` how far the ratio may be off for the
-    bins that its values are read from (a log ratio).
-    """
-
-    workload: str
-    axis: Axis
-    metric: str
-    baseline: Metric
-    candidate: Metric
-    comparison: Comparison
-    level: Level
-    bin_error: float = 0.0
-
-    @property
-    def better(self) -> Better:
-        """Which way is the good one."""
-        return spec_of(self.metric).better
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,60 +80,40 @@ def compare_sides(
     Without metrics named those of `default_metrics`. It compares whatever `differences` say: who
     shows it decides.
     """
-    matched, skipped = _matched(baseline, candidate, workloads)
     same = baseline.is_same_as(candidate)
-    priors = _priors(matched, baseline)
-    rows: list[ComparedMetric] = []
-    for place, (one, other) in matched.items():
-        workload = baseline.study.workload(place[0])
-        for metric in metrics or default_metrics(workload, (one, other)):
-            why = objection((one, other), metric)
-            if why:
-                skipped.append(Skipped(*place, f"{metric}: {why}"))
-            else:
-                prior = priors.of(_named(place, "baseline"), metric)
-                rows.append(_row(place, metric, (one, other), prior, (baseline, candidate)))
-    judged = judged_together([row.comparison for row in rows])
-    held = tuple(replace(row, comparison=one) for row, one in zip(rows, judged, strict=True))
+    one_session = baseline.session == candidate.session
+    mine, theirs = (
+        {place: s for place, s in side.summaries.items() if not workloads or place[0] in workloads}
+        for side in (baseline, candidate)
+    )
+    pairs, skipped = match_points(mine, theirs, ("the baseline", "the candidate"))
+    priors = _priors(pairs, baseline)
+
+    def judge(place: Place, metric: str) -> Comparison:
+        if same:
+            return _itself(len(pairs[place][0].results))
+        prior = priors.of(_named(place, "baseline"), metric)
+        return compare_pair(pairs[place], metric, prior, one_session=one_session)
+
+    rows, without = compare_metrics(pairs, baseline.study, metrics, judge)
     return ComparisonResult(
         baseline=baseline,
         candidate=candidate,
         differences=differences(baseline, candidate),
-        rows=held,
-        skipped=tuple(skipped),
-        summaries=tuple(_summaries(held, same_session=same)),
+        rows=rows,
+        skipped=(*skipped, *without),
+        summaries=tuple(_summaries(rows, same_session=same)),
         same_session=same,
     )
 
 
-def _matched(
-    baseline: ComparisonSide, candidate: ComparisonSide, workloads: Sequence[str]
-) -> tuple[dict[Place, Pair], list[Skipped]]:
-    """The points that both have runs of, in the baseline's order, and the others with a reason."""
-    found: dict[Place, Pair] = {}
-    skipped: list[Skipped] = []
-    for place in dict.fromkeys((*baseline.summaries, *candidate.summaries)):
-        if workloads and place[0] not in workloads:
-            continue
-        one, other = baseline.summaries.get(place), candidate.summaries.get(place)
-        if one is None or other is None:
-            lacking = "baseline" if one is None else "candidate"
-            skipped.append(Skipped(*place, f"the {lacking} has no such point"))
-        elif not (one.trusted and other.trusted):
-            lacking = "candidate" if one.trusted else "baseline"
-            skipped.append(Skipped(*place, f"no run of the {lacking} is done and not invalid"))
-        else:
-            found[place] = (one, other)
-    return found, skipped
-
-
-def _priors(matched: Mapping[Place, Pair], baseline: ComparisonSide) -> Priors:
+def _priors(pairs: Mapping[Place, Pair], baseline: ComparisonSide) -> Priors:
     """What the points of both sides together say of the spread over runs.
 
     Within a cell the variance of runs is one side's own, so that a difference is not taken for it.
     """
     groups: dict[PointKey, Sequence[Result]] = {}
-    for place, (one, other) in matched.items():
+    for place, (one, other) in pairs.items():
         groups[_named(place, "baseline")] = one.results
         groups[_named(place, "candidate")] = other.results
     return priors_of(groups, baseline.study)
@@ -170,31 +121,6 @@ def _priors(matched: Mapping[Place, Pair], baseline: ComparisonSide) -> Priors:
 
 def _named(place: Place, side: str) -> PointKey:
     return PointKey(side, *place)
-
-
-def _row(
-    place: Place,
-    metric: str,
-    pair: Pair,
-    prior: Prior,
-    sides: tuple[ComparisonSide, ComparisonSide],
-) -> ComparedMetric:
-    one, other = pair
-    if sides[0].is_same_as(sides[1]):
-        comparison = _itself(len(one.results))
-    else:
-        one_session = sides[0].session == sides[1].session
-        comparison = compare_pair(pair, metric, prior, one_session=one_session)
-    return ComparedMetric(
-        workload=place[0],
-        axis=place[1],
-        metric=metric,
-        baseline=one.metrics[metric],
-        candidate=other.metrics[metric],
-        comparison=comparison,
-        level=max(one.level, other.level, key=lambda level: level.rank),
-        bin_error=pair_bin_error(pair, metric),
-    )
 
 
 def _itself(runs: int) -> Comparison:

@@ -15,14 +15,21 @@ import numpy as np
 
 from iolab.analysis.adaptive import Log, axis_of, peak_of, trail_of
 from iolab.analysis.bottleneck.decision import law_of
-from iolab.analysis.differences import compare_pair, objection
-from iolab.analysis.points import Axis, PointSummary, positive_values, priors_of
+from iolab.analysis.pairs import compare_pair, objection
+from iolab.analysis.points import Axis, PointSummary, curves, positive_values, priors_of
 from iolab.core.configuration import LatencyLimit, Objective
 from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
 from iolab.core.workload import Workload
-from iolab.stats import curve
-from iolab.stats.curve import CurvePoint, LoadEstimate, Usl, crossing_load, knee, saturation
+from iolab.stats.curve import (
+    CurvePoint,
+    LoadEstimate,
+    Usl,
+    crossing_load,
+    fit_usl,
+    knee,
+    saturation,
+)
 from iolab.stats.search import LoadLimit, Peak
 from iolab.study.schedule import Search, curves_of, expand, searches_of
 
@@ -47,7 +54,7 @@ class LoadCurve:
     saturation: LoadEstimate | None
     knee: LoadEstimate
     bound_at: float | None
-    law: curve.Usl | None
+    law: Usl | None
 
     @property
     def axis(self) -> str:
@@ -120,7 +127,7 @@ def _curve(study: Study, search: Search, log: Log) -> LoadCurve | None:
     loads = [point.load for point in points]
     curves = axis.draws(DRAWS)
     measured = [point for point in points if point.measured]
-    law = curve.fit_usl(
+    law = fit_usl(
         [point.load for point in measured],
         [point.rate for point in measured],
         [np.log(point.high / point.low) / 2 for point in measured],
@@ -209,16 +216,8 @@ def _of_workload(
     study: Study, workload: Workload, points: Sequence[PointSummary]
 ) -> Iterator[Scaling]:
     metric = workload.rate
-    grouped: dict[tuple[str, Axis], list[PointSummary]] = {}
-    for point in points:
-        metrics = point.metrics.get(metric)
-        known = metrics is not None and bool(metrics.value)
-        if point.key.workload != workload.id or HOSTS not in dict(point.key.axis) or not known:
-            continue
-        fixed = tuple(pair for pair in point.key.axis if pair[0] != HOSTS)
-        grouped.setdefault((point.key.configuration, fixed), []).append(point)
-    for (configuration, fixed), found in grouped.items():
-        curve = sorted(found, key=_hosts_of)
+    known = (point for point in points if point.key.workload == workload.id and point.value(metric))
+    for (configuration, fixed), curve in curves(known, HOSTS):
         if len(curve) > 1:
             steps = tuple(_steps(study, curve, metric))
             law = law_of(curve, HOSTS, metric) if _are_known(curve, metric) else None
@@ -240,21 +239,17 @@ def _are_known(curve: Sequence[PointSummary], metric: str) -> bool:
 def _steps(study: Study, curve: Sequence[PointSummary], metric: str) -> Iterator[ScalingStep]:
     first = curve[0]
     priors = priors_of({point.key: point.results for point in curve}, study)
-    yield ScalingStep(_hosts_of(first), first, Metric(1.0, "share", n=len(first.results)))
+    yield ScalingStep(first.load(HOSTS), first, Metric(1.0, "share", n=len(first.results)))
     for point in curve[1:]:
-        each = _hosts_of(first) / _hosts_of(point)
+        each = first.load(HOSTS) / point.load(HOSTS)
         pair = (first, point)
         if objection(pair, metric) or not (first.trusted and point.trusted):
             values = [one.metrics[metric].value or 0.0 for one in pair]
             yield ScalingStep(
-                _hosts_of(point), point, Metric(values[1] / values[0] * each, "share")
+                point.load(HOSTS), point, Metric(values[1] / values[0] * each, "share")
             )
             continue
         ratio = compare_pair(pair, metric, priors.of(first.key, metric), one_session=True)
         low, high = (None if end is None else end * each for end in (ratio.low, ratio.high))
         share = Metric(ratio.ratio * each, "share", low, high, len(point.results))
-        yield ScalingStep(_hosts_of(point), point, share)
-
-
-def _hosts_of(point: PointSummary) -> int:
-    return int(dict(point.key.axis)[HOSTS])
+        yield ScalingStep(point.load(HOSTS), point, share)

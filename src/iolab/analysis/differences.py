@@ -1,45 +1,31 @@
-"""The sides of a comparison, and everything in which they differ."""
+"""The sides of a comparison, and everything else than results in which they differ."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
-from iolab.analysis.points import Axis, PointSummary, bin_error, summarise, value_of
+from iolab.analysis.pairs import Place
+from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.resume_marks import Stored, shown_of
-from iolab.analysis.resumed import session_of
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts, is_emulator
 from iolab.core.metric import Result
-from iolab.core.metric_spec import (
-    SERVICE_MEAN,
-    rate_key,
-    rated_operations,
-    spec_of,
-    timed_means,
-    whole_rate_key,
-)
 from iolab.core.run import Plan, Point
 from iolab.core.stopping import RuleSettings
 from iolab.core.study import BootedGuests, Method, ServedBy, Study
-from iolab.core.workload import AnyJob, Workload
+from iolab.core.workload import AnyJob
 from iolab.errors import Fault, UsageError
-from iolab.stats.comparison import RATIO_ALLOWANCE, Comparison, compare, compare_paired
-from iolab.stats.repeats import Prior
 from iolab.store.documents import Manifest, SessionDocument
 from iolab.study.wording import shown, suggestion
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-
-
-Place = tuple[str, Axis]
-"""Where a point stands in every session of a study: its workload and its axis values."""
 
 
 class MeasuredSession(Stored, Protocol):
@@ -171,107 +157,6 @@ def _chosen(name: str, study: Study, wanted: str | None) -> Configuration:
     return known[wanted]
 
 
-TAIL: Final = "lat_ns_p99"
-"""Compared beside the headline figure: a gain in throughput is often paid for in the tail."""
-
-Pair = tuple[PointSummary, PointSummary]
-"""The baseline's and the candidate's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A point, or a metric of it, that could not be compared, and why."""
-
-    workload: str
-    axis: Axis
-    reason: str
-
-
-def default_metrics(workload: Workload, pair: Pair) -> list[str]:
-    """What is compared where nobody names it, of what both sides know.
-
-    The headline figure, which stands even where it is not known, and beside it the p99 latency; of
-    a load without latencies of the whole, mean and p99 of the first operation that has any. Where
-    there is no one figure the rate of each operation.
-    """
-    figure = workload.metric
-    if figure is None:
-        return [
-            key for key in rates_of(pair[0].metrics, partial(_known, pair)) if _known(pair, key)
-        ]
-    if TAIL in pair[0].metrics:
-        beside = [TAIL]
-    else:
-        timed = [key for key in timed_means(pair[0].metrics) if _known(pair, key)]
-        beside = [*timed[:1], *(key.removesuffix("mean") + "p99" for key in timed[:1])]
-    # A tail that too few I/Os support is no news: it is compared where it is known.
-    return list(dict.fromkeys((figure, *(key for key in beside if _known(pair, key)))))
-
-
-def rates_of(keys: Iterable[str], is_known: Callable[[str], bool]) -> list[str]:
-    """The rate of each operation: over the common window where that is known, else the phase."""
-    return [
-        rate_key(operation) if is_known(rate_key(operation)) else whole_rate_key(operation)
-        for operation in rated_operations(keys)
-    ]
-
-
-def _known(pair: Pair, metric: str) -> bool:
-    found = [side.metrics.get(metric) for side in pair]
-    return all(one is not None and one.value is not None for one in found)
-
-
-def objection(pair: Pair, metric: str) -> str:
-    """Why the metric cannot be compared at this point; empty when it can."""
-    if metric.startswith(_LATENCIES) and len({_is_response(side) for side in pair}) > 1:
-        return "one side counts from when I/Os were due, the other from their submission"
-    for name, side in zip(("baseline", "candidate"), pair, strict=True):
-        values = [value_of(run, metric) for run in side.results]
-        if None in values:
-            return f"not every run of the {name} has a value"
-        if any(value is not None and value <= 0 for value in values):
-            return f"a run of the {name} has the value 0, which has no ratio"
-    return ""
-
-
-_LATENCIES: Final = ("lat_ns_", "read_lat_ns_", "write_lat_ns_", "trim_lat_ns_")
-
-
-def _is_response(side: PointSummary) -> bool:
-    """Whether its latencies are response times: then service times stand beside them."""
-    return any(SERVICE_MEAN in run.metrics for run in side.results)
-
-
-def compare_pair(pair: Pair, metric: str, prior: Prior, *, one_session: bool) -> Comparison:
-    """The candidate against the baseline by run means; `objection` must have none.
-
-    Runs of one session are paired by repeat, since a repeat is a block in which both were measured.
-    """
-    better = spec_of(metric).better
-    allowance = RATIO_ALLOWANCE + pair_bin_error(pair, metric)
-    mine, theirs = (
-        {run.repeat: value for run in side.results if (value := value_of(run, metric)) is not None}
-        for side in pair
-    )
-    runs = (*pair[0].results, *pair[1].results)
-    both = sorted(mine.keys() & theirs.keys())
-    if one_session and len(both) > 1 and len({session_of(run) for run in runs}) == 1:
-        return compare_paired(
-            _of(mine, both), _of(theirs, both), better, prior, allowance=allowance
-        )
-    values = (list(mine.values()), list(theirs.values()))
-    return compare(*values, better, prior, allowance=allowance)
-
-
-def pair_bin_error(pair: Pair, metric: str) -> float:
-    """How far a ratio may be off for bins, a log ratio: both values are known to theirs only."""
-    return sum(bin_error(metric, side.results) for side in pair)
-
-
-def _of(values: dict[int, float], repeats: Sequence[int]) -> list[float]:
-    return [values[repeat] for repeat in repeats]
-
-
 HYPERVISOR: Final = "hypervisor"
 MACHINE: Final = "machine"
 """Untold in sessions of before it was recorded, which is no difference."""
@@ -300,9 +185,15 @@ class Difference:
     baseline: str
     candidate: str
     forbids: bool = False
+    workload: str = ""
+
+    @property
+    def subject(self) -> str:
+        """What differs, of which workload."""
+        return f"{self.workload}: {self.what}" if self.workload else self.what
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.baseline} against {self.candidate}"
+        return f"{self.subject}: {self.baseline} against {self.candidate}"
 
 
 def differences(baseline: ComparisonSide, candidate: ComparisonSide) -> tuple[Difference, ...]:
@@ -341,7 +232,7 @@ def _workloads(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[
     for (name, mine, theirs, forbids), workloads in alike.items():
         every = len(workloads) > 1 and len(workloads) == len(compared)
         for where in ["every workload"] if every else workloads:
-            yield Difference(Area.WORKLOAD, f"{where}: {name}", mine, theirs, forbids=forbids)
+            yield Difference(Area.WORKLOAD, name, mine, theirs, forbids, workload=where)
     counts = (_clients(baseline), _clients(candidate))
     yield from _unequal(Area.WORKLOAD, "clients", *counts, forbids=True)
 

@@ -19,10 +19,10 @@ from iolab.analysis.bottleneck.decision import (
 )
 from iolab.analysis.bottleneck.resources import RunResources
 from iolab.analysis.curves import HOSTS
-from iolab.analysis.points import REPLICATED, Axis, PointSummary
+from iolab.analysis.points import REPLICATED, Axis, PointSummary, curves, other_axes
 from iolab.analysis.value import Maximum, Quotient, capacities, quotients, whole_ones
 from iolab.core.configuration import Configuration
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, spec_of, timed_means
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
@@ -239,12 +239,12 @@ def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:
         if key is None:
             continue
         less = spec_of(key).better is Better.LOWER
-        measured = [one for one in mine if _value(one, key) is not None]
+        measured = [one for one in mine if one.value(key) is not None]
         known = [one for one in measured if one.trusted]
         if not known:
             continue
         pick = min if less else max
-        best = pick(known, key=lambda one: _value(one, key) or 0.0)
+        best = pick(known, key=lambda one: one.value(key) or 0.0)
         others = [one for one in known if one is not best]
         yield Best(
             configuration=configuration.id,
@@ -268,7 +268,7 @@ def bends(study: Study, points: Sequence[PointSummary]) -> Iterator[Bent]:
         if rate is None or spec_of(rate).better is Better.LOWER or len(names) != 1:
             continue
         (name,) = names
-        for fixed, curve in curves(mine, name):
+        for fixed, curve in trusted_curves(mine, name):
             found = _bend(curve, name, rate)
             if found is not None:
                 one, other, gained, waited = found
@@ -277,13 +277,13 @@ def bends(study: Study, points: Sequence[PointSummary]) -> Iterator[Bent]:
                     workload=workload.id,
                     axis=name,
                     fixed=fixed,
-                    load=_load_of_point(one, name),
-                    further=_load_of_point(other, name),
+                    load=one.load(name),
+                    further=other.load(name),
                     rate=gained,
                     latency=waited,
                     single=min(len(one.results), len(other.results)) < REPLICATED,
                     sure=_surely_bends(one, other, name, rate),
-                    level=max(one.level, other.level, key=lambda level: level.rank),
+                    level=worst_level((one.level, other.level)),
                     runs=runs_of([one, other]),
                 )
 
@@ -292,8 +292,8 @@ def knee_of(points: Sequence[PointSummary], job: AnyJob, axis: str, rate: str) -
     """The load from which one curve no longer pays; None where it does, or `axis` is no load."""
     if axis not in job.load_axes:
         return None
-    found = (_bend(curve, axis, rate) for _, curve in curves(points, axis))
-    return next((_load_of_point(one[0], axis) for one in found if one is not None), None)
+    found = (_bend(curve, axis, rate) for _, curve in trusted_curves(points, axis))
+    return next((one[0].load(axis) for one in found if one is not None), None)
 
 
 def prices(study: Study, found: Sequence[Best]) -> Iterator[Priced]:
@@ -342,17 +342,12 @@ def _by_kind(offers: Iterable[Quotient]) -> dict[tuple[str, str, str], list[Quot
     return found
 
 
-def curves(
+def trusted_curves(
     points: Iterable[PointSummary], name: str
 ) -> Iterator[tuple[Axis, tuple[PointSummary, ...]]]:
     """The trusted points by the values of their other axes, each ascending in the load `name`."""
-    found: dict[Axis, list[PointSummary]] = {}
-    for point in points:
-        if point.trusted and name in dict(point.key.axis):
-            fixed = tuple(pair for pair in point.key.axis if pair[0] != name)
-            found.setdefault(fixed, []).append(point)
-    for fixed, members in found.items():
-        yield fixed, tuple(sorted(members, key=lambda one: _load_of_point(one, name)))
+    for (_, fixed), members in curves((point for point in points if point.trusted), name):
+        yield fixed, members
 
 
 def runs_of(points: Iterable[PointSummary]) -> tuple[RunKey, ...]:
@@ -368,18 +363,18 @@ def mean_latency(point: PointSummary) -> float | None:
 
 def _mean_latency(point: PointSummary) -> Metric | None:
     keys = timed_means(point.metrics)
-    return next((point.metrics[key] for key in keys if _value(point, key) is not None), None)
+    return next((point.metrics[key] for key in keys if point.value(key) is not None), None)
 
 
 def _bend(
     curve: Sequence[PointSummary], name: str, rate: str
 ) -> tuple[PointSummary, PointSummary, float, float] | None:
     for one, other in pairwise(curve):
-        low, high = _value(one, rate), _value(other, rate)
+        low, high = one.value(rate), other.value(rate)
         short, long = mean_latency(one), mean_latency(other)
         if not (low and high and short and long):
             continue
-        more = math.log(_load_of_point(other, name) / _load_of_point(one, name))
+        more = math.log(other.load(name) / one.load(name))
         if math.log(high / low) < PAYS * more and math.log(long / short) > PAYS * more:
             return one, other, high / low, long / short
     return None
@@ -394,7 +389,7 @@ def _surely_bends(point: PointSummary, other: PointSummary, name: str, rate: str
     before, after = _high(short), _low(long)
     if not (least > 0 and most < math.inf and 0 < before < math.inf and after > 0):
         return False
-    more = PAYS * math.log(_load_of_point(other, name) / _load_of_point(point, name))
+    more = PAYS * math.log(other.load(name) / point.load(name))
     return math.log(most / least) < more < math.log(after / before)
 
 
@@ -410,15 +405,6 @@ def _groups(
         for configuration in study.configurations:
             if mine := found.get((workload.id, configuration.id)):
                 yield workload, configuration, mine
-
-
-def _load_of_point(point: PointSummary, name: str) -> int:
-    return int(dict(point.key.axis)[name])
-
-
-def _value(point: PointSummary, key: str) -> float | None:
-    metric = point.metrics.get(key)
-    return metric.value if metric is not None else None
 
 
 def _overlap(point: PointSummary, other: PointSummary, key: str) -> bool:
@@ -504,5 +490,5 @@ def _curve_of(
     points: Sequence[PointSummary], best: PointSummary, name: str
 ) -> tuple[PointSummary, ...]:
     """The points that differ from the best in that load alone."""
-    fixed = tuple(pair for pair in best.key.axis if pair[0] != name)
-    return next((curve for other, curve in curves(points, name) if other == fixed), ())
+    fixed = other_axes(best.key.axis, name)
+    return next((curve for other, curve in trusted_curves(points, name) if other == fixed), ())

@@ -13,14 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.differences import (
-    Area,
-    ComparisonSide,
-    Difference,
-    Place,
-    differences,
-    rates_of,
-)
+from iolab.analysis.differences import Area, ComparisonSide, Difference, differences
+from iolab.analysis.pairs import Place, rates_of
 from iolab.core.metric import Level, Metric
 from iolab.core.workload import Workload
 from iolab.stats.changes import ALPHA, History, find_changes

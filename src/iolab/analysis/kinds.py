@@ -53,7 +53,7 @@ from iolab.analysis.steady import steady_of
 from iolab.analysis.sums import measure
 from iolab.analysis.view import HostAnswers, RunView
 from iolab.core.host import HostFacts
-from iolab.core.metric import HostResult, Metric, NodeResult, Result, Spread, Verdict
+from iolab.core.metric import HostResult, Metric, NodeResult, Result, Spread, Verdict, worst_level
 from iolab.core.metric_spec import declared
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction
@@ -304,5 +304,5 @@ def verdict_of(view: RunView, kinds: Analyses) -> Verdict:
     asked = [check for check in checks if view.has_load or not check.needs_load]
     results = tuple(check(view) for check in asked)
     looked = (result.level for result in results if result.level is not None)
-    level = max(looked, key=lambda level: level.rank)
+    level = worst_level(looked)
     return Verdict(level, results)

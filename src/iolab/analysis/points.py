@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from operator import itemgetter
+from typing import Final, TypeVar
 
 from iolab.analysis.resumed import session_of
-from iolab.core.metric import CheckResult, Level, Metric, Result
+from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
 from iolab.core.metric_spec import Combine, spec_of
 from iolab.core.run import Point, RunStatus
 from iolab.core.stopping import SeriesStatus
@@ -45,6 +46,11 @@ NO_REPLICATE: Final = "n=1: no replicate"
 
 REPLICATED: Final = 2
 """Runs of a point from which on its spread is known."""
+
+
+def other_axes(axis: Axis, *names: str) -> Axis:
+    """The values of all axes but these."""
+    return tuple(pair for pair in axis if pair[0] not in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,15 @@ class PointSummary:
     level: Level
     trusted: bool
 
+    def value(self, metric: str) -> float | None:
+        """The value of a metric; None where it has none."""
+        found = self.metrics.get(metric)
+        return None if found is None else found.value
+
+    def load(self, axis: str) -> int:
+        """Where it stands on an axis of load; KeyError where it is on no such axis."""
+        return int(dict(self.key.axis)[axis])
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know about the intervals: runs left out or not steady, no replicate."""
@@ -98,6 +113,33 @@ class PointSummary:
             return ()
         total = len(self.results) + len(self.left_out)
         return (f"{len(self.left_out)} of {total} runs left out",)
+
+
+T = TypeVar("T")
+
+
+def along(
+    axis: str, items: Iterable[T], place_of: Callable[[T], tuple[str, Axis]]
+) -> Iterator[tuple[tuple[str, Axis], tuple[T, ...]]]:
+    """What stands on an axis of load: by owner and other axes, each ascending in the load.
+
+    `place_of` tells the owner of an item, as its configuration, and its axis values.
+    """
+    found: dict[tuple[str, Axis], list[tuple[int, T]]] = {}
+    for item in items:
+        owner, values = place_of(item)
+        load = dict(values).get(axis)
+        if isinstance(load, int):
+            found.setdefault((owner, other_axes(values, axis)), []).append((load, item))
+    for place, members in found.items():
+        yield place, tuple(item for _, item in sorted(members, key=itemgetter(0)))
+
+
+def curves(
+    points: Iterable[PointSummary], axis: str
+) -> Iterator[tuple[tuple[str, Axis], tuple[PointSummary, ...]]]:
+    """The points along an axis of load, by configuration and other axes."""
+    return along(axis, points, lambda point: (point.key.configuration, point.key.axis))
 
 
 def enters(result: Result) -> bool:
@@ -198,7 +240,7 @@ def _summary(key: PointKey, runs: Sequence[Result], priors: Priors) -> PointSumm
             else _unpublished(name, unit, shown)
             for name, unit in units.items()
         },
-        level=max((run.verdict.level for run in shown), key=lambda level: level.rank),
+        level=worst_level(run.verdict.level for run in shown),
         trusted=bool(used),
     )
 

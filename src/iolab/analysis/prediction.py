@@ -13,9 +13,9 @@ from statistics import stdev
 from typing import Final
 
 from iolab.analysis.bottleneck.resources import ResourceUse, RunResources
-from iolab.analysis.points import Axis, PointSummary, positive_values
+from iolab.analysis.points import Axis, PointSummary, curves, other_axes, positive_values
 from iolab.core.host import Role
-from iolab.core.metric import Level
+from iolab.core.metric import Level, worst_level
 from iolab.core.metric_spec import spec_of
 from iolab.core.study import Study
 from iolab.core.workload import Workload
@@ -85,21 +85,16 @@ def curves_of(
 
 
 def _all_known(curve: Sequence[PointSummary], axis: str, metric: str) -> tuple[Known, ...]:
-    used = (point for point in curve if point.trusted and _rate(point, metric) > 0)
+    used = (point for point in curve if point.trusted and point.value(metric))
     return tuple(_known(point, axis, metric) for point in used)
 
 
 def _curves(
     workload: Workload, points: Sequence[PointSummary], axis: str
-) -> Iterator[list[PointSummary]]:
+) -> Iterator[tuple[PointSummary, ...]]:
     """Points that differ in that axis alone, by load."""
-    grouped: dict[tuple[str, Axis], list[PointSummary]] = {}
-    for point in points:
-        if point.key.workload == workload.id and isinstance(dict(point.key.axis).get(axis), int):
-            key = (point.key.configuration, _fixed(point, axis))
-            grouped.setdefault(key, []).append(point)
-    for curve in grouped.values():
-        yield sorted(curve, key=lambda point: _load(point, axis))
+    mine = (point for point in points if point.key.workload == workload.id)
+    return (curve for _, curve in curves(mine, axis))
 
 
 def _predicted(
@@ -112,7 +107,7 @@ def _predicted(
     extrapolate: bool,
 ) -> Predicted:
     metric = workload.rate
-    used = [point for point in curve if point.trusted and _rate(point, metric) > 0]
+    used = [point for point in curve if point.trusted and point.value(metric)]
     known = _all_known(used, axis, metric)
     single = sum(_runs(point, metric) < REPEATS_LEAST for point in used)
     reason = _objection(known, load, single, extrapolate=extrapolate)
@@ -128,10 +123,10 @@ def _predicted(
     return Predicted(
         configuration=curve[0].key.configuration,
         workload=workload.id,
-        fixed=_fixed(curve[0], axis),
+        fixed=other_axes(curve[0].key.axis, axis),
         metric=metric,
         measured=known,
-        level=max((one.level for one in used or curve), key=lambda level: level.rank),
+        level=worst_level(point.level for point in used or curve),
         prediction=found,
         limited_by=busiest,
         reason=reason,
@@ -193,22 +188,9 @@ def _known(point: PointSummary, axis: str, metric: str) -> Known:
     if found.low is not None and found.high is not None and found.low > 0:
         width = math.log(found.high / found.low) / 2
     return Known(
-        load=_load(point, axis),
-        rate=_rate(point, metric),
+        load=point.load(axis),
+        rate=point.value(metric) or 0.0,
         scatter=stdev(map(math.log, values)) if len(values) > 1 else 0.0,
         runs=max(len(values), 1),
         half_width=width,
     )
-
-
-def _rate(point: PointSummary, metric: str) -> float:
-    found = point.metrics.get(metric)
-    return 0.0 if found is None or found.value is None else found.value
-
-
-def _fixed(point: PointSummary, axis: str) -> Axis:
-    return tuple(pair for pair in point.key.axis if pair[0] != axis)
-
-
-def _load(point: PointSummary, axis: str) -> int:
-    return int(dict(point.key.axis)[axis])

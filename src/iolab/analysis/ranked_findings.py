@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -26,11 +26,11 @@ from iolab.analysis.findings import (
     prices,
     runs_of,
 )
-from iolab.analysis.gains import Gain, Gains, share_of
-from iolab.analysis.points import Axis, PointSummary
+from iolab.analysis.pairs import ComparedMetric, Gains, share_of
+from iolab.analysis.points import Axis, PointSummary, along
 from iolab.analysis.value import MONEY, currencies, whole_ones
 from iolab.core.configuration import Configuration
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.study import Study
 from iolab.stats.comparison import ComparisonVerdict
 
@@ -101,13 +101,15 @@ def crossed(
             if len(names) != 1:
                 continue
             for metric in one.metrics[:1]:
-                for fixed, cells in _along(one.of(metric, workload.id), names[0]):
+                for (_, fixed), cells in along(
+                    names[0], one.of(metric, workload.id), lambda cell: ("", cell.axis)
+                ):
                     yield from _crossing(one, cells, names[0], fixed, runs)
 
 
 def _crossing(
     gains: Gains,
-    cells: Sequence[Gain],
+    cells: Sequence[ComparedMetric],
     name: str,
     fixed: Axis,
     runs: dict[tuple[str, str, Axis], tuple[RunKey, ...]],
@@ -137,12 +139,12 @@ def _crossing(
         share_above=_lead(high[0]),
         up_to=all(cell in low for cell in cells if _load_of_gain(cell, name) <= last),
         on=all(cell in high for cell in cells if _load_of_gain(cell, name) >= start),
-        level=max(low[-1].level, high[0].level, key=lambda level: level.rank),
+        level=worst_level((low[-1].level, high[0].level)),
         runs=(*_both(gains, low[-1], runs), *_both(gains, high[0], runs)),
     )
 
 
-def _lead(cell: Gain) -> float:
+def _lead(cell: ComparedMetric) -> float:
     """What the better of the two is better by, as a share of the other's."""
     if cell.share >= 0:
         return cell.share
@@ -155,17 +157,7 @@ def _speaks_of(reason: str, metric: str) -> bool:
     return not colon or name == metric
 
 
-def _along(cells: Iterable[Gain], name: str) -> Iterator[tuple[Axis, list[Gain]]]:
-    """Cells by their other axes, each ascending in the load."""
-    found: dict[Axis, list[Gain]] = {}
-    for cell in cells:
-        fixed = tuple(pair for pair in cell.axis if pair[0] != name)
-        found.setdefault(fixed, []).append(cell)
-    for fixed, members in found.items():
-        yield fixed, sorted(members, key=lambda cell: _load_of_gain(cell, name))
-
-
-def _load_of_gain(cell: Gain, name: str) -> int:
+def _load_of_gain(cell: ComparedMetric, name: str) -> int:
     return int(dict(cell.axis)[name])
 
 
@@ -177,7 +169,7 @@ def _runs(points: Sequence[PointSummary]) -> dict[tuple[str, str, Axis], tuple[R
 
 
 def _both(
-    gains: Gains, cell: Gain, runs: dict[tuple[str, str, Axis], tuple[RunKey, ...]]
+    gains: Gains, cell: ComparedMetric, runs: dict[tuple[str, str, Axis], tuple[RunKey, ...]]
 ) -> tuple[RunKey, ...]:
     """The runs of both sides of a cell."""
     place = (cell.workload, cell.axis)
@@ -323,7 +315,7 @@ def _field_of(configurations: Sequence[Configuration], found: Sequence[Best]) ->
         currency=money[0] if known else "",
         sides=_sides(mine),
         workloads=tuple(common),
-        level=max((one.level for one in used), key=lambda one: one.rank, default=Level.VALID),
+        level=worst_level(one.level for one in used),
         single=any(one.value.low is None for one in used),
         runs={
             owner: tuple(key for one in best for key in one.runs) for owner, best in mine.items()

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from iolab.analysis.comparison import ComparedMetric, ComparisonResult
+    from iolab.analysis.comparison import ComparisonResult
     from iolab.analysis.differences import ComparisonSide, Difference
     from iolab.analysis.history import MetricHistory, Tracked
+    from iolab.analysis.pairs import ComparedMetric
     from iolab.errors import Fault
     from iolab.stats.comparison import ComparisonVerdict
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -28,6 +28,12 @@ class Level(StrEnum):
 
 
 _RANKS: Final = {level: rank for rank, level in enumerate(Level)}
+
+
+def worst_level(levels: Iterable[Level]) -> Level:
+    """The worst of them; valid where there is none."""
+    return max(levels, key=lambda level: level.rank, default=Level.VALID)
+
 
 NOT_APPLICABLE: Final = "n/a"
 """In place of a level's word, for a check that did not look."""
@@ -123,8 +129,8 @@ class Verdict:
 
     def joined(self, check: CheckResult) -> Verdict:
         """With one check more."""
-        level = max(self.level, check.level or self.level, key=lambda one: one.rank)
-        return Verdict(level, (*self.checks, check))
+        level = check.level or self.level
+        return Verdict(worst_level((self.level, level)), (*self.checks, check))
 
     @property
     def objections(self) -> tuple[CheckResult, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Level
+from iolab.core.metric import Level, worst_level
 from iolab.core.metric_spec import Better
 from iolab.published.against import Basis, MatchedFigure, matched_figures, owners
 from iolab.published.audit.document import words
@@ -226,7 +226,7 @@ def _finding(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, words: st
         if found:
             low, high = f"{min(found):.2g}", f"{max(found):.2g}"
             parts.append(f"{name} {low} times" if low == high else f"{name} {low} to {high} times")
-    worst = max((pair.level for pair in pairs), key=lambda level: level.rank)
+    worst = worst_level(pair.level for pair in pairs)
     trust = "all valid" if worst is Level.VALID else f"at worst {worst.value}"
     return f"For {words}, {' and '.join(parts)} what is published of {owner}; {trust} here."
 

@@ -12,9 +12,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from iolab.analysis.comparison import ComparedMetric, ComparisonResult, Skipped, Summary
+from iolab.analysis.comparison import ComparisonResult, Summary
 from iolab.analysis.differences import ComparisonSide, Difference
 from iolab.analysis.history import FALSE_ALARMS, MetricHistory, Tracked
+from iolab.analysis.pairs import ComparedMetric, Skipped
 from iolab.analysis.points import Axis
 from iolab.core.metric import Metric
 from iolab.report.numbers import (
@@ -81,7 +82,7 @@ def difference_document(difference: Difference) -> dict[str, Any]:
     """One thing that is not the same on both sides."""
     return {
         "area": difference.area.value,
-        "what": difference.what,
+        "what": difference.subject,
         "baseline": difference.baseline,
         "candidate": difference.candidate,
         "forbids": difference.forbids,
@@ -155,11 +156,9 @@ def merged_differences(differences: Iterable[Difference]) -> list[Difference]:
     """What differs in the same way in several workloads once, with their names."""
     named: dict[Difference, list[str]] = {}
     for one in differences:
-        name, colon, what = one.what.partition(": ")
-        key = replace(one, what=what) if colon else one
-        named.setdefault(key, []).extend([name] if colon else [])
+        named.setdefault(replace(one, workload=""), []).extend([one.workload] * bool(one.workload))
     return [
-        replace(one, what=f"{listing(names, DIFFERENCES_NAMED)}: {one.what}") if names else one
+        replace(one, workload=listing(names, DIFFERENCES_NAMED)) if names else one
         for one, names in named.items()
     ]
 
@@ -169,7 +168,7 @@ def differences_table(differences: Iterable[Difference]) -> Table:
     rows = (
         (
             Cell(
-                f"! {difference.what}" if difference.forbids else difference.what,
+                f"! {difference.subject}" if difference.forbids else difference.subject,
                 strong=difference.forbids,
             ),
             *cells_of(difference.baseline, difference.candidate),

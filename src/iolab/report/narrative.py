@@ -24,7 +24,7 @@ from iolab.analysis.findings import (
     Suits,
     Tallied,
 )
-from iolab.analysis.gains import gains
+from iolab.analysis.pairs import gains
 from iolab.analysis.points import PointSummary
 from iolab.analysis.ranked_findings import findings
 from iolab.core.metric import Metric, Result

@@ -155,7 +155,7 @@ def _session_faults(brief: Brief) -> Iterator[str]:
         yield _status(
             f"Session {member.label}", member.session.status, missing_of(member), _reason(member)
         )
-    forbidden = [f"{found.what} ({label})" for label, found in brief.sessions.forbidding()]
+    forbidden = [f"{found.subject} ({label})" for label, found in brief.sessions.forbidding()]
     if forbidden:
         yield (
             "These sessions were not measured in the same way, and stand side by side all the same,"
@@ -440,7 +440,7 @@ def _differences_table(sessions: Sessions) -> Table:
     rows: dict[tuple[Area, str], dict[str, list[Difference]]] = {}
     for apart in sessions.apart:
         for difference in apart.differences:
-            rows.setdefault((difference.area, difference.what), {}).setdefault(
+            rows.setdefault((difference.area, difference.subject), {}).setdefault(
                 apart.label, []
             ).append(difference)
     labels = [member.label for member in sessions.members]

@@ -13,7 +13,7 @@ from iolab.analysis.curves import Scaling, scalings
 from iolab.analysis.points import PointSummary, alarms, positive_values, sentinel_of
 from iolab.analysis.prediction import Predicted, Watch, predictions
 from iolab.analysis.value import Scaled, per_host, scaled
-from iolab.core.metric import Level, Metric
+from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, shared_label
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
@@ -553,5 +553,5 @@ def _predicted_bar(one: Predicted, looks: Mapping[str, ConfigurationStyle]) -> B
         if prediction is None
         else Metric(prediction.rate, one.unit, prediction.low, prediction.high, one.runs)
     )
-    level = max(one.level, Level.INDICATIVE, key=lambda level: level.rank)
+    level = worst_level((one.level, Level.INDICATIVE))
     return Bar(look.name, look.token, value, level, "predicted", look.title)

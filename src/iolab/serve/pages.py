@@ -18,8 +18,9 @@ from typing import Final
 from jinja2 import Environment
 from markupsafe import Markup
 
-from iolab.analysis.comparison import SAME_SESSION, ComparedMetric, ComparisonResult
+from iolab.analysis.comparison import SAME_SESSION, ComparisonResult
 from iolab.analysis.differences import ComparisonSide
+from iolab.analysis.pairs import ComparedMetric
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
 from iolab.core.run import Plan, PlannedRun, RunStatus

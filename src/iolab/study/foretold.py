@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from iolab.core.metric import Level
+from iolab.core.metric import Level, worst_level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.units import format_duration_s
@@ -95,7 +95,7 @@ def foretell(study: Study, plan: Plan, kinds: Foretells) -> Forecast:
     counts = dict.fromkeys(Level, 0)
     for run in plan.runs:
         levels = [limit.level for limit in limits if run.point.digest in limit.points]
-        counts[max(levels, key=lambda level: level.rank, default=Level.VALID)] += 1
+        counts[worst_level(levels)] += 1
     return Forecast(
         len(plan.runs), counts, tuple(sorted(limits, key=lambda limit: -limit.level.rank))
     )

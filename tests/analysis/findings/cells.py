@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.findings import Finding
-from iolab.analysis.gains import gains
+from iolab.analysis.pairs import gains
 from iolab.analysis.ranked_findings import findings
 from iolab.core.configuration import Capacity, ProcurementCost
 from iolab.core.metric import Level, Result

@@ -104,7 +104,7 @@ def test_another_load_forbids_comparing_but_not_another_place(
     changes: dict[str, Any], what: str, *, forbids: bool
 ) -> None:
     (found,) = differences(side("a"), side("b", job=replace(BENCH, **changes)))
-    assert (found.what, found.forbids) == (what, forbids)
+    assert (found.subject, found.forbids) == (what, forbids)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def step_at(
     before, after = low.metrics.get(key), high.metrics.get(key)
     if before is None or after is None or not before.value or not after.value:
         return None
-    enough = PAYS * math.log(_load(high, axis) / _load(low, axis))
+    enough = PAYS * math.log(high.load(axis) / low.load(axis))
     gain = after.value / before.value
     pays = math.log(gain) >= enough
     sure = False
@@ -69,8 +69,8 @@ def step_at(
         sure = (math.log(worse) >= enough) is pays
     return LoadStep(
         axis=axis,
-        load=_load(low, axis),
-        further=_load(high, axis),
+        load=low.load(axis),
+        further=high.load(axis),
         gain=gain,
         pays=pays,
         sure=sure,
@@ -81,7 +81,7 @@ def step_at(
 
 def law_of(curve: Sequence[PointSummary], axis: str, key: str) -> Usl | None:
     """The Universal Scalability Law of the curve; None unless every point lies on it."""
-    measured = [(_load(one, axis), one.metrics[key]) for one in curve if key in one.metrics]
+    measured = [(one.load(axis), one.metrics[key]) for one in curve if key in one.metrics]
     known = [
         (load, metric.value, (metric.high - metric.low) / (2 * metric.value))
         for load, metric in measured
@@ -92,10 +92,6 @@ def law_of(curve: Sequence[PointSummary], axis: str, key: str) -> Usl | None:
     loads, rates, widths = zip(*known, strict=True)
     found = fit_usl(loads, rates, widths)
     return found if found.describes else None
-
-
-def _load(point: PointSummary, axis: str) -> int:
-    return int(dict(point.key.axis)[axis])
 
 
 FULL_PORT: Final = 0.95

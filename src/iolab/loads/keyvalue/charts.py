@@ -8,8 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from iolab.analysis.findings import knee_of
-from iolab.analysis.gains import Gain, Gains, LargestGain, gains
 from iolab.analysis.metrics import ios_needed
+from iolab.analysis.pairs import ComparedMetric, Gains, LargestGain, gains
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Result
 from iolab.core.study import Study
@@ -102,7 +102,7 @@ def interval_text(low: float | None, high: float | None) -> str:
     return f"[{share_text(low)}, {share_text(high)}]"
 
 
-def cell_name(gain: Gain, group: PointGroup) -> str:
+def cell_name(gain: ComparedMetric, group: PointGroup) -> str:
     """The cell by what varies within its group."""
     own = tuple(pair for pair in gain.axis if pair not in group.others)
     return axis_label(own) or NOTHING
@@ -134,9 +134,9 @@ def gains_table(
     name = looks[found[0].baseline].title
     other = "Candidate’s" if several else looks[found[0].candidate].title
     texts = (*(("Candidate",) if several else ()), "Point", "Metric")
-    numbers = (name, other, "Gain", "95 % interval", "Factor")
+    numbers = (name, other, "ComparedMetric", "95 % interval", "Factor")
     heads = columns(texts, numbers, ("Says", "Verdict"))
-    return Table(f"Gain over {name}, cell by cell", heads, rows)
+    return Table(f"ComparedMetric over {name}, cell by cell", heads, rows)
 
 
 def skipped_note(found: Sequence[Gains]) -> str:
@@ -220,7 +220,7 @@ def _largest_row(
     )
 
 
-def difference_text(gain: Gain) -> str:
+def difference_text(gain: ComparedMetric) -> str:
     """The candidate's value less the baseline's, with its sign."""
     sign = "+" if gain.difference >= 0 else "−"
     return f"{sign}{show(replace(gain.candidate, value=abs(gain.difference)))}"
@@ -264,7 +264,7 @@ def gains_document(found: Sequence[Gains]) -> list[dict[str, Any]]:
     ]
 
 
-def _cell_document(cell: Gain) -> dict[str, Any]:
+def _cell_document(cell: ComparedMetric) -> dict[str, Any]:
     low, high = cell.interval or (None, None)
     return {
         "workload": cell.workload,

@@ -23,7 +23,7 @@ from iolab.analysis.sums import OperationSums, sum_operations
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS, Mask, Window, joint
 from iolab.core.histogram import Histogram
-from iolab.core.metric import CheckResult, Level, Metric, Result
+from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
 from iolab.core.run import HostRun, RunRecord, RunStatus
 from iolab.core.samples import Floats, Ints
 from iolab.loads.metadata.workload import (
@@ -430,7 +430,7 @@ def _operation(operation: Operation, done: Sequence[Result]) -> OperationStatist
             else Metric(None, "ns")
             for name, latency in keys.items()
         },
-        level=max(levels, key=lambda level: level.rank),
+        level=worst_level(levels),
         compared=compared,
     )
 

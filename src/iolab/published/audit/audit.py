@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from iolab.analysis.metrics import PERCENTILES
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Metric, Result, worst_level
 from iolab.core.run import Point
 from iolab.published.audit import figures, rates
 from iolab.published.audit.document import PublishedSet
@@ -162,7 +162,7 @@ def _verdict(result: Result, point: Point) -> Iterator[Outcome]:
     """The verdict is that of the worst check."""
     del point
     levels = [check.level for check in result.verdict.checks if check.level is not None]
-    worst = max(levels, key=_rank, default=Level.VALID)
+    worst = worst_level(levels)
     same = worst is result.verdict.level
     verdict = Agreement.AGREES if same else Agreement.CONTRADICTS
     says = f"The verdict is {result.verdict.level}, the worst of its checks says {worst}."
@@ -177,10 +177,6 @@ _RULES: Final[tuple[Callable[[Result, Point], Iterator[Outcome]], ...]] = (
     _intervals,
     _verdict,
 )
-
-
-def _rank(level: Level) -> int:
-    return level.rank
 
 
 def _close(rule: str, result: Result, text: str, stated: float, computed: float) -> Outcome:

@@ -15,7 +15,7 @@ from typing import Final
 
 from iolab.analysis.curves import LoadCurve
 from iolab.analysis.points import PointSummary, value_of
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Level, Metric, Result, worst_level
 from iolab.core.metric_spec import Better, spec_of
 from iolab.report.charts.chart import (
     HEAD,
@@ -457,7 +457,7 @@ def _place(axis: str, value: float, line: ChartLine) -> str:
 
 def trust_of(levels: Sequence[Level]) -> str:
     """How far several points can be trusted: `all valid`, or the worst of them."""
-    worst = max(levels, key=lambda level: level.rank)
+    worst = worst_level(levels)
     return f"all {worst.value}" if len(set(levels)) == 1 else f"at worst {worst.value}"
 
 

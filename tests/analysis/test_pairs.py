@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from iolab.analysis.gains import Gains, gains
+from iolab.analysis.pairs import Gains, gains
 from iolab.analysis.resumed import OF_SESSION
 from iolab.core.metric import Level, Metric, Result
 from iolab.stats.comparison import RATIO_ALLOWANCE, ComparisonVerdict

@@ -1,0 +1,382 @@
+"""Points compared in pairs: whether they differ, how much better one is, where it gains the most.
+
+A cell is a workload at one place of its axes. Of the configurations of a session every cell that
+both have is compared with itself and no other: a maximum over threads of the one against a maximum
+of the other would compare different loads. For a report:
+
+    for found in gains(study, summaries):          # one for each candidate against the baseline
+        best = found.largest("ops_per_s")          # of all cells, or of one workload
+        best.gain.workload, best.gain.axis         # names its cell
+        best.gain.share, best.low, best.high       # +0.34 with its interval: 34 % more ops/s
+        found.largest("read_lat_ns_mean").gain.share   # +0.43: 43 % less latency
+        for cell in found.of("ops_per_s"): cell.share, cell.interval, cell.factor, cell.comparison
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from iolab.analysis.points import Axis, PointSummary, bin_error, priors_of, value_of
+from iolab.analysis.resumed import session_of
+from iolab.core.metric import Level, Metric, worst_level
+from iolab.core.metric_spec import (
+    SERVICE_MEAN,
+    Better,
+    rate_key,
+    rated_operations,
+    spec_of,
+    timed_means,
+    whole_rate_key,
+)
+from iolab.core.study import Study
+from iolab.core.workload import Workload
+from iolab.stats.comparison import (
+    RATIO_ALLOWANCE,
+    Comparison,
+    ComparisonVerdict,
+    compare,
+    compare_paired,
+    judged_together,
+)
+from iolab.stats.repeats import CONFIDENT, Prior
+from iolab.stats.special import student_quantile
+
+Place = tuple[str, Axis]
+"""Where a point stands in every session of a study: its workload and its axis values."""
+
+TAIL: Final = "lat_ns_p99"
+"""Compared beside the headline figure: a gain in throughput is often paid for in the tail."""
+
+Pair = tuple[PointSummary, PointSummary]
+"""The baseline's and the candidate's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A point, or a metric of it, that could not be compared, and why."""
+
+    workload: str
+    axis: Axis
+    reason: str
+
+
+def default_metrics(workload: Workload, pair: Pair) -> list[str]:
+    """What is compared where nobody names it, of what both sides know.
+
+    The headline figure, which stands even where it is not known, and beside it the p99 latency; of
+    a load without latencies of the whole, mean and p99 of the first operation that has any. Where
+    there is no one figure the rate of each operation.
+    """
+    figure = workload.metric
+    if figure is None:
+        return [
+            key for key in rates_of(pair[0].metrics, partial(_known, pair)) if _known(pair, key)
+        ]
+    if TAIL in pair[0].metrics:
+        beside = [TAIL]
+    else:
+        timed = [key for key in timed_means(pair[0].metrics) if _known(pair, key)]
+        beside = [*timed[:1], *(key.removesuffix("mean") + "p99" for key in timed[:1])]
+    # A tail that too few I/Os support is no news: it is compared where it is known.
+    return list(dict.fromkeys((figure, *(key for key in beside if _known(pair, key)))))
+
+
+def rates_of(keys: Iterable[str], is_known: Callable[[str], bool]) -> list[str]:
+    """The rate of each operation: over the common window where that is known, else the phase."""
+    return [
+        rate_key(operation) if is_known(rate_key(operation)) else whole_rate_key(operation)
+        for operation in rated_operations(keys)
+    ]
+
+
+def _known(pair: Pair, metric: str) -> bool:
+    found = [side.metrics.get(metric) for side in pair]
+    return all(one is not None and one.value is not None for one in found)
+
+
+def objection(pair: Pair, metric: str) -> str:
+    """Why the metric cannot be compared at this point; empty when it can."""
+    if metric.startswith(_LATENCIES) and len({_is_response(side) for side in pair}) > 1:
+        return "one side counts from when I/Os were due, the other from their submission"
+    for name, side in zip(("baseline", "candidate"), pair, strict=True):
+        values = [value_of(run, metric) for run in side.results]
+        if None in values:
+            return f"not every run of the {name} has a value"
+        if any(value is not None and value <= 0 for value in values):
+            return f"a run of the {name} has the value 0, which has no ratio"
+    return ""
+
+
+_LATENCIES: Final = ("lat_ns_", "read_lat_ns_", "write_lat_ns_", "trim_lat_ns_")
+
+
+def _is_response(side: PointSummary) -> bool:
+    """Whether its latencies are response times: then service times stand beside them."""
+    return any(SERVICE_MEAN in run.metrics for run in side.results)
+
+
+def compare_pair(pair: Pair, metric: str, prior: Prior, *, one_session: bool) -> Comparison:
+    """The candidate against the baseline by run means; `objection` must have none.
+
+    Runs of one session are paired by repeat, since a repeat is a block in which both were measured.
+    """
+    better = spec_of(metric).better
+    allowance = RATIO_ALLOWANCE + pair_bin_error(pair, metric)
+    mine, theirs = (
+        {run.repeat: value for run in side.results if (value := value_of(run, metric)) is not None}
+        for side in pair
+    )
+    runs = (*pair[0].results, *pair[1].results)
+    both = sorted(mine.keys() & theirs.keys())
+    if one_session and len(both) > 1 and len({session_of(run) for run in runs}) == 1:
+        return compare_paired(
+            _of(mine, both), _of(theirs, both), better, prior, allowance=allowance
+        )
+    values = (list(mine.values()), list(theirs.values()))
+    return compare(*values, better, prior, allowance=allowance)
+
+
+def pair_bin_error(pair: Pair, metric: str) -> float:
+    """How far a ratio may be off for bins, a log ratio: both values are known to theirs only."""
+    return sum(bin_error(metric, side.results) for side in pair)
+
+
+def _of(values: dict[int, float], repeats: Sequence[int]) -> list[float]:
+    return [values[repeat] for repeat in repeats]
+
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedMetric:
+    """One metric of one point: both values, the ratio and what it says.
+
+    `level` is the worse verdict of the two points, `bin_error` how far the ratio may be off for the
+    bins that its values are read from (a log ratio). Everything that is called a gain is above 0 (a
+    factor above 1) where the candidate is the better one, of rates and of latencies.
+    """
+
+    workload: str
+    axis: Axis
+    metric: str
+    baseline: Metric
+    candidate: Metric
+    comparison: Comparison
+    level: Level
+    bin_error: float = 0.0
+
+    @property
+    def better(self) -> Better:
+        """Which way of the metric is the good one."""
+        return spec_of(self.metric).better
+
+    @property
+    def share(self) -> float:
+        """What a rate is higher by, or a latency lower by, as a share of the baseline's."""
+        return share_of(self.comparison.ratio, self.better)
+
+    @property
+    def interval(self) -> Interval | None:
+        """The 95 % interval of `share`, low and high; None without one."""
+        return _shares(self.comparison.low, self.comparison.high, self.better)
+
+    @property
+    def factor(self) -> float:
+        """How many times as good the candidate is."""
+        ratio = self.comparison.ratio
+        return ratio if self.better is Better.HIGHER else 1 / ratio
+
+    @property
+    def difference(self) -> float:
+        """The candidate's value less the baseline's, in the metric's unit."""
+        return (self.candidate.value or 0.0) - (self.baseline.value or 0.0)
+
+
+def match_points(
+    baseline: Mapping[Place, PointSummary],
+    candidate: Mapping[Place, PointSummary],
+    names: tuple[str, str],
+) -> tuple[dict[Place, Pair], list[Skipped]]:
+    """The points that both have sound runs of, in the baseline's order, the others with a reason.
+
+    `names` are what the reasons call the two.
+    """
+    found: dict[Place, Pair] = {}
+    skipped: list[Skipped] = []
+    for place in dict.fromkeys((*baseline, *candidate)):
+        one, other = baseline.get(place), candidate.get(place)
+        if one is None or other is None:
+            lacking = names[0] if one is None else names[1]
+            skipped.append(Skipped(*place, f"{lacking} has no such point"))
+        elif not (one.trusted and other.trusted):
+            lacking = names[1] if one.trusted else names[0]
+            skipped.append(Skipped(*place, f"no run of {lacking} is done and not invalid"))
+        else:
+            found[place] = (one, other)
+    return found, skipped
+
+
+def compare_metrics(
+    pairs: Mapping[Place, Pair],
+    study: Study,
+    metrics: Sequence[str],
+    judge: Callable[[Place, str], Comparison],
+) -> tuple[tuple[ComparedMetric, ...], list[Skipped]]:
+    """What `judge` says of each metric of each pair, and what cannot be compared, with the reason.
+
+    Without metrics named those of `default_metrics`. Verdicts are held together by Holm's
+    correction.
+    """
+    found: list[ComparedMetric] = []
+    skipped: list[Skipped] = []
+    for place, pair in pairs.items():
+        for metric in metrics or default_metrics(study.workload(place[0]), pair):
+            if why := objection(pair, metric):
+                skipped.append(Skipped(*place, f"{metric}: {why}"))
+                continue
+            one, other = (side.metrics[metric] for side in pair)
+            level = worst_level(side.level for side in pair)
+            error = pair_bin_error(pair, metric)
+            found.append(
+                ComparedMetric(*place, metric, one, other, judge(place, metric), level, error)
+            )
+    judged = judged_together([one.comparison for one in found])
+    held = (replace(one, comparison=last) for one, last in zip(found, judged, strict=True))
+    return tuple(held), skipped
+
+
+@dataclass(frozen=True, slots=True)
+class LargestGain:
+    """The cell with the largest gain of `cells` cells.
+
+    It was picked because it is large, so `low` and `high` are those of an interval of its `share`
+    that holds for all cells at once (Bonferroni), wider than the cell's own; None without one.
+    """
+
+    gain: ComparedMetric
+    cells: int
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gains:
+    """A candidate against the baseline, both by their configurations' ids.
+
+    `cells` are by workload and axis in the baseline's order, each with all its metrics; verdicts
+    are held together by Holm's correction. `skipped` says what could not be compared and why.
+    """
+
+    baseline: str
+    candidate: str
+    cells: tuple[ComparedMetric, ...]
+    skipped: tuple[Skipped, ...]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Every metric that some cell has, in their order."""
+        return tuple(dict.fromkeys(cell.metric for cell in self.cells))
+
+    def of(self, metric: str, workload: str | None = None) -> tuple[ComparedMetric, ...]:
+        """The cells of a metric, of one workload or of all."""
+        return tuple(
+            cell
+            for cell in self.cells
+            if cell.metric == metric and workload in (None, cell.workload)
+        )
+
+    def largest(self, metric: str, workload: str | None = None) -> LargestGain | None:
+        """The largest gain of a metric as a share; None where no cell is better by its value."""
+        cells = self.of(metric, workload)
+        best = max(cells, key=lambda cell: cell.share, default=None)
+        if best is None or best.share <= 0:
+            return None
+        low, high = _together(best, len(cells)) or (None, None)
+        return LargestGain(best, len(cells), low, high)
+
+    def largest_supported(self, metric: str) -> LargestGain | None:
+        """The largest of the gains that are better by their verdict; None where there is none.
+
+        The largest of all would often be the noisiest. Holm's correction may find a cell better
+        whose interval with all others reaches below 0: that is none that can be quoted with it.
+        """
+        cells = self.of(metric)
+        found = [
+            LargestGain(cell, len(cells), *(_together(cell, len(cells)) or (None, None)))
+            for cell in cells
+            if cell.comparison.verdict is ComparisonVerdict.BETTER
+        ]
+        held = (one for one in found if one.low is None or one.low > 0)
+        return max(held, key=lambda one: one.gain.share, default=None)
+
+
+def gains(
+    study: Study,
+    summaries: Sequence[PointSummary],
+    metrics: Sequence[str] = (),
+    baseline: str | None = None,
+) -> tuple[Gains, ...]:
+    """Every configuration of one session against the baseline, which is the first by default.
+
+    Points that went without a host stand in configurations of their own (`apart`). Without metrics
+    named those of `default_metrics`. Empty where there is one configuration.
+    """
+    names = list(dict.fromkeys(summary.key.configuration for summary in summaries))
+    order = [
+        configuration.id for configuration in study.configurations if configuration.id in names
+    ]
+    if not order or (baseline is not None and baseline not in order):
+        return ()
+    first = baseline or order[0]
+    return tuple(
+        _gains(study, summaries, metrics, (first, other)) for other in order if other != first
+    )
+
+
+def share_of(ratio: float, better: Better) -> float:
+    """A ratio of candidate to baseline as a gain: 1.3 of a rate is 0.3, 0.6 of a latency 0.4."""
+    return ratio - 1 if better is Better.HIGHER else 1 - ratio
+
+
+def _gains(
+    study: Study,
+    summaries: Sequence[PointSummary],
+    metrics: Sequence[str],
+    names: tuple[str, str],
+) -> Gains:
+    baseline, candidate = (
+        {(s.key.workload, s.key.axis): s for s in summaries if s.key.configuration == name}
+        for name in names
+    )
+    pairs, skipped = match_points(baseline, candidate, names)
+    priors = priors_of({side.key: side.results for pair in pairs.values() for side in pair}, study)
+
+    def judge(place: Place, metric: str) -> Comparison:
+        pair = pairs[place]
+        return compare_pair(pair, metric, priors.of(pair[0].key, metric), one_session=True)
+
+    cells, without = compare_metrics(pairs, study, metrics, judge)
+    return Gains(*names, cells, (*skipped, *without))
+
+
+def _shares(low: float | None, high: float | None, better: Better) -> Interval | None:
+    if low is None or high is None:
+        return None
+    ends = (share_of(low, better), share_of(high, better))
+    return min(ends), max(ends)
+
+
+def _together(gain: ComparedMetric, cells: int) -> Interval | None:
+    """The interval of a gain's share that holds at once with those of all cells."""
+    compared = gain.comparison
+    if compared.low is None or compared.high is None or compared.df == 0:
+        return None
+    own = student_quantile(CONFIDENT, compared.df) * compared.error
+    wider = student_quantile(1 - (1 - CONFIDENT) / cells, compared.df) * compared.error
+    more = wider - own
+    return _shares(compared.low * math.exp(-more), compared.high * math.exp(more), gain.better)
