@@ -40,6 +40,7 @@ def test_the_published_command_is_what_is_run() -> None:
         *("-d", "/mnt/x/iolab-scratch-c0/mdtest.2.1"),
     )
     assert command.cwd == "/mnt/x/iolab-scratch-c0"
+    assert command.env == (("UCX_TLS", "^sm"),)
     assert command.wall_limit_s > 6 * 1088 * 18382 / 20
     assert command.job_file.splitlines()[:2] == ["MPICH 4.0.2", "c0: 136 ranks at c0"]
 

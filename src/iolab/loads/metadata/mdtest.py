@@ -111,6 +111,10 @@ def mpiexec_argv(
     return [program, *root, *where, "-np", ranks]
 
 
+MPI_SETTINGS: Final = (("UCX_TLS", "^sm"),)
+"""UCX, by which an MPI may send, takes no shared memory: it looks ranks up in `/proc`, which does not
+know them by the numbers that they have in an agent's PID namespace, and takes them for dead."""
+
 VERSION_LIMIT: Final = 64 << 10
 """Characters looked at: both print a page."""
 
@@ -187,6 +191,7 @@ def measure_command(
         job_file=f"{mpi}\n{lines}",
         wall_limit_s=START_LIMIT_S + work / SLOWEST_OPS_PER_S,
         output_limit_bytes=OUTPUT_LIMIT_BYTES,
+        env=MPI_SETTINGS,
     )
 
 
