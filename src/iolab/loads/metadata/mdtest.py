@@ -112,8 +112,8 @@ def mpiexec_argv(
 
 
 MPI_SETTINGS: Final = (("UCX_TLS", "^sm"),)
-"""UCX, by which an MPI may send, takes no shared memory: it looks ranks up in `/proc`, which does not
-know them by the numbers that they have in an agent's PID namespace, and takes them for dead."""
+"""UCX, by which an MPI may send, takes no shared memory: it looks ranks up in `/proc`, which knows
+them by other numbers than they have in an agent's PID namespace, and takes them for dead."""
 
 VERSION_LIMIT: Final = 64 << 10
 """Characters looked at: both print a page."""
