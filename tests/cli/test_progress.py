@@ -10,7 +10,6 @@ from bench.synthetic import make_record
 from iolab.cli.progress import SECONDS_KEPT, SessionProgress
 from iolab.core.events import IntervalSeen, RunFinished, RunStarted
 from iolab.core.histogram import MIDDLE_NS
-from iolab.core.study import IDLE_WATCH_S
 from iolab.study.cost import RUN_OVERHEAD_S
 from tests.cli.command_line import PLAN, SHAPE
 
@@ -67,7 +66,7 @@ def test_a_run_of_hours_does_not_grow_the_state() -> None:
 
 def test_the_end_is_foretold_from_the_method_and_then_from_the_runs_that_were_timed() -> None:
     state = fresh(run_count=3)
-    assert state.remaining_s == 3 * (10 + 1 + RUN_OVERHEAD_S + IDLE_WATCH_S)
+    assert state.remaining_s == 3 * (10 + 1 + RUN_OVERHEAD_S)
     state = state.after(RunStarted(RUN), 100.0)
     state = state.after(RunFinished(make_record(RUN, SHAPE)), 130.0)
     assert (state.ended, state.remaining_s) == (1, 2 * 30)

@@ -8,7 +8,7 @@ import pytest
 
 from iolab.core.data_set import DataSet
 from iolab.core.run import Plan
-from iolab.core.study import IDLE_WATCH_S, Study
+from iolab.core.study import Study
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE
 from iolab.loads.fileio.workload import file_job
 from iolab.study.cost import (
@@ -165,12 +165,23 @@ def test_the_budget_says_where_the_time_goes() -> None:
         SESSION_OVERHEAD_S,
         round(layout, 6),
         105.0,
-        3 * (RUN_OVERHEAD_S + IDLE_WATCH_S),
+        3 * RUN_OVERHEAD_S,
         2 * FILE_ENGINES[FIO_ENGINE].look_s,
         6.0,
     ]
     assert budget.seconds == pytest.approx(sum(seconds for _, seconds in budget.reasons))
     assert "1 MiB on each host at 200 MB/s (assumed)" in budget.reasons[1][0]
+
+
+@pytest.mark.parametrize(("settle_s", "watch_s", "more_s"), [(0, 1, 1), (2, 5, 3), (5, 5, 0)])
+def test_a_target_rests_while_it_is_watched_idle(
+    settle_s: float, watch_s: float, more_s: float
+) -> None:
+    sets = (f"method.settle={settle_s}s", f"method.idle_watch={watch_s}s")
+    budget = make_plan(load(SMALL, *sets)).budget
+    seconds = {why.split(": ")[-1]: spent for why, spent in budget.reasons}
+    around_s = seconds["verify files, drop caches, check idle, save"]
+    assert around_s == pytest.approx(3 * (RUN_OVERHEAD_S + more_s))
 
 
 def test_a_measured_rate_takes_the_place_of_the_assumed_one() -> None:

@@ -25,7 +25,6 @@ from iolab.core.events import (
 from iolab.core.histogram import Histogram, of_sparse
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun
-from iolab.core.study import IDLE_WATCH_S
 from iolab.report.numbers import count
 from iolab.study.cost import RUN_OVERHEAD_S
 
@@ -149,7 +148,7 @@ class SessionProgress:
     guest_count: int = 0
     guests_up: frozenset[str] = frozenset()
     present: frozenset[str] = frozenset()
-    overhead_s: float = RUN_OVERHEAD_S + IDLE_WATCH_S
+    overhead_s: float = RUN_OVERHEAD_S
 
     def after(self, event: Event, now_s: float) -> SessionProgress:
         """The state when `event` came at that moment."""

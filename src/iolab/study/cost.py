@@ -235,9 +235,14 @@ SPARE_BYTES: Final = 64 << 20
 """For journals and metadata of the smallest file systems."""
 
 
+def watch_s(method: Method) -> float:
+    """Seconds of the idle watch before a run that are not rest, too: it rests while watched."""
+    return max(method.idle_watch_s - method.settle_s, 0.0)
+
+
 def overhead_s(method: Method) -> float:
-    """What a run takes beside its load and its rest, with the idle watch that it asks for."""
-    return RUN_OVERHEAD_S + method.idle_watch_s
+    """What a run takes beside its load and its rest, with what its idle watch takes longer."""
+    return RUN_OVERHEAD_S + watch_s(method)
 
 
 def budget_of(

@@ -21,6 +21,7 @@ from iolab.loads.keyvalue.workload import (
     YcsbJob,
     server_settings,
 )
+from iolab.study.cost import watch_s
 from iolab.study.wording import shown
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
 
@@ -203,12 +204,11 @@ def key_value_seconds(method_s: float, job: KeyJob, kind: ServerKind, clients: i
 
 def run_overhead_s(study: Study, job: KeyJob) -> float:
     """What one run takes beside its load."""
-    watch_s = study.method.idle_watch_s
     if isinstance(job, KeyValueJob):
-        return DB_BENCH_RUN_S + watch_s
+        return DB_BENCH_RUN_S + watch_s(study.method)
     return (
         YCSB_RUN_S
-        + watch_s
+        + watch_s(study.method)
         + (NODE_AGAIN_S if server_settings(study).kind is ServerKind.MANAGED else 0)
     )
 
