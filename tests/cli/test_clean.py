@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import typer
 
 from iolab.cli.doctor.command import clean_command, conclude
-from iolab.cli.doctor.findings import LEFT, Finding, FindingState
+from iolab.cli.doctor.findings import LEFT, OTHER_LOAD, Finding, FindingState
 from iolab.errors import ExitCode
 from iolab.hosts.agents import AGENT_VARIABLE
 from tests.cli.in_process import call
@@ -71,6 +72,22 @@ def test_doctor_prints_the_command_that_cleans(capsys: pytest.CaptureFixture[str
     assert "iolab clean --path '/a b'" in capsys.readouterr().err
     conclude([], command)
     assert "iolab clean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("states", "code"),
+    [
+        ((FindingState.NOTE,), ExitCode.VERDICT),
+        ((FindingState.NOTE, FindingState.FAULT), ExitCode.HOST),
+    ],
+)
+def test_a_machine_that_others_load_has_an_exit_code_of_its_own(
+    states: tuple[FindingState, ...], code: ExitCode
+) -> None:
+    findings = [Finding(OTHER_LOAD, state, "CPU 99 %") for state in states]
+    with pytest.raises(typer.Exit) as ended:
+        conclude(findings, "")
+    assert ended.value.exit_code == code
 
 
 def test_a_session_is_not_kept_in_a_fifo(tmp_path: Path) -> None:

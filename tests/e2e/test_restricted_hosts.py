@@ -112,7 +112,9 @@ def test_a_fleet_of_restricted_hosts_measures_and_tells_by_what(
 def test_a_user_is_told_what_root_would_add(target: Path, tmp_path: Path) -> None:
     require(ROOT, "setpriv")
     hosts = inventory(tmp_path, {"user": HOSTS["user"]}, target)
-    assert tells(iolab("doctor", "--hosts", hosts).stdout, "rights", "user", str(NOBODY))
+    # Whether the machine is otherwise ready is not the matter here.
+    done = subprocess.run([IOLAB, "doctor", "--hosts", hosts], capture_output=True, check=False)
+    assert tells(done.stdout.decode(), "rights", "user", str(NOBODY))
 
 
 def test_a_tmp_without_programs_is_told(target: Path, tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def conclude(findings: Sequence[Finding], clean: str) -> None:
     )
     if not faults and busy is not None:
         say(f"Not fit to measure now, for {busy.what}. All else is ready.")
-        return
+        raise typer.Exit(ExitCode.VERDICT)
     if not faults:
         say("Ready.")
         return
