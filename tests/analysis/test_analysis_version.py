@@ -14,7 +14,7 @@ from iolab.analysis.kinds import ANALYSIS_VERSION, judge
 from iolab.cli.kinds import LOADS, analyses
 from iolab.core.metric_spec import MetricSpec, spec_of
 
-RECORDED: Final = (12, "228e9f3f309c33a4")
+RECORDED: Final = (13, "228e9f3f309c33a4")
 """The version, and the digest of what it judges by."""
 
 ROOMS: Final = ("iolab.analysis.", "iolab.stats.")

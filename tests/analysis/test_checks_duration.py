@@ -14,8 +14,16 @@ from iolab.analysis.checks.time import (
 )
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
+from iolab.study.foretold import time_limits
+from iolab.study.load import LoadOptions
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import JOB, Burst, bursts_record, healthy, host_run, record_of
+from tests.plans import make_plan, parse_study
+
+READS = (
+    'format = 1\nid = "s"\n[target]\npath = "/mnt/t"\n'
+    '[[workload]]\nid = "r"\nrw = "randread"\nbs = "4k"\nfilesize = "1m"\niodepth = 1\n'
+)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +32,15 @@ from tests.analysis.records import JOB, Burst, bursts_record, healthy, host_run,
 )
 def test_measured_seconds_decide(spans: int, expected: Level) -> None:
     assert level(run_too_short, bursts_record([Burst(spans=spans)])) is expected
+
+
+@pytest.mark.parametrize("asked_s", [2.9, 3.0, 18.0, 19.99, 20.0, 30.0])
+def test_no_run_is_better_than_was_foretold_and_a_whole_one_is_as_good(asked_s: float) -> None:
+    """An engine's last interval ends some 0.1 s past the asked time, as measured with fio."""
+    study = parse_study(READS, "s", LoadOptions(sets=(f"method.runtime={asked_s}s",)))
+    limit = next(iter(time_limits(study, make_plan(study).runs)), None)
+    record = bursts_record([Burst(spans=1, span_s=asked_s + 0.1)], runtime_s=asked_s)
+    assert level(run_too_short, record) is (limit.level if limit else VALID)
 
 
 def test_time_just_short_of_the_least_is_not_told_as_enough() -> None:

@@ -22,10 +22,17 @@ def foretold(text: str, *sets: str) -> Forecast:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "level", "adds"), [(30, Level.VALID, ""), (8, Level.INDICATIVE, "24 s")]
+    ("seconds", "level", "adds"),
+    [
+        (30, Level.VALID, ""),
+        (20, Level.VALID, ""),
+        (19.9, Level.INDICATIVE, "19.9 s < 20 s"),
+        (18, Level.INDICATIVE, "18 s < 20 s"),
+        (8, Level.INDICATIVE, "24 s"),
+    ],
 )
 def test_a_run_that_is_too_short_is_told_with_what_it_lacks(
-    seconds: int, level: Level, adds: str
+    seconds: float, level: Level, adds: str
 ) -> None:
     told = foretold(READS, f"method.runtime={seconds}s")
     assert told.levels == (level,)

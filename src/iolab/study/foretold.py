@@ -20,7 +20,19 @@ RUN_USELESS_S: Final = 3.0
 """Below this a run is a handful of intervals, and its edges weigh as much as its middle."""
 
 RUN_ENOUGH_S: Final = 20.0
-"""Of which `RUN_SHORT_S` are left."""
+"""The least that a run is asked for, of which `RUN_SHORT_S` are left."""
+
+
+def level_of_length(asked_s: float, measured_s: float) -> Level:
+    """The best verdict of a run of that length; beforehand both are what the method asks for.
+
+    An engine's last interval may end past the asked time: what it adds makes no run long enough.
+    """
+    if min(asked_s, measured_s) < RUN_USELESS_S:
+        return Level.INVALID
+    if asked_s < RUN_ENOUGH_S or measured_s < RUN_SHORT_S:
+        return Level.INDICATIVE
+    return Level.VALID
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +118,18 @@ def time_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictLim
     mine = tuple(runs)
     method = study.method
     seconds = method.runtime_s if method.rule is None else float(method.rule.longest_s)
-    if not mine or seconds >= RUN_SHORT_S:
+    level = level_of_length(seconds, seconds)
+    if not mine or level is Level.VALID:
         return
     key = "runtime" if method.rule is None else "longest"
-    useless = seconds < RUN_USELESS_S
+    useless = level is Level.INVALID
     edges_s = RUN_ENOUGH_S - RUN_SHORT_S
     near = not useless and seconds < RUN_USELESS_S + edges_s
     cut = f", up to {edges_s:g} s of them cut at the edges: below {RUN_USELESS_S:g} s is invalid"
     more_s = (RUN_ENOUGH_S - seconds) * len(mine)
     yield VerdictLimit(
-        Level.INVALID if useless else Level.INDICATIVE,
-        f"runs of {seconds:g} s < {RUN_USELESS_S if useless else RUN_SHORT_S:g} s"
+        level,
+        f"runs of {seconds:g} s < {RUN_USELESS_S if useless else RUN_ENOUGH_S:g} s"
         f"{cut if near else ''}",
         f"--set method.{key}={RUN_ENOUGH_S:g}s adds {format_duration_s(more_s)}",
         digests(run.point for run in mine),

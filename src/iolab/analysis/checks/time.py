@@ -23,11 +23,12 @@ from iolab.analysis.metrics import PERCENTILES, ios_needed, is_supported
 from iolab.analysis.steady import EXCESS_TOLERABLE, Steady, fleet_seconds
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
+from iolab.core.metric import Level
 from iolab.core.stopping import SeriesStatus
 from iolab.core.volume import REACHED_WITHIN, limit_of
 from iolab.stats.plateau import SECONDS_LEAST, fall_to_plateau
 from iolab.stats.quantiles import decides
-from iolab.study.foretold import RUN_SHORT_S, RUN_USELESS_S
+from iolab.study.foretold import RUN_ENOUGH_S, RUN_SHORT_S, RUN_USELESS_S, level_of_length
 from iolab.units import format_count
 
 COVERED_GOOD: Final = 0.98
@@ -105,13 +106,16 @@ def _no_window(view: RunView, evidence: Numbers) -> CheckAnswer:
 @check("run-too-short", "Run too short")
 def run_too_short(view: RunView) -> CheckAnswer:
     """Whether the measured time is long enough to stand for more than itself."""
-    seconds = float(view.load.seconds.min())
+    seconds, asked_s = float(view.load.seconds.min()), view.record.runtime_s
     # Cut and not rounded: 2.97 s are not the 3.0 s that would do.
     text = f"{math.floor(10 * seconds) / 10:.1f} s were measured"
-    if seconds < RUN_USELESS_S:
+    level = level_of_length(asked_s, seconds)
+    if level is Level.INVALID:
         return invalid(f"Only {text}; {RUN_USELESS_S:.0f} s are the least.", seconds=seconds)
-    if seconds < RUN_SHORT_S:
-        return indicative(f"Only {text}; valid needs {RUN_SHORT_S:.0f} s.", seconds=seconds)
+    if level is Level.INDICATIVE:
+        short = asked_s < RUN_ENOUGH_S
+        needs = f"a run of {RUN_ENOUGH_S:.0f} s" if short else f"{RUN_SHORT_S:.0f} s"
+        return indicative(f"Only {text}; valid needs {needs}.", seconds=seconds)
     return valid(f"{text}.", seconds=seconds)
 
 
