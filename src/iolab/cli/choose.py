@@ -23,7 +23,13 @@ that loses nothing would have 1. It is an assumption, and every answer says so."
 CURRENCIES_NAMED: Final = 4
 """Currencies in a sentence; more are counted."""
 
-_STYLES: Final = {"yes": "green", "likely": "yellow", "unknown": "dim", "no": "bold red"}
+_STYLES: Final = {
+    "yes": "green",
+    "likely": "yellow",
+    "one run": "yellow",
+    "unknown": "dim",
+    "no": "bold red",
+}
 _BUDGET: Final = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,4})?)\s*([A-Za-z$€£¥]{0,16})\s*")
 
 

@@ -100,7 +100,8 @@ def named(need: LatencyNeed) -> str:
 class OfferedPoint:
     """One workload at one place of its axes: rates by unit, latencies by metric.
 
-    A published figure has the bounds of its rounding, and the level None: nobody judged it.
+    `runs` is how many measured it. A published figure has the bounds of its rounding, and the level
+    and the runs None: nobody judged it, or says how often it was measured.
     """
 
     workload: str
@@ -108,6 +109,7 @@ class OfferedPoint:
     rates: Mapping[str, Metric]
     latencies: Mapping[str, Metric] = field(default_factory=dict)
     level: Level | None = None
+    runs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,14 @@ def measured_offer(
         cost=cost.total if cost else None,
         currency=cost.currency if cost else "",
         seen=tuple(
-            OfferedPoint(one.key.workload, one.key.axis, _rates(one), _latencies(one), one.level)
+            OfferedPoint(
+                one.key.workload,
+                one.key.axis,
+                _rates(one),
+                _latencies(one),
+                one.level,
+                len(one.results),
+            )
             for one in mine
         ),
     )
@@ -218,6 +227,8 @@ class RequirementStatus(StrEnum):
     """Also at the low end of the interval, by a valid result, or by plain counting."""
     LIKELY = "likely"
     """By the value; but the result is no more than indicative, or has no interval of chance."""
+    ONE_RUN = "one run"
+    """By the value of a single run, of which nobody knows how far a second one would lie."""
     UNKNOWN = "unknown"
     """A figure that it takes is not there."""
     NO = "no"
@@ -348,7 +359,7 @@ def _rate(
     as_is = (
         certain
         if sure >= need.least
-        else RequirementStatus.LIKELY
+        else _worst((RequirementStatus.LIKELY, certain))
         if had >= need.least
         else RequirementStatus.NO
     )
@@ -419,7 +430,12 @@ def _most(metric: Metric) -> float:
 
 
 def _certainty(seen: OfferedPoint, metric: Metric) -> RequirementStatus:
-    """Sure is a valid result with an interval of chance; rounding alone tells of none."""
+    """Sure is a valid result with an interval of chance; rounding alone tells of none.
+
+    An interval that one run has by the spread of other points tells nothing of its own repeats.
+    """
+    if seen.runs == 1:
+        return RequirementStatus.ONE_RUN
     chance = metric.low is not None and metric.n is not None
     return (
         RequirementStatus.YES if seen.level is Level.VALID and chance else RequirementStatus.LIKELY

@@ -57,6 +57,10 @@ def needs(least: float, *limits: LatencyNeed) -> Needs:
         (seen(rate(100)), 99, RequirementStatus.LIKELY),
         (seen(rate(100, 95), level=Level.INDICATIVE), 90, RequirementStatus.LIKELY),
         (seen(rate(100, 95, n=None), level=None), 90, RequirementStatus.LIKELY),
+        (replace(seen(rate(100)), runs=1), 90, RequirementStatus.ONE_RUN),
+        (replace(seen(rate(100, 95)), runs=1), 90, RequirementStatus.ONE_RUN),
+        (replace(seen(rate(100, 95)), runs=1), 96, RequirementStatus.ONE_RUN),
+        (replace(seen(rate(100, 95)), runs=1), 101, RequirementStatus.NO),
     ],
 )
 def test_a_rate_is_sure_at_the_low_end_of_a_valid_interval(
