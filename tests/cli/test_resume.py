@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from iolab.store.writer import SessionWriter
 from iolab.study.load import LoadOptions
 from tests.cli.command_line import SHAPE
 from tests.cli.in_process import call
+from tests.facts import tells
 from tests.plans import make_plan, parse_study
 from tests.store.rewritten import rewrite, rewrite_study
 from tests.study.studies import SMALL
@@ -123,3 +125,17 @@ def test_another_plan_or_another_writer_is_refused(session: Path) -> None:
     assert done.returncode == 2
     assert "'workload.rand-read.sweep' was" in done.stderr
     assert SessionReader(session).session.status is SessionStatus.INTERRUPTED
+
+
+def test_a_report_that_lacks_runs_is_named_with_what_renews_it(session: Path) -> None:
+    report = session / "report.html"
+    report.write_text("of all runs")
+    assert "report.html" not in call("resume", session).stderr
+    committed = (session / "index.jsonl").stat().st_mtime
+    os.utime(report, (committed - 9, committed - 9))
+    said = call("resume", session).stderr
+    assert tells(said, str(report), f"iolab report {session}")
+    assert report.read_text() == "of all runs"
+    renewed = call("resume", session, "--report").stderr
+    assert "earlier" not in renewed
+    assert report.read_text() != "of all runs"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import shlex
 import signal
 import threading
 import time
@@ -23,7 +24,7 @@ from iolab.cli.live import LiveView, choose_view
 from iolab.cli.output import open_session, result_json, say, wrapped
 from iolab.cli.output import result as result_line
 from iolab.cli.progress import Makers, SessionProgress
-from iolab.cli.report import write_report
+from iolab.cli.report import REPORT_FILE, write_report
 from iolab.cli.results import resume_line
 from iolab.cli.show import FailOnLevel, print_session, verdict_code
 from iolab.core.events import (
@@ -50,6 +51,7 @@ from iolab.report.terminal import one_line
 from iolab.session.context import LiveRule, RuleFor
 from iolab.session.session import Earlier, run_session
 from iolab.session.times import COMMIT, JUDGE, Times, load_s
+from iolab.store.layout import INDEX
 from iolab.store.writer import SessionWriter
 from iolab.study.cost import overhead_s
 from iolab.study.foretold import VerdictLimit, foretell
@@ -266,6 +268,7 @@ def _conclude(status: SessionStatus, wishes: Wishes, smoke: VerdictLimit | None 
         print_session(reader, study, results, advise=False)
     if wishes.report:
         _say(f"Report: {write_report(wishes.directory)}", wishes)
+    _tell_of_old_report(wishes)
     _say(f"Session: {wishes.directory}", wishes)
     if status is not SessionStatus.DONE:
         _say(f"To continue it: {resume_line(str(wishes.directory))}", wishes)
@@ -301,8 +304,21 @@ def _tell_rest(wishes: Wishes) -> None:
             print_session(reader, *shown_of(reader), advise=False)
     except IolabError:
         return
+    _tell_of_old_report(wishes)
     _say(f"Session: {wishes.directory}", wishes)
     _say(f"To continue it: {resume_line(str(wishes.directory))}", wishes)
+
+
+def _tell_of_old_report(wishes: Wishes) -> None:
+    """That the session's report lacks runs. It is not renewed unasked: it may hold own words."""
+    report = wishes.directory / REPORT_FILE
+    try:
+        is_old = report.stat().st_mtime_ns < (wishes.directory / INDEX).stat().st_mtime_ns
+    except OSError:
+        return
+    if is_old:
+        renew = f"iolab report {shlex.quote(str(wishes.directory))}"
+        _say(f"{report} is of an earlier state; to renew it: {renew}", wishes)
 
 
 def _say(text: str, wishes: Wishes) -> None:
