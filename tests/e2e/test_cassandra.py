@@ -118,7 +118,7 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
     async def work(stage: Stage, server: ManagedServer) -> None:
         run, here = stage.run(), [stage.workdir]
         await server.ready_for(stage.session, run, here, lambda: ycsb_loads(stage, settings))
-        told = server.server_run()
+        told = server.server_run
         assert (told.rows, told.rows_by, told.restored_by) == (JOB.records, "count", "reflink")
         before = {one.name: one.value for one in told.statistics_before}
         # Flushed and compacted: all lies in one file, nothing in memory.
@@ -136,7 +136,7 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
         async with server.watching(stage.session, run, counters, {"local": 0}):
             await a_given_cluster(stage, settings)
         await server.after(stage.session, run)
-        after = {one.name: one.value for one in server.server_run().statistics_after}
+        after = {one.name: one.value for one in server.server_run.statistics_after}
         assert after["client_writes"] >= JOB.records
         series = {one.metric: one for one in derive(counters.table(), ("local",))}
         assert series["heap_used_bytes"].value.min() > 1 << 20
@@ -150,7 +150,7 @@ def test_a_node_is_loaded_restored_killed_and_started_anew(target: Target) -> No
             await asyncio.sleep(0.05)
         assert server.fault() == "Cassandra 4.0.17 on host 'local' was killed by signal 9."
         await server.ready_for(stage.session, run, here, never)
-        restored = {one.name: one.value for one in server.server_run().statistics_before}
+        restored = {one.name: one.value for one in server.server_run.statistics_before}
         assert (restored["sstables"], restored["memtable_bytes"]) == (1, 0)
 
     stage = played(target, settings, work)
@@ -165,7 +165,7 @@ async def a_given_cluster(stage: Stage, managed: ServerSettings) -> None:
     server = ExternalServer(settings)
     run, here = stage.run(), [stage.workdir]
     await server.ready_for(stage.session, run, here, lambda: ycsb_loads(stage, settings))
-    assert (server.server_run().rows, server.server_run().version) == (JOB.records, "4.0.17")
+    assert (server.server_run.rows, server.server_run.version) == (JOB.records, "4.0.17")
     assert await server.end() == ()
 
 

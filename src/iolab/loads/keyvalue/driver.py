@@ -248,7 +248,7 @@ class YcsbDriver(Driver):
 
     def completed(self, record: RunRecord) -> RunRecord:
         """With what the server told around the run, unless the store is embedded."""
-        return replace(record, details=self._server.server_run()) if self._server else record
+        return replace(record, details=self._server.server_run) if self._server else record
 
     async def end(self) -> tuple[str, ...]:
         """Stop the server that iolab started; what could not be ended."""

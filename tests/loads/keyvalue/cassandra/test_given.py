@@ -71,7 +71,7 @@ def test_a_table_of_our_own_is_made_filled_and_dropped(tmp_path: Path, world: Wo
         async with server.watching(stage.session, run, CounterCollector(), {}):
             pass
         await server.after(stage.session, run)
-        told = server.server_run()
+        told = server.server_run
         assert (told.version, told.address, told.host) == ("4.0.17", "10.0.0.7:9042", "")
         assert (told.rows, told.rows_by, told.restored_by) == (200, "count", "")
         assert server.fault() is None
@@ -114,7 +114,7 @@ def test_what_a_session_kept_is_used_again_if_it_is_whole(
     async def work(stage: Stage, server: ExternalServer) -> None:
         load = never if rows == 200 else world.loads(200)
         await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
-        assert server.server_run().rows == 200
+        assert server.server_run.rows == 200
 
     played(tmp_path, world, work)
 
@@ -154,7 +154,7 @@ def test_what_does_not_fit_is_refused_and_left(
     async def work(stage: Stage, server: ExternalServer) -> None:
         with pytest.raises(EngineError, match=wanted):
             await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
-        assert server.server_run().error is not None
+        assert server.server_run.error is not None
 
     played(tmp_path, world, work)
     assert world.table() == before

@@ -105,7 +105,7 @@ def test_records_are_loaded_once_and_restored_before_each_run(tmp_path: Path, wo
         assert table["rows"] == JOB.records
         assert server.pid != first
         assert not is_alive(first)
-        told = server.server_run()
+        told = server.server_run
         assert (told.host, told.rows, told.rows_by) == ("local", JOB.records, "count")
         assert told.restored_by in ("reflink", "copy")
         assert {one.name: one.value for one in told.statistics_before} == {"sstables": 1.0}
@@ -136,9 +136,9 @@ def test_other_records_are_loaded_beside_the_first(tmp_path: Path, world: World)
         here = [stage.workdir]
         await server.ready_for(stage.session, stage.run(), here, world.loads(JOB.records))
         await server.ready_for(stage.session, stage.run(other), here, world.loads(50))
-        assert server.server_run().rows == 50
+        assert server.server_run.rows == 50
         await server.ready_for(stage.session, stage.run(), here, never)
-        assert server.server_run().rows == JOB.records
+        assert server.server_run.rows == JOB.records
 
     played(tmp_path, world, work)
 
@@ -169,7 +169,7 @@ def test_its_counters_stand_beside_those_of_its_host(tmp_path: Path, world: Worl
         assert set(table.scope) == {"cassandra"}
         assert set(table.metric) == {"sstables"}
         await server.after(stage.session, run)
-        assert [one.name for one in server.server_run().statistics_after] == ["sstables"]
+        assert [one.name for one in server.server_run.statistics_after] == ["sstables"]
 
     played(tmp_path, world, work)
 
@@ -183,9 +183,9 @@ def test_counters_that_break_off_are_told_of_and_end_nothing(tmp_path: Path, wor
             # The reader ends at its next look; from then on there is nothing to be told.
             for _ in range(round(PATIENCE_S / 0.05)):
                 await server.after(stage.session, run)
-                if not server.server_run().statistics_after:
+                if not server.server_run.statistics_after:
                     break
-        assert server.server_run().statistics_after == ()
+        assert server.server_run.statistics_after == ()
         assert server.fault() is None
 
     stage = played(tmp_path, world, work)
@@ -211,10 +211,10 @@ def test_a_node_that_is_killed_is_told_and_started_anew(tmp_path: Path, world: W
         await fault_of(server)
         assert "'local' was killed by signal 9" in (server.fault() or "")
         await server.after(stage.session, run)
-        assert server.server_run().error == server.fault()
+        assert server.server_run.error == server.fault()
         await server.ready_for(stage.session, run, [stage.workdir], never)
         assert server.fault() is None
-        assert server.server_run().error is None
+        assert server.server_run.error is None
 
     played(tmp_path, world, work)
 
@@ -225,7 +225,7 @@ def test_a_node_that_dies_at_its_start_says_why(tmp_path: Path, world: World) ->
     async def work(stage: Stage, server: ManagedServer) -> None:
         with pytest.raises(EngineError, match=r"exit code 3 \(.*on fire"):
             await server.ready_for(stage.session, stage.run(), [stage.workdir], never)
-        told = server.server_run().error
+        told = server.server_run.error
         assert told is not None
         assert "begin" not in told
         world.steer("dies", None)
@@ -318,8 +318,8 @@ def test_a_request_to_stop_ends_it_before_it_is_restored(tmp_path: Path, world: 
             stage.session.stop.request()
 
         await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
-        assert server.server_run().rows is None
-        assert server.server_run().restored_by == ""
+        assert server.server_run.rows is None
+        assert server.server_run.restored_by == ""
 
     played(tmp_path, world, work)
 
@@ -332,7 +332,7 @@ def test_a_stop_is_heeded_while_it_settles(tmp_path: Path, world: World) -> None
 
         with pytest.raises(Interrupted):
             await server.ready_for(stage.session, stage.run(), [stage.workdir], load)
-        assert server.server_run().rows is None
+        assert server.server_run.rows is None
 
     played(tmp_path, world, work)
 

@@ -18,7 +18,7 @@ from iolab.hosts.clock import SYSTEM_CLOCK
 from iolab.hosts.connect import LocalHost
 from iolab.hosts.host import Host
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.cassandra.server import Load
+from iolab.loads.keyvalue.cassandra.server import Load, Server
 from iolab.loads.keyvalue.driver import YcsbDriver
 from iolab.loads.keyvalue.java import KitName
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
@@ -68,8 +68,11 @@ def study_of(java: Path, *, server: str = "embedded", drop: bool = False) -> Stu
     return parse_study(text, "trial.toml", LoadOptions(path="/mnt/bench"))
 
 
+STAND_IN: Final = ServerRun("A stand-in", "1", "127.0.0.1:9042")
+
+
 @dataclass
-class FakeServer:
+class FakeServer(Server):
     """A server that is loaded by its first run, and dies when a file is there."""
 
     settings: ServerSettings
@@ -78,6 +81,7 @@ class FakeServer:
     addresses: tuple[str, ...] = ("127.0.0.1:9042",)
     host: str = ""
     cache: CacheProof | None = None
+    server_run: ServerRun = STAND_IN
     _whole: bool = False
     _fault: str | None = None
 
@@ -100,9 +104,6 @@ class FakeServer:
 
     async def after(self, _session: SessionContext, _run: PlannedRun) -> None:
         self.events.append("after")
-
-    def server_run(self) -> ServerRun:
-        return ServerRun("A stand-in", "1", self.addresses[0])
 
     def fault(self) -> str | None:
         if self._fault is None and self.dies_at.exists():

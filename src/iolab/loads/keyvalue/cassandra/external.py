@@ -6,37 +6,35 @@ caches as they are.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Final
 
 from iolab.core.events import Notice, Phase
-from iolab.core.run import CacheProof, PlannedRun
+from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, HostError
 from iolab.hosts.message import printable
-from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.server import (
     MADE_BY,
+    PRODUCT,
     Load,
     Records,
     RowCount,
-    count_rows,
+    Server,
     holds,
     is_ours,
+    make_table,
     mark_of,
     records_of,
     require_columns,
     require_room,
     require_rows,
+    rows_of,
 )
 from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraTools, SchemaReply
 from iolab.loads.keyvalue.java import YCSB_VERSION, KitName, Kits, java_on, kit_on
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
-
-PRODUCT: Final = "Apache Cassandra"
 
 OLDEST_JAVA: Final = 8
 """What iolab's own tools are compiled for; the cluster's Java is its owner's affair."""
@@ -49,7 +47,7 @@ NOT_RESTORED: Final = (
 DO: Final = "Name another server.keyspace, which iolab makes and fills, or set records to match."
 
 
-class ExternalServer:
+class ExternalServer(Server):
     """See `Server`; `kits` brings jars to hosts. The first client asks the cluster for all."""
 
     def __init__(self, settings: ServerSettings, kits: Kits = kit_on) -> None:
@@ -60,22 +58,12 @@ class ExternalServer:
         self._ours = False
         self._keep = False
         self._warned = False
-        self._run = ServerRun(PRODUCT, "", ",".join(self.addresses))
+        self.server_run = ServerRun(PRODUCT, "", ",".join(self.addresses))
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """Where clients find it, each with its port."""
         return tuple(_with_port(one, self._settings.port) for one in self._settings.addresses)
-
-    @property
-    def host(self) -> str:
-        """It is none of the study's."""
-        return ""
-
-    @property
-    def cache(self) -> CacheProof | None:
-        """Nothing of it can be dropped."""
-        return None
 
     async def ready_for(
         self,
@@ -86,11 +74,11 @@ class ExternalServer:
     ) -> None:
         """It answers, and the table is there with the run's records; loaded when they are not."""
         self._keep = session.study.target.keep_files
-        self._run = replace(self._run, error=None)
+        self.tell(error=None)
         try:
             tools = await self._equip(session, workdirs[0])
             found = await tools.schema(self.addresses, "describe")
-            self._run = replace(self._run, version=printable(found.version, 40))
+            self.tell(version=printable(found.version, 40))
             require_room(found, self._settings)
             wanted = records_of(run)
             if self._loaded == wanted and found.columns is not None:
@@ -98,30 +86,8 @@ class ExternalServer:
             else:
                 await self._bring(session, run, tools, found, wanted, load)
         except (HostError, EngineError) as fault:
-            self._run = replace(self._run, error=fault.happened)
+            self.tell(error=fault.happened)
             raise
-
-    @asynccontextmanager
-    async def watching(
-        self,
-        session: SessionContext,  # noqa: ARG002 - the protocol's, as those below
-        run: PlannedRun,  # noqa: ARG002
-        counters: CounterCollector,  # noqa: ARG002
-        hosts: Mapping[str, int],  # noqa: ARG002
-    ) -> AsyncIterator[None]:
-        """Its counters are its owner's."""
-        yield
-
-    async def after(self, session: SessionContext, run: PlannedRun) -> None:
-        """Nothing more is known of it."""
-
-    def server_run(self) -> ServerRun:
-        """What is to be recorded of it for the last run."""
-        return self._run
-
-    def fault(self) -> str | None:
-        """Its death shows in the operations that fail."""
-        return None
 
     async def end(self) -> tuple[str, ...]:
         """Drop the table that iolab made, with a keyspace that has no other, unless it is kept."""
@@ -173,13 +139,20 @@ class ExternalServer:
             # Of other records, changed since, or half a load of a session that died.
             found = await tools.schema(self.addresses, "drop", comment=MADE_BY)
         if found.columns is None:
-            counted = await self._make(session, run, tools, wanted, load)
+            await make_table(tools, self.addresses, wanted)
+            self._ours, counted = True, None
         elif counted is None:
+            # The user's own table as it is, loaded where it is empty.
             require_columns(found, wanted, self._settings)
-            counted = await self._fill(session, run, tools, wanted, load)
-        if counted is None:
-            return
-        self._run = replace(self._run, rows=counted.rows, rows_by=counted.by)
+            counted = await self._count(tools, wanted)
+        if counted is None or not counted.rows:
+            session.begin(Phase.LAY_OUT, run, f"{wanted} into {self._name} of the cluster")
+            await load()
+            if session.stop.requested:
+                return
+            session.begin(Phase.PROVE, run, f"that {self._name} holds {wanted}")
+            counted = await session.stop.unless_requested(self._count(tools, wanted))
+        self.tell(rows=counted.rows, rows_by=counted.by)
         require_rows(counted, wanted.records, f"{self._name} of the cluster", DO)
         if self._ours:
             await tools.schema(self.addresses, "mark", comment=mark_of(wanted))
@@ -188,56 +161,8 @@ class ExternalServer:
             session.tell(Notice(NOT_RESTORED))
         self._warned = True
 
-    async def _make(
-        self,
-        session: SessionContext,
-        run: PlannedRun,
-        tools: CassandraTools,
-        wanted: Records,
-        load: Load,
-    ) -> RowCount | None:
-        """A table of iolab's own with the records; None at a request to stop."""
-        await tools.schema(
-            self.addresses,
-            "create",
-            replication=self._settings.replication,
-            fields=wanted.fields,
-            comment=MADE_BY,
-        )
-        self._ours = True
-        return await self._load(session, run, tools, wanted, load)
-
-    async def _fill(
-        self,
-        session: SessionContext,
-        run: PlannedRun,
-        tools: CassandraTools,
-        wanted: Records,
-        load: Load,
-    ) -> RowCount | None:
-        """The user's own table as it is, loaded where it is empty; None at a request to stop."""
-        counted = await self._count(tools, wanted)
-        return counted if counted.rows else await self._load(session, run, tools, wanted, load)
-
-    async def _load(
-        self,
-        session: SessionContext,
-        run: PlannedRun,
-        tools: CassandraTools,
-        wanted: Records,
-        load: Load,
-    ) -> RowCount | None:
-        session.begin(Phase.LAY_OUT, run, f"{wanted} into {self._name} of the cluster")
-        await load()
-        if session.stop.requested:
-            return None
-        session.begin(Phase.PROVE, run, f"that {self._name} holds {wanted}")
-        return await session.stop.unless_requested(self._count(tools, wanted))
-
     async def _count(self, tools: CassandraTools, wanted: Records) -> RowCount:
-        return await count_rows(
-            lambda ranges, sample: tools.rows(self.addresses, ranges, sample), wanted.records
-        )
+        return await rows_of(tools, self.addresses, wanted.records)
 
 
 def _with_port(address: str, port: int) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any, Final
 
 from iolab.core.events import Notice, Phase
@@ -25,13 +24,14 @@ from iolab.loads.keyvalue.cassandra.node_host import (
     version_of,
 )
 from iolab.loads.keyvalue.cassandra.server import (
-    MADE_BY,
+    PRODUCT,
     Load,
     Records,
-    RowCount,
-    count_rows,
+    Server,
+    make_table,
     records_of,
     require_rows,
+    rows_of,
 )
 from iolab.loads.keyvalue.cassandra.tools import GatedCounters
 from iolab.loads.keyvalue.databases import clone, commit_golden, dropped, golden, remove
@@ -39,8 +39,6 @@ from iolab.loads.keyvalue.java import Kits, kit_on
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
-
-PRODUCT: Final = "Apache Cassandra"
 
 START_EXPECTED_S: Final = 10.0
 """From the restore to a node that answers, as it was seen on two cores."""
@@ -53,8 +51,10 @@ ROOM: Final = "See what it says: make room on the target, or give it more memory
 LOST: Final = "See in what YCSB said why records were not stored, and run again."
 
 
-class ManagedServer:
+class ManagedServer(Server):
     """See `Server`; `kits` brings jars to hosts."""
+
+    cache: CacheProof | None = None
 
     def __init__(self, settings: ServerSettings, kits: Kits = kit_on) -> None:
         self._settings = settings
@@ -64,8 +64,7 @@ class ManagedServer:
         self._equipment: NodeHost | None = None
         self._node: CassandraNode | None = None
         self._counting = GatedCounters()
-        self._run = self._empty_run()
-        self.cache: CacheProof | None = None
+        self.server_run = self._empty_run()
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -91,7 +90,7 @@ class ManagedServer:
         load: Load,
     ) -> None:
         """The node of before killed, its files restored, itself started; loaded first on need."""
-        self._run = self._empty_run()
+        self.server_run = self._empty_run()
         self.cache = None
         try:
             await self._kill()
@@ -99,14 +98,14 @@ class ManagedServer:
             if self._equipment is None:
                 equipment = equip(session, workdir, self._settings, self._version, self._kits)
                 self._equipment = await equipment
-            self._tell(java=self._equipment.java)
+            self.tell(java=self._equipment.java)
             wanted = records_of(run)
-            if await self._marker(workdir, wanted) is None:
+            if not await self._holds(workdir, wanted):
                 await self._load(session, run, workdir, wanted, load)
             if not session.stop.requested:
                 await self._restore(session, run, workdir, wanted)
         except (HostError, EngineError) as fault:
-            self._tell(error=fault.happened)
+            self.tell(error=fault.happened)
             # The next one looks anew at what may have been the reason.
             self._equipment = None
             await self._kill()
@@ -138,11 +137,7 @@ class ManagedServer:
         """The statistics after the load, and whether it still lives."""
         newest = await self._node.counters() if self._node and not self.fault() else None
         statistics = newest.statistics if newest else ()
-        self._tell(statistics_after=statistics, error=self.fault())
-
-    def server_run(self) -> ServerRun:
-        """What is to be recorded of it for the last run."""
-        return self._run
+        self.tell(statistics_after=statistics, error=self.fault())
 
     def fault(self) -> str | None:
         """A sentence once it has died since it was ready."""
@@ -179,16 +174,16 @@ class ManagedServer:
         if before is not None and before.workdir.host is not self._place.workdir.host:
             self._equipment = None
             await before.leave()
-        self._tell(host=self._place.name)
+        self.tell(host=self._place.name)
         return self._place.workdir
 
-    async def _marker(self, workdir: WorkDirectory, wanted: Records) -> dict[str, Any] | None:
-        """The marker of records that are there, whole, of this version and these settings."""
+    async def _holds(self, workdir: WorkDirectory, wanted: Records) -> bool:
+        """Whether the records are there, whole, of this version and these settings."""
         marker = await golden(workdir.host, _golden(workdir, wanted))
         if marker is None or {**marker, **self._marks(wanted)} != marker:
-            return None
-        self._tell(rows=marker.get("rows"), rows_by=str(marker.get("rows_by", "")))
-        return marker
+            return False
+        self.tell(rows=marker.get("rows"), rows_by=str(marker.get("rows_by", "")))
+        return True
 
     def _marks(self, wanted: Records) -> Mapping[str, Any]:
         return {
@@ -213,28 +208,21 @@ class ManagedServer:
         await remove(workdir.host, folder)
         node = await self._start(session, workdir, folder)
         tools = self._equipped.tools
-        await tools.schema(
-            self.addresses,
-            "create",
-            replication=self._settings.replication,
-            fields=wanted.fields,
-            comment=MADE_BY,
-        )
+        await make_table(tools, self.addresses, wanted)
         await self._loaded(load)
         if session.stop.requested:
             return
         session.begin(Phase.PROVE, run, f"that Cassandra holds {wanted}, flushed and compacted")
         await session.stop.unless_requested(tools.settle(node.plan.jmx_port))
-        counting = count_rows(
-            lambda ranges, sample: tools.rows(self.addresses, ranges, sample), wanted.records
-        )
+        counting = rows_of(tools, self.addresses, wanted.records)
         counted = await session.stop.unless_requested(counting)
         where = f"in Cassandra on host '{workdir.name}'"
         require_rows(counted, wanted.records, where, LOST)
         await node.stop()
         self._node = None
-        await commit_golden(workdir.host, folder, self._marker_of(wanted, counted))
-        self._tell(rows=counted.rows, rows_by=counted.by)
+        rows = {"rows": counted.rows, "rows_by": counted.by}
+        await commit_golden(workdir.host, folder, {**self._marks(wanted), **rows})
+        self.tell(**rows)
 
     async def _loaded(self, load: Load) -> None:
         """The load; where the node died of it, its own words tell why."""
@@ -247,9 +235,6 @@ class ManagedServer:
         if died := self.fault():
             raise EngineError(died, ROOM)
 
-    def _marker_of(self, wanted: Records, counted: RowCount) -> dict[str, Any]:
-        return {**self._marks(wanted), "rows": counted.rows, "rows_by": counted.by}
-
     async def _restore(
         self, session: SessionContext, run: PlannedRun, workdir: WorkDirectory, wanted: Records
     ) -> None:
@@ -258,12 +243,12 @@ class ManagedServer:
         session.begin(Phase.LAY_OUT, run, doing, START_EXPECTED_S)
         live = _live(workdir)
         cloning = clone(workdir.host, _golden(workdir, wanted), live)
-        self._tell(restored_by=await session.stop.unless_requested(cloning))
+        self.tell(restored_by=await session.stop.unless_requested(cloning))
         if session.study.method.drop_caches:
             self.cache = await dropped(workdir, f"{live}/data/{self._settings.keyspace}")
         node = await self._start(session, workdir, live)
         if node.newest is not None:
-            self._tell(statistics_before=node.newest.statistics)
+            self.tell(statistics_before=node.newest.statistics)
 
     async def _start(
         self, session: SessionContext, workdir: WorkDirectory, root: str
@@ -294,9 +279,6 @@ class ManagedServer:
         if self._equipment is None:
             raise ValueError("a node is started after its host was equipped")
         return self._equipment
-
-    def _tell(self, **more: Any) -> None:  # noqa: ANN401 - the record's own fields
-        self._run = replace(self._run, **more)
 
 
 def _home(workdir: WorkDirectory) -> str:

@@ -3,43 +3,53 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Protocol
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
 
 from iolab.core.run import CacheProof, PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.message import printable
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.cassandra.tools import TABLE, RowsReply, SchemaReply
+from iolab.loads.keyvalue.cassandra.tools import TABLE, CassandraTools, RowsReply, SchemaReply
 from iolab.loads.keyvalue.workload import ServerRun, ServerSettings, YcsbJob
 from iolab.session.context import SessionContext
 from iolab.targets.work_directory import WorkDirectory
+
+PRODUCT: Final = "Apache Cassandra"
 
 Load = Callable[[], Awaitable[None]]
 """Writes all records into the store, by way of its `addresses`, which answer by then."""
 
 
-class Server(Protocol):
+class Server(ABC):
     """A store that lives as long as its session and is brought to one state before each run.
 
     For a run, `ready_for`, `watching` around the load, and `after` are called in this order; `end`
     once. What any of them raises is a HostError or an EngineError.
     """
 
+    server_run: ServerRun
+    """What is to be recorded of it for the last run."""
+
     @property
+    @abstractmethod
     def addresses(self) -> tuple[str, ...]:
         """Where clients find it: HOST:PORT of each node that is known."""
 
     @property
     def host(self) -> str:
         """The host of the study on which it runs; "" for one outside of it."""
+        return ""
 
     @property
     def cache(self) -> CacheProof | None:
         """What was dropped of its files on `host` before it was started; None if nothing was."""
+        return None
 
+    @abstractmethod
     async def ready_for(
         self,
         session: SessionContext,
@@ -55,28 +65,32 @@ class Server(Protocol):
 
     def watching(
         self,
-        session: SessionContext,
-        run: PlannedRun,
-        counters: CounterCollector,
-        hosts: Mapping[str, int],
+        session: SessionContext,  # noqa: ARG002 - of one whose counters can be had, as below
+        run: PlannedRun,  # noqa: ARG002
+        counters: CounterCollector,  # noqa: ARG002
+        hosts: Mapping[str, int],  # noqa: ARG002
     ) -> AbstractAsyncContextManager[None]:
         """Its own counters are collected while what is done within lasts.
 
         `hosts` are the indices by which counters name the hosts of the run, its bystanders too.
         A server that stops telling them ends nothing.
         """
+        return nullcontext()
 
-    async def after(self, session: SessionContext, run: PlannedRun) -> None:
+    async def after(self, session: SessionContext, run: PlannedRun) -> None:  # noqa: B027
         """The load is over, well or not: take the last statistics. Never raises."""
 
-    def server_run(self) -> ServerRun:
-        """What is to be recorded of it for the last run."""
-
     def fault(self) -> str | None:
-        """A sentence once it has died since it was ready; None while it lives."""
+        """A sentence once it has died since it was ready; None while it lives, or is not ours."""
+        return None
 
+    @abstractmethod
     async def end(self) -> tuple[str, ...]:
         """Stop what iolab started and drop what iolab made there; what could not be ended."""
+
+    def tell(self, **more: Any) -> None:  # noqa: ANN401 - the record's own fields
+        """Add to what is recorded of the present run."""
+        self.server_run = replace(self.server_run, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +181,11 @@ async def count_rows(ask: Ask, records: int) -> RowCount:
     return RowCount(round(answer.rows * scale), ESTIMATE, math.ceil(error))
 
 
+async def rows_of(tools: CassandraTools, addresses: tuple[str, ...], records: int) -> RowCount:
+    """The rows of the cluster's table."""
+    return await count_rows(lambda ranges, sample: tools.rows(addresses, ranges, sample), records)
+
+
 def sample_of(records: int) -> int:
     """How many of `RANGES` hold `SAMPLED_ROWS`: a power of two, so that they lie evenly."""
     wanted = RANGES * SAMPLED_ROWS / records
@@ -187,6 +206,17 @@ KEY: Final = ("y_id",)
 
 SHOWN: Final = 5
 """Columns that a sentence names at most."""
+
+
+async def make_table(tools: CassandraTools, addresses: tuple[str, ...], records: Records) -> None:
+    """A table of iolab's own for those records, in a keyspace as the settings have it."""
+    await tools.schema(
+        addresses,
+        "create",
+        replication=tools.settings.replication,
+        fields=records.fields,
+        comment=MADE_BY,
+    )
 
 
 def mark_of(records: Records) -> str:
