@@ -34,7 +34,7 @@ from iolab.core.run import (
     RunStatus,
 )
 from iolab.core.samples import BinTable, CounterTable, Direction, IntervalTable, Ints
-from iolab.loads.fileio.workload import Job, file_job
+from iolab.loads.fileio.workload import Job
 
 __all__ = [
     "Shape",
@@ -55,9 +55,9 @@ def make_record(run: PlannedRun, shape: Shape) -> RunRecord:
     """All evidence of a run that is done; the same run and shape give the same record."""
     rng = np.random.default_rng(int(digest_of(f"{run.point.digest} {run.repeat}"), 16))
     start_ns = START_NS + run.order * (shape.seconds + 5) * SECOND_NS
-    loads = [_load(file_job(run.point.job), shape, rng) for _ in shape.host_names]
+    loads = [_load(Job.of(run.point.job), shape, rng) for _ in shape.host_names]
     hosts = tuple(
-        _host_run(name, file_job(run.point.job), load, start_ns)
+        _host_run(name, Job.of(run.point.job), load, start_ns)
         for name, load in zip(shape.host_names, loads, strict=True)
     )
     return RunRecord(
@@ -70,7 +70,7 @@ def make_record(run: PlannedRun, shape: Shape) -> RunRecord:
         runtime_s=float(shape.seconds),
         telemetry_interval_ms=1000,
         hosts=hosts,
-        intervals=_intervals(loads, file_job(run.point.job), start_ns),
+        intervals=_intervals(loads, Job.of(run.point.job), start_ns),
         bins=_bins(loads),
         counters=make_counters(shape, start_ns, rng),
         outputs=tuple(
@@ -84,7 +84,7 @@ def make_result(record: RunRecord) -> Result:
     """A result with every metric and a dozen checks, taken from the record's totals."""
     merged = histogram.Histogram(histogram.of_sparse(record.bins.bin, record.bins.count))
     rate = float(record.intervals.ios.sum()) / record.runtime_s
-    block = file_job(record.run.point.job).block_bytes
+    block = Job.of(record.run.point.job).block_bytes
     metrics = {
         "iops": Metric(rate, "1/s"),
         "read_iops": Metric(_rate(record, Direction.READ), "1/s"),

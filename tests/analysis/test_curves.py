@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from iolab.analysis.curves import findings
-from iolab.loads.fileio.workload import file_job
+from iolab.loads.fileio.workload import Job
 from iolab.report.phrases import finding_lines, findings_document
 from tests.analysis.adaptive.systems import System, whole_session
 from tests.analysis.adaptive.test_course import CURVE, HILL, MOST, PEAK, QUEUE, SOFT
@@ -21,7 +21,7 @@ def test_a_curve_has_every_load_and_tells_which_were_measured() -> None:
     runs, results = whole_session(study, SOFT)
     (curve,) = findings(study, results).curves
     assert [point.load for point in curve.points] == list(range(1, 25))
-    measured = {file_job(run.point.job).iodepth for run in runs}
+    measured = {Job.of(run.point.job).iodepth for run in runs}
     assert {point.load for point in curve.points if point.measured} == measured
     assert curve.knee.low <= 10 <= curve.knee.high
     assert curve.saturation is not None

@@ -18,7 +18,7 @@ from iolab.core.study import Method
 from iolab.guests.guest import GuestSettings
 from iolab.importers.model import ImportedJob
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
-from iolab.loads.fileio.workload import file_job
+from iolab.loads.fileio.workload import Job
 from iolab.store.reader import SessionReader
 from tests.cli.compared import Target, make_target
 
@@ -144,7 +144,7 @@ def test_another_machine_differs_but_not_from_one_that_is_untold(side: Compariso
 def asked(side: ComparisonSide, **parts: object) -> ComparisonSide:
     """The side with that in every job."""
     points = {
-        place: replace(point, job=replace(file_job(point.job), **parts))  # type: ignore[arg-type]
+        place: replace(point, job=replace(Job.of(point.job), **parts))  # type: ignore[arg-type]
         for place, point in side.points.items()
     }
     return replace(side, points=points)

@@ -19,7 +19,7 @@ from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.errors import UsageError
-from iolab.loads.fileio.workload import file_job
+from iolab.loads.fileio.workload import Job
 from iolab.report.comparison import differences_table
 from tests.cli.compared import NOISE, Target, make_target
 from tests.cli.in_process import call
@@ -244,9 +244,9 @@ def deeper(plan: Plan) -> Plan:
             point=replace(
                 run.point,
                 job=replace(
-                    file_job(run.point.job),
+                    Job.of(run.point.job),
                     iodepth=7,
-                    file_bytes=2 * file_job(run.point.job).file_bytes,
+                    file_bytes=2 * Job.of(run.point.job).file_bytes,
                 ),
             ),
         )

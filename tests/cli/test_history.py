@@ -17,7 +17,7 @@ from iolab.core.metric import Level, Result, Verdict
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.errors import UsageError
-from iolab.loads.fileio.workload import file_job
+from iolab.loads.fileio.workload import Job
 from tests.cli.compared import Target, make_target
 from tests.cli.in_process import call
 
@@ -103,7 +103,7 @@ def test_invalid_sessions_leave_a_gap(steady: Path, tmp_path: Path) -> None:
 def test_another_load_or_study_is_refused(steady: Path, tmp_path: Path) -> None:
     def deeper(plan: Plan) -> Plan:
         runs = (
-            replace(run, point=replace(run.point, job=replace(file_job(run.point.job), iodepth=9)))
+            replace(run, point=replace(run.point, job=replace(Job.of(run.point.job), iodepth=9)))
             for run in plan.runs
         )
         return replace(plan, runs=tuple(runs))

@@ -13,7 +13,7 @@ from iolab.cli.report import appendix_file
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.errors import UsageError
-from iolab.loads.fileio.workload import file_job
+from iolab.loads.fileio.workload import Job
 from tests.cli.compared import Target, make_target
 from tests.cli.in_process import call
 from tests.facts import tells
@@ -49,9 +49,7 @@ def whole(file: Path) -> str:
 def deeper(plan: Plan) -> Plan:
     """The plan with other block sizes under the same names."""
     runs = tuple(
-        replace(
-            run, point=replace(run.point, job=replace(file_job(run.point.job), block_bytes=8192))
-        )
+        replace(run, point=replace(run.point, job=replace(Job.of(run.point.job), block_bytes=8192)))
         for run in plan.runs
     )
     return replace(plan, runs=runs)

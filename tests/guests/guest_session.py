@@ -32,7 +32,7 @@ from iolab.core.workload import BY_IOPS, Axis, Workload
 from iolab.guests.guest import Accelerator, GuestFleet, GuestRun, GuestSettings, GuestUse, fleet_in
 from iolab.guests.hosts import guests_of
 from iolab.hosts.counter_names import CPU, NIC
-from iolab.loads.fileio.workload import Access, Job, file_job
+from iolab.loads.fileio.workload import Access, Job
 from iolab.store.documents import Manifest
 from iolab.study.targets import participants
 from tests.report.machines import GIB, facts_of
@@ -162,7 +162,7 @@ def _point(workload: Workload, values: tuple[int | str, ...]) -> Point:
     axis = tuple(zip((one.name for one in workload.sweep), values, strict=True))
     told = dict(axis)
     depth, per_node = int(told.get("iodepth", 1)), int(told.get("vms_per_node", 0))
-    made = replace(file_job(workload.job), iodepth=depth)
+    made = replace(Job.of(workload.job), iodepth=depth)
     digest = hashlib.sha256(f"{workload.id}/{axis}".encode()).hexdigest()[:16]
     return Point(digest, "default", workload.id, axis, made, "s256m", per_node=per_node)
 
@@ -249,7 +249,7 @@ def _sample(source: GuestSource, index: int, seq: int) -> list[tuple[str, str, s
 
 def _plain_result(source: GuestSource, record: RunRecord) -> Result:
     load = measure(record)
-    run, access = record.run, file_job(record.run.point.job).access
+    run, access = record.run, Job.of(record.run.point.job).access
     metrics = fleet_metrics(load, access.directions)
     nodes = []
     for number, node in enumerate(source.nodes):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.errors import StudyError
-from iolab.loads.fileio.workload import Access, file_job
+from iolab.loads.fileio.workload import Access, Job
 from iolab.study.load import LoadOptions, options_of
 from iolab.study.schedule import expand
 from tests.plans import make_plan, parse_study
@@ -62,19 +62,19 @@ def test_every_valid_study_is_planned_as_written(
     assert len({point.digest for point in points}) == len(points)
     for point in points:
         table = workloads[int(point.workload[1:])]
-        assert file_job(point.job).block_bytes == table["bs"]
-        assert file_job(point.job).file_bytes == table["filesize"]
-        assert file_job(point.job).read_percent == table.get("rwmixread")
-        assert file_job(point.job).rate_iops == table.get("rate_iops")
-        assert dict(point.axis)["iodepth"] == file_job(point.job).iodepth
+        assert Job.of(point.job).block_bytes == table["bs"]
+        assert Job.of(point.job).file_bytes == table["filesize"]
+        assert Job.of(point.job).read_percent == table.get("rwmixread")
+        assert Job.of(point.job).rate_iops == table.get("rate_iops")
+        assert dict(point.axis)["iodepth"] == Job.of(point.job).iodepth
     plan = make_plan(study)
     assert sorted(run.point.digest for run in plan.runs) == sorted(
         point.digest for point in points for _ in range(repeats)
     )
     for point in points:
         data_set = plan.data_set(point.data_set)
-        assert data_set.file_bytes == file_job(point.job).file_bytes
-        assert data_set.numjobs >= file_job(point.job).numjobs
+        assert data_set.file_bytes == Job.of(point.job).file_bytes
+        assert data_set.numjobs >= Job.of(point.job).numjobs
     again = parse_study(study.text, "s.toml", options_of(study))
     assert (again, make_plan(again)) == (study, plan)
 
@@ -87,7 +87,7 @@ def test_setting_a_value_is_as_good_as_writing_it(size: tuple[int, str], depth: 
     sets = (f"workload.*.filesize={filesize}", f"workload.rand-read.iodepth={depth}")
     by_set = parse_study(SMALL, "s", LoadOptions("/mnt/t", sets=sets))
     assert expand(by_set) == expand(by_file)
-    assert file_job(by_set.workloads[0].job).file_bytes == size[0] * 4 << UNITS[size[1]]
+    assert Job.of(by_set.workloads[0].job).file_bytes == size[0] * 4 << UNITS[size[1]]
 
 
 @given(

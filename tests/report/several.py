@@ -8,7 +8,7 @@ from dataclasses import replace
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.study import Method
-from iolab.loads.fileio.workload import file_job
+from iolab.loads.fileio.workload import Job
 from iolab.report.brief import Brief, SessionSource
 from iolab.report.merged import sessions_of, unite
 from iolab.report.table import Table
@@ -58,11 +58,11 @@ def with_method(source: Source, **settings: object) -> Source:
 def with_jobs(source: Source, **parts: object) -> Source:
     """The session with that in every job, as asked for and as planned."""
     workloads = tuple(
-        replace(one, job=replace(file_job(one.job), **parts))  # type: ignore[arg-type]
+        replace(one, job=replace(Job.of(one.job), **parts))  # type: ignore[arg-type]
         for one in source.study.workloads
     )
     jobs = {
-        point.digest: replace(file_job(point.job), **parts)  # type: ignore[arg-type]
+        point.digest: replace(Job.of(point.job), **parts)  # type: ignore[arg-type]
         for point in source.plan.points
     }
     runs = tuple(

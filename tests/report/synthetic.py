@@ -35,7 +35,7 @@ from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings
 from iolab.core.target_state import EMPTY, Ledger
 from iolab.core.workload import Axis, Indicator, Workload
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
-from iolab.loads.fileio.workload import Access, Job, file_job
+from iolab.loads.fileio.workload import Access, Job
 from iolab.store.documents import Analysis, HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
 from tests.report.counters import counters
@@ -106,7 +106,7 @@ class Source:
         record = record_of(self, run)
         load = measure(record)
         failure = self.failed.get(key)
-        metrics = fleet_metrics(load, file_job(run.point.job).access.directions)
+        metrics = fleet_metrics(load, Job.of(run.point.job).access.directions)
         if failure:
             metrics = {name: replace(metric, value=None) for name, metric in metrics.items()}
         return Result(
@@ -120,9 +120,7 @@ class Source:
             window_s=0.0 if load.cut.common is None else load.cut.common.seconds,
             metrics=metrics,
             hosts=tuple(
-                HostResult(
-                    name, host_metrics(load, index, file_job(run.point.job).access.directions)
-                )
+                HostResult(name, host_metrics(load, index, Job.of(run.point.job).access.directions))
                 for index, name in enumerate(record.host_names)
             ),
             verdict=self.verdicts.get(key, VALID),
@@ -222,9 +220,9 @@ def source_of(study: Study, seconds: int = 60) -> Source:
             for value in values:
                 axis = () if value is None else (("iodepth", value),)
                 base = (
-                    file_job(one.job)
+                    Job.of(one.job)
                     if value is None
-                    else replace(file_job(one.job), iodepth=int(value))
+                    else replace(Job.of(one.job), iodepth=int(value))
                 )
                 text = f"{configuration.id}/{one.id}/{axis}"
                 digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -260,14 +258,14 @@ def source_of(study: Study, seconds: int = 60) -> Source:
 
 def rate_of(point: Point) -> tuple[float, float]:
     """(IOPS of one host, median latency in ns) that the model target gives at this point."""
-    large = file_job(point.job).block_bytes >= 128 * 1024
+    large = Job.of(point.job).block_bytes >= 128 * 1024
     limit = 3_000.0 if large else 190_000.0
     if point.configuration == "performance":
         limit *= 1.9
-    if not file_job(point.job).access.reads:
+    if not Job.of(point.job).access.reads:
         limit *= 0.42
     base_s = 650e-6 if large else 78e-6
-    flight = file_job(point.job).depth_total
+    flight = Job.of(point.job).depth_total
     iops = 1 / (1 / limit + base_s / flight)
     return iops, flight / iops * 1e9
 
@@ -310,7 +308,7 @@ def _measured(
 def load_of(run: PlannedRun, hosts: int, seconds: int) -> tuple[IntervalTable, BinTable]:
     """What the hosts complete in each second, ramping up, and its latencies."""
     random = np.random.default_rng(int(run.point.digest[:8], 16) + run.repeat)
-    access = file_job(run.point.job).access
+    access = Job.of(run.point.job).access
     shares = {0: 0.7, 1: 0.3} if access.mixed else {0 if access.reads else 1: 1.0}
     iops, median_ns = rate_of(run.point)
     ramp = 1 - 0.25 * np.exp(-np.arange(seconds) / 2.5)
@@ -328,7 +326,7 @@ def load_of(run: PlannedRun, hosts: int, seconds: int) -> tuple[IntervalTable, B
                 scaled = np.maximum(counts * int(wanted) // lat.size, 1)
                 ios = int(scaled.sum())
                 end = GO_NS + (second + 1) * 1_000_000_000 + host * 3_000_000
-                moved = ios * file_job(run.point.job).block_bytes
+                moved = ios * Job.of(run.point.job).block_bytes
                 rows.append((host, second, end, 1_000_000_000, way, ios, moved))
                 sums.append(float(ios * lat.mean()))
                 bins += [
@@ -359,7 +357,7 @@ def _latencies(random: np.random.Generator, median_ns: float) -> Floats:
 
 
 def _host_run(name: str, run: PlannedRun) -> HostRun:
-    job = file_job(run.point.job)
+    job = Job.of(run.point.job)
     text = f"[global]\nrw={job.access.value}\nbs={job.block_bytes}\n"
     return HostRun(
         host=name,

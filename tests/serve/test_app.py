@@ -13,7 +13,7 @@ from bench.synthetic import make_facts, make_record, make_result
 
 from iolab.core.run import Plan
 from iolab.core.study import Study
-from iolab.loads.fileio.workload import file_job
+from iolab.loads.fileio.workload import Job
 from iolab.store.writer import SessionWriter
 from tests.cli.command_line import PLAN, SHAPE, STUDY, make_session
 from tests.cli.compared import Target, make_target
@@ -129,7 +129,7 @@ def test_two_sessions_are_compared_as_on_the_command_line(site: Site, root: Path
 
 def test_what_forbids_a_comparison_is_shown_before_any_row(tmp_path: Path) -> None:
     def deeper(plan: Plan) -> Plan:
-        jobs = (replace(file_job(run.point.job), iodepth=7) for run in plan.runs)
+        jobs = (replace(Job.of(run.point.job), iodepth=7) for run in plan.runs)
         points = (replace(run.point, job=job) for run, job in zip(plan.runs, jobs, strict=True))
         runs = (replace(run, point=point) for run, point in zip(plan.runs, points, strict=True))
         return replace(plan, runs=tuple(runs))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from iolab.core.data_set import DataSet
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
-from iolab.loads.fileio.workload import Arrivals, Job, file_job
+from iolab.loads.fileio.workload import Arrivals, Job
 from iolab.study.targets import makers_of
 from iolab.targets.seeds import seed_of_contents, seed_on, turn_of
 from tests.fakes.fio import FakeLoad
@@ -61,7 +61,7 @@ def test_jobs_of_a_fleet_draw_apart_also_where_fio_keeps_32_bits() -> None:
     seeds = [seed_on(study, point, host, 1) for host in makers_of(study, point)]
     told = [
         seed_line(
-            FioEngine().measure(file_job(point.job), files, "/t", seconds=1, seed=seed).job_file
+            FioEngine().measure(Job.of(point.job), files, "/t", seconds=1, seed=seed).job_file
         )
         for seed in seeds
     ]
@@ -95,7 +95,7 @@ def test_hosts_of_a_fleet_take_turns_and_one_alone_begins_at_once() -> None:
 
 
 def test_the_native_engine_is_told_the_turn_where_there_is_a_rate() -> None:
-    job = replace(file_job(Stage().plan.runs[0].point.job), ioengine="auto", rate_iops=None)
+    job = replace(Job.of(Stage().plan.runs[0].point.job), ioengine="auto", rate_iops=None)
     files = DataSet("f", "default", job.numjobs, job.files_per_job, job.file_bytes)
 
     def told(job: Job, later: float) -> object:

@@ -6,7 +6,7 @@ import pytest
 
 from iolab.core.configuration import AxisMode, LatencyLimit, Objective
 from iolab.core.study import RunOrder
-from iolab.loads.fileio.workload import Arrivals, file_job
+from iolab.loads.fileio.workload import Arrivals, Job
 from iolab.study.load_tables import parse_limit
 from iolab.study.schedule import point_at, searches_of
 from tests.plans import make_plan
@@ -67,8 +67,8 @@ def test_what_does_not_go_together_is_told_once(extra: str, happened: str) -> No
 
 def test_a_plan_has_the_runs_that_are_certain_and_counts_the_others() -> None:
     curve = make_plan(load(CURVE, "method.repeats=2"))
-    assert [file_job(run.point.job).iodepth for run in curve.runs] == [1, 2, 4, 6, 8, 16] * 2
-    assert [file_job(point.job).iodepth for point in curve.candidates] == [3, 12]
+    assert [Job.of(run.point.job).iodepth for run in curve.runs] == [1, 2, 4, 6, 8, 16] * 2
+    assert [Job.of(point.job).iodepth for point in curve.candidates] == [3, 12]
     assert curve.runs_more == 4
     peak = make_plan(load(PEAK))
     assert (len(peak.runs), len(peak.candidates), len(peak.points)) == (5, 4, 9)
@@ -89,8 +89,8 @@ def test_a_rate_made_on_the_way_arrives_at_random_on_the_same_files() -> None:
     study = load(MOST)
     (base,) = make_plan(study).points
     point = point_at(study, base.configuration, "w", (("rate_iops", 500),))
-    assert file_job(point.job).rate_iops == 500
-    assert file_job(point.job).arrivals is Arrivals.POISSON
+    assert Job.of(point.job).rate_iops == 500
+    assert Job.of(point.job).arrivals is Arrivals.POISSON
     assert point.data_set == base.data_set
     assert point.digest != base.digest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iolab.core.workload import Axis
-from iolab.loads.fileio.workload import Contents, file_job
+from iolab.loads.fileio.workload import Contents, Job
 from iolab.study.load import LoadOptions, options_of, scale_names
 from tests.plans import parse_study
 from tests.study.studies import SMALL, load, told
@@ -55,13 +55,13 @@ def test_every_section_can_be_set() -> None:
     assert configuration.capacity.raw_tb == 461
     assert configuration.hardware == (("ssd", "10"),)
     assert study.hosts[0].path == "/on/local"
-    assert file_job(study.workloads[1].job).contents is Contents.ZEROS
+    assert Job.of(study.workloads[1].job).contents is Contents.ZEROS
     assert study.workloads[1].job.options == (("cpus_allowed", "0,1"),)
 
 
 def test_set_wins_over_the_scale_and_the_later_over_the_earlier() -> None:
     study = load(SMALL, "workload.mix.filesize=32k", "workload.mix.filesize=16k", scale="tiny")
-    assert [file_job(workload.job).file_bytes for workload in study.workloads] == [
+    assert [Job.of(workload.job).file_bytes for workload in study.workloads] == [
         64 << 10,
         16 << 10,
     ]
@@ -77,7 +77,7 @@ def test_a_scale_may_be_written_without_quotes() -> None:
 
 def test_ids_with_dots_are_found() -> None:
     text = SMALL.replace('"mix"', '"rand-read.mix.v1"')
-    assert file_job(load(text, "workload.rand-read.mix.v1.iodepth=4").workloads[1].job).iodepth == 4
+    assert Job.of(load(text, "workload.rand-read.mix.v1.iodepth=4").workloads[1].job).iodepth == 4
 
 
 def test_the_study_remembers_what_was_set() -> None:

@@ -13,7 +13,7 @@ from iolab.core.study import MethodKind, Study
 from iolab.core.workload import Workload
 from iolab.guests.guest import GuestSettings, settings_in
 from iolab.guests.hosts import node_path
-from iolab.loads.fileio.workload import Access, Job, file_job
+from iolab.loads.fileio.workload import Access, Job
 from iolab.loads.keyvalue.cost import key_value_space, store_bytes
 from iolab.loads.keyvalue.problems import memory_notes
 from iolab.loads.keyvalue.workload import (
@@ -85,11 +85,11 @@ def test_ssd_cluster_has_the_published_workloads_and_depths() -> None:
     assert list(ours) == [workload["id"] for workload in source["workload"]]
     for workload in source["workload"]:
         mine = ours[workload["id"]]
-        depths = "random_iodepths" if file_job(mine.job).access.random else "sequential_iodepths"
-        assert file_job(mine.job).access.value == workload["rw"]
-        assert file_job(mine.job).block_bytes == parse_size(workload["bs"])
-        assert file_job(mine.job).read_percent == workload.get("rwmixread")
-        assert file_job(mine.job).numjobs == source["method"]["jobs_per_client"]
+        depths = "random_iodepths" if Job.of(mine.job).access.random else "sequential_iodepths"
+        assert Job.of(mine.job).access.value == workload["rw"]
+        assert Job.of(mine.job).block_bytes == parse_size(workload["bs"])
+        assert Job.of(mine.job).read_percent == workload.get("rwmixread")
+        assert Job.of(mine.job).numjobs == source["method"]["jobs_per_client"]
         (axis,) = mine.sweep
         assert (axis.name, list(axis.values)) == ("iodepth", source["method"][depths])
 
@@ -234,7 +234,7 @@ def test_vm_fleet_has_the_published_machines_mixes_and_times() -> None:
         f"write-{percent}" for percent in source["write_percent"]
     ]
     for workload, percent in zip(study.workloads, source["write_percent"], strict=True):
-        job = file_job(workload.job)
+        job = Job.of(workload.job)
         assert job.access.random
         assert job.access.reads == (percent < 100)
         assert job.access.writes == (percent > 0)

@@ -6,7 +6,7 @@ import pytest
 
 from iolab.core.configuration import Redundancy
 from iolab.core.study import Study
-from iolab.loads.fileio.workload import file_job
+from iolab.loads.fileio.workload import Job
 from iolab.study.inventory import Inventory
 from iolab.study.load import LoadOptions
 from iolab.study.schedule import expand
@@ -66,8 +66,8 @@ def test_a_hosts_own_jobs_take_the_place_of_every_workloads() -> None:
     study = fleet(SMALL)
     plan = make_plan(study)
     point = plan.points[1]
-    assert file_job(point.job).depth_total == 8
-    assert [file_job(point.job_on(name)).depth_total for name in ("c1", "c3", "else")] == [
+    assert Job.of(point.job).depth_total == 8
+    assert [Job.of(point.job_on(name)).depth_total for name in ("c1", "c3", "else")] == [
         24,
         64,
         8,
@@ -107,7 +107,7 @@ def test_what_only_writes_is_the_same_under_rotation() -> None:
 def test_where_files_are_handed_on_all_clients_have_files_for_the_widest() -> None:
     plan = make_plan(fleet(SMALL + "[target]\nrotate = 1\n"))
     assert {data_set.on("c1").numjobs for data_set in plan.data_sets} == {8}
-    assert file_job(plan.points[0].job_on("c1")).numjobs == 3
+    assert Job.of(plan.points[0].job_on("c1")).numjobs == 3
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from iolab.core.data_set import DataSet
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE
-from iolab.loads.fileio.workload import file_job
+from iolab.loads.fileio.workload import Job
 from iolab.study.cost import (
     ASSUMED_WRITE_BYTES_PER_S,
     RUN_OVERHEAD_S,
@@ -42,8 +42,8 @@ def test_several_lists_are_a_product_and_the_first_axis_is_slowest() -> None:
         (("bs", "4k"), ("iodepth", 8), ("numjobs", 2)),
     ]
     assert len(points) == 8
-    assert file_job(points[-1].job).block_bytes == 8192
-    assert (file_job(points[-1].job).iodepth, file_job(points[-1].job).numjobs) == (8, 1)
+    assert Job.of(points[-1].job).block_bytes == 8192
+    assert (Job.of(points[-1].job).iodepth, Job.of(points[-1].job).numjobs) == (8, 1)
 
 
 def test_every_axis_reaches_the_job() -> None:
@@ -53,15 +53,15 @@ def test_every_axis_reaches_the_job() -> None:
     last = expand(load(text))[-1]
     assert last.axis == (("rwmixread", 30), ("filesize", 2097152), ("rate_iops", 20))
     assert (
-        file_job(last.job).read_percent,
-        file_job(last.job).file_bytes,
-        file_job(last.job).rate_iops,
+        Job.of(last.job).read_percent,
+        Job.of(last.job).file_bytes,
+        Job.of(last.job).rate_iops,
     ) == (30, 2 << 20, 20)
 
 
 def test_a_mixed_workload_without_a_share_reads_half() -> None:
-    assert file_job(expand(load(workload(rw="rw")))[0].job).read_percent == 50
-    assert file_job(expand(load(workload(rw="read")))[0].job).read_percent is None
+    assert Job.of(expand(load(workload(rw="rw")))[0].job).read_percent == 50
+    assert Job.of(expand(load(workload(rw="read")))[0].job).read_percent is None
 
 
 def test_as_written_runs_block_by_block() -> None:

@@ -9,7 +9,7 @@ from iolab.cli.planning import job_text
 from iolab.core.data_set import DataSet
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
-from iolab.loads.fileio.workload import Job, file_job
+from iolab.loads.fileio.workload import Job
 from tests.plans import make_plan
 from tests.study.studies import load, told, workload
 
@@ -20,7 +20,7 @@ def shared() -> tuple[Job, DataSet]:
     """The widest job of a plan, and the files that it shares with its like."""
     plan = make_plan(load(workload("shared_file = true\nnumjobs = [1, 3]", rw="write")))
     (data_set,) = plan.data_sets
-    return file_job(plan.points[-1].job), data_set
+    return Job.of(plan.points[-1].job), data_set
 
 
 def lines(text: str) -> list[str]:

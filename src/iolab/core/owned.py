@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from iolab.units import parse_size
 
@@ -32,6 +32,13 @@ class Owned:
 
     if TYPE_CHECKING:
         __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @classmethod
+    def of(cls, part: object) -> Self:
+        """The part, which is one of these; TypeError for any other."""
+        if not isinstance(part, cls):
+            raise TypeError(f"{type(part).__name__} is no {cls.__name__}")
+        return part
 
     @classmethod
     def fields_of(cls, written: Iterable[tuple[str, Any]]) -> dict[str, Any]:

@@ -26,10 +26,10 @@ from iolab.importers.metrics import (
     fleet_metrics,
     histograms,
     host_metrics,
-    imported_of,
     seconds_of,
     spans_of,
 )
+from iolab.importers.model import ImportedHost, ImportedRun
 from iolab.loads.fileio.checks import littles_law
 from iolab.loads.keyvalue.checks import key_operations_failed
 from iolab.loads.keyvalue.store_checks import reads_from_memory
@@ -103,7 +103,6 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
         host_kinds: tuple[HostAnswers, ...],
     ) -> ImportedView:
         """With what the file tells, and of its seconds whether they were steady."""
-        imported, clients = imported_of(record)
         view = ImportedView(
             record,
             facts,
@@ -111,8 +110,8 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
             telemetry,
             steady=_steady(record),
             host_kinds=host_kinds,
-            imported=imported,
-            clients=clients,
+            imported=ImportedRun.of(record.details),
+            clients=tuple(ImportedHost.of(host.details) for host in record.hosts),
             spans=spans_of(record),
             bins=histograms(record),
         )

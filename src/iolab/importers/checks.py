@@ -26,7 +26,7 @@ from iolab.analysis.evenness import jain, max_over_min
 from iolab.analysis.metrics import is_supported
 from iolab.core.histogram import Histogram
 from iolab.importers.metrics import NS_PER_S, PERCENTILES, ImportedView, seconds_of
-from iolab.importers.model import Figures, job_in
+from iolab.importers.model import Figures
 from iolab.study.foretold import RUN_SHORT_S, RUN_USELESS_S
 from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes
 
@@ -271,7 +271,7 @@ def in_flight(view: ImportedView) -> CheckAnswer:
 
 
 def _in_flight(view: ImportedView, index: int) -> CheckAnswer:
-    asked, host = job_in(view.record).in_flight, view.hosts[index]
+    asked, host = view.job.in_flight, view.hosts[index]
     figures = [
         figure for figure in view.clients[index].figures if figure.rate_per_s and figure.count != 0
     ]
@@ -346,7 +346,7 @@ def supported(view: ImportedView) -> CheckAnswer:
         names = ", ".join(f"p{at:g}" for at in lacking.values())
         text = f"{format_count(total)} operations are too few for {names}: not shown."
         # As of runs of our own: the others are not what such a run is made for.
-        headline = LATENCY_HEADLINE if job_in(view.record).in_flight == 1 else HEADLINE
+        headline = LATENCY_HEADLINE if view.job.in_flight == 1 else HEADLINE
         verdict = indicative if lacking.keys() & set(headline) else valid
         return verdict(text, **evidence)
     return valid(f"{format_count(total)} operations support every percentile told.", **evidence)

@@ -18,7 +18,7 @@ from iolab.analysis.view import RunView
 from iolab.core.histogram import Histogram, of_sparse
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
-from iolab.importers.model import Figures, ImportedHost, ImportedRun, host_in, job_in, run_in
+from iolab.importers.model import Figures, ImportedHost, ImportedJob, ImportedRun
 
 NEAR_PERCENTILES: Final = (
     (50.0, "p50"),
@@ -47,6 +47,11 @@ class ImportedView(RunView):
     bins: Mapping[tuple[int, str], Histogram] = field(kw_only=True)
 
     @property
+    def job(self) -> ImportedJob:
+        """What its file tells of its options."""
+        return ImportedJob.of(self.record.run.point.job)
+
+    @property
     def has_load(self) -> bool:
         """Whether the file tells of any operation."""
         every = (figure for client in self.clients for figure in client.figures)
@@ -70,9 +75,9 @@ class ImportedView(RunView):
 
 def histograms(record: RunRecord) -> dict[tuple[int, str], Histogram]:
     """The latencies of each client and operation, with the extremes that its tool tells."""
-    job, found = job_in(record), {}
+    job, found = ImportedJob.of(record.run.point.job), {}
     for index, host in enumerate(record.hosts):
-        for figure in host_in(host).figures:
+        for figure in ImportedHost.of(host.details).figures:
             way = job.number(figure.operation)
             rows = (record.bins.host == index) & (record.bins.direction == way)
             if not rows.any():
@@ -100,7 +105,7 @@ def host_metrics(view: ImportedView, host: int) -> dict[str, Metric]:
 
 
 def _metrics(view: ImportedView, hosts: Sequence[int]) -> dict[str, Metric]:
-    job = job_in(view.record)
+    job = view.job
     rate = "iops" if job.is_io else "ops_per_s"
     by_operation = {
         operation: [
@@ -201,8 +206,3 @@ def seconds_of(view: ImportedView) -> float | None:
         if (spans := [figure.seconds for figure in client.figures if figure.seconds])
     ]
     return min(known) if known and len(known) == len(view.clients) else None
-
-
-def imported_of(record: RunRecord) -> tuple[ImportedRun, tuple[ImportedHost, ...]]:
-    """What the files tell of a run and of its clients."""
-    return run_in(record), tuple(host_in(host) for host in record.hosts)

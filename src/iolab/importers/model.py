@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, Self
 
 from iolab.core.engine import EngineName
-from iolab.core.run import HostDetails, HostRun, RunDetails, RunRecord
+from iolab.core.run import HostDetails, RunDetails
 from iolab.core.workload import AnyJob, Direction
 
 IO_OPERATIONS: Final[Mapping[str, int]] = {way.key: int(way) for way in Direction}
@@ -140,28 +140,6 @@ class ImportedRun(RunDetails):
     grouped: bool = False
     dated_by: str = ""
     notes: tuple[str, ...] = ()
-
-
-def host_in(host: HostRun) -> ImportedHost:
-    """What the file tells of a client; TypeError where the run was not imported."""
-    if not isinstance(host.details, ImportedHost):
-        raise TypeError(f"{host.host} was not imported")
-    return host.details
-
-
-def run_in(record: RunRecord) -> ImportedRun:
-    """What the file tells of the run; TypeError where it was not imported."""
-    if not isinstance(record.details, ImportedRun):
-        raise TypeError("the run was not imported")
-    return record.details
-
-
-def job_in(record: RunRecord) -> ImportedJob:
-    """The job of an imported run; TypeError where it was not imported."""
-    job = record.run.point.job
-    if not isinstance(job, ImportedJob):
-        raise TypeError("the run was not imported")
-    return job
 
 
 Bins = Mapping[int, int]

@@ -11,7 +11,7 @@ from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob
 from iolab.importers.metrics import PERCENTILES, histograms
-from iolab.importers.model import OTHERS_FROM, ImportedHost, ImportedJob, job_in
+from iolab.importers.model import OTHERS_FROM, ImportedHost, ImportedJob
 from iolab.report.charts.run_series import curve_of, load_panels
 from iolab.report.charts.series import Grid, LatencyCurve, Panel
 from iolab.report.kinds import Anchors, Latencies, LoadReport
@@ -51,7 +51,7 @@ class ImportedReport(OneFigureReport):
 
     def latencies(self, record: RunRecord, name: str) -> Latencies:
         """Each operation of which the file has bins."""
-        job, found = job_in(record), histograms(record)
+        job, found = ImportedJob.of(record.run.point.job), histograms(record)
         curves, whole = [], None
         for operation in job.operations:
             merged = None
@@ -66,7 +66,8 @@ class ImportedReport(OneFigureReport):
 
     def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
         """The load over time, where the file tells it in intervals."""
-        if len(record.intervals) <= len(record.hosts) * len(job_in(record).operations):
+        operations = ImportedJob.of(record.run.point.job).operations
+        if len(record.intervals) <= len(record.hosts) * len(operations):
             return []
         return load_panels(record, grid)
 

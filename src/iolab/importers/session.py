@@ -228,9 +228,7 @@ def _names(clients: Sequence[ImportedClient]) -> tuple[str, ...]:
 
 def record_of(placed: Placed, *, keep_file: bool) -> RunRecord:
     """The evidence of one run as the store keeps it; with `keep_file` the file as it is."""
-    found, job = placed.found, placed.planned.point.job
-    if not isinstance(job, ImportedJob):
-        raise TypeError("the run was not imported")
+    found, job = placed.found, ImportedJob.of(placed.planned.point.job)
     names = _names(found.clients)
     dated = found.at_ns
     details = found.details

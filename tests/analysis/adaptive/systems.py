@@ -11,7 +11,7 @@ from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import PlannedRun, Point, RunStatus
 from iolab.core.study import Study
-from iolab.loads.fileio.workload import file_job
+from iolab.loads.fileio.workload import Job
 from tests.plans import make_plan
 
 NOISE = 0.006
@@ -69,7 +69,7 @@ def saturating(limit: float, least_response_s: float) -> Callable[[Point], float
     """A closed loop that goes over softly from N / R to its limit."""
 
     def rate(point: Point) -> float:
-        straight = file_job(point.job).depth_total / least_response_s
+        straight = Job.of(point.job).depth_total / least_response_s
         return float((straight**-4 + limit**-4) ** -0.25)
 
     return rate

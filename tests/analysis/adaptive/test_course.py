@@ -22,7 +22,7 @@ from iolab.analysis.adaptive import (
 from iolab.analysis.points import alarms, mark_moved, sentinel_of
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import PlannedRun, Point, RunStatus
-from iolab.loads.fileio.workload import Arrivals, file_job
+from iolab.loads.fileio.workload import Arrivals, Job
 from iolab.study.schedule import expand, searches_of
 from tests.analysis.adaptive.systems import System, measured, saturating, whole_session
 from tests.guests.guest_studies import FLEET
@@ -38,12 +38,12 @@ SOFT = System(saturating(100_000, 1e-4))
 
 def hill(point: Point) -> float:
     """A rate that is largest, 100,000, at depth 16 of four jobs."""
-    depth, jobs = math.log2(file_job(point.job).iodepth), math.log2(file_job(point.job).numjobs)
+    depth, jobs = math.log2(Job.of(point.job).iodepth), math.log2(Job.of(point.job).numjobs)
     return 1e5 * math.exp(-0.15 * (depth - 4) ** 2 - 0.1 * (jobs - 2) ** 2)
 
 
 def queue_rate(point: Point) -> float:
-    return min(file_job(point.job).rate_iops or math.inf, 1e5)
+    return min(Job.of(point.job).rate_iops or math.inf, 1e5)
 
 
 def queue_p99(point: Point) -> float:
@@ -98,8 +98,8 @@ def test_the_highest_load_under_a_limit_lies_within_its_interval() -> None:
     assert answer.verified is not None
     assert 0.9 * 85_000 < answer.verified < 85_000
     assert len(runs) <= 15
-    assert file_job(runs[0].point.job).rate_iops is None
-    assert all(file_job(run.point.job).arrivals is Arrivals.POISSON for run in runs[1:])
+    assert Job.of(runs[0].point.job).rate_iops is None
+    assert all(Job.of(run.point.job).arrivals is Arrivals.POISSON for run in runs[1:])
 
 
 @pytest.mark.parametrize("text", SYSTEMS, ids=["curve", "peak", "max-load", "grid"])

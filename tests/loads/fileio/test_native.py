@@ -8,7 +8,7 @@ from iolab.core.engine import EngineName
 from iolab.core.study import Study
 from iolab.errors import StudyError
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
-from iolab.loads.fileio.workload import file_job
+from iolab.loads.fileio.workload import Job
 from iolab.study.load import LoadOptions, options_of
 from tests.guests.guest_studies import FLEET
 from tests.plans import make_plan, parse_study
@@ -23,11 +23,11 @@ def study(text: str, engine: EngineName | None = None) -> Study:
 
 
 def test_a_native_workload_takes_the_best_way_unless_one_is_written() -> None:
-    free = file_job(study(workload(NATIVE)).workloads[0].job)
+    free = Job.of(study(workload(NATIVE)).workloads[0].job)
     assert (free.engine, free.ioengine) == (NATIVE_ENGINE, "auto")
-    named = file_job(study(workload(NATIVE + 'ioengine = "libaio"')).workloads[0].job)
+    named = Job.of(study(workload(NATIVE + 'ioengine = "libaio"')).workloads[0].job)
     assert named.ioengine == "libaio"
-    assert file_job(study(workload()).workloads[0].job).ioengine == "libaio"
+    assert Job.of(study(workload()).workloads[0].job).ioengine == "libaio"
 
 
 def test_what_it_cannot_do_is_refused_all_at_once_with_the_value() -> None:
@@ -106,7 +106,7 @@ def test_a_polled_ring_does_not_flush() -> None:
     ],
 )
 def test_what_it_does_alike_is_taken(lines: str) -> None:
-    assert file_job(study(workload(NATIVE + lines)).workloads[0].job).engine == NATIVE_ENGINE
+    assert Job.of(study(workload(NATIVE + lines)).workloads[0].job).engine == NATIVE_ENGINE
 
 
 def test_a_block_of_two_writes_is_not_verified() -> None:
@@ -141,7 +141,7 @@ def test_both_engines_use_the_same_files() -> None:
 
 def test_an_engine_chosen_on_the_command_line_stands_in_the_overrides() -> None:
     found = study(SMALL, NATIVE_ENGINE)
-    assert {file_job(one.job).engine for one in found.workloads} == {NATIVE_ENGINE}
+    assert {Job.of(one.job).engine for one in found.workloads} == {NATIVE_ENGINE}
     assert found.overrides[:2] == ("workload.rand-read.engine=native", "workload.mix.engine=native")
     again = parse_study(found.text, FILE, options_of(found))
     assert again.workloads == found.workloads

@@ -8,7 +8,7 @@ import pytest
 
 from iolab.cli.planning import job_text
 from iolab.core.run import Plan
-from iolab.loads.fileio.workload import Access, file_job
+from iolab.loads.fileio.workload import Access, Job
 from iolab.study.cost import restorations, steady_series
 from iolab.study.load import LoadOptions
 from tests.plans import make_plan, parse_study
@@ -29,16 +29,14 @@ def trims(more: str = "", rw: str = "randtrim", target: str = TARGET) -> str:
 
 def test_a_rate_in_bytes_is_an_axis() -> None:
     points = plan_of(workload('rate = ["1m", "20m"]\narrivals = "poisson"')).points
-    assert [file_job(point.job).rate_bytes_per_s for point in points] == [1 << 20, 20 << 20]
+    assert [Job.of(point.job).rate_bytes_per_s for point in points] == [1 << 20, 20 << 20]
     assert [point.axis for point in points] == [(("rate", "1m"),), (("rate", "20m"),)]
-    assert file_job(points[0].job).asked_iops == 256.0
-    assert job_text(file_job(points[0].job)).endswith("1.05 MB/s a job, poisson arrivals")
+    assert Job.of(points[0].job).asked_iops == 256.0
+    assert job_text(Job.of(points[0].job)).endswith("1.05 MB/s a job, poisson arrivals")
 
 
 def test_a_rate_in_bytes_of_mixed_blocks_is_a_rate_of_their_mean() -> None:
-    job = file_job(
-        load(workload('rate = "1m"\nfio = { bssplit = "4k/75:16k/25" }')).workloads[0].job
-    )
+    job = Job.of(load(workload('rate = "1m"\nfio = { bssplit = "4k/75:16k/25" }')).workloads[0].job)
     assert job.asked_iops == (1 << 20) / (4096 * 0.75 + 16384 * 0.25)
     apart = replace(job, options=(("bssplit", "4k,8k"),))
     assert (apart.mean_block_bytes, replace(apart, access=Access.RANDWRITE).mean_block_bytes) == (
@@ -50,14 +48,14 @@ def test_a_rate_in_bytes_of_mixed_blocks_is_a_rate_of_their_mean() -> None:
 def test_a_rate_of_the_fleet_is_shared_by_all_jobs_of_a_point() -> None:
     text = workload("fleet_rate_iops = 12000\nnumjobs = [1, 3]\nhosts = [1, 4]") + HOSTS
     points = plan_of(text).points
-    assert [file_job(point.job).rate_iops for point in points] == [12000, 3000, 4000, 1000]
-    assert "the fleet, 1000 IOPS a job" in job_text(file_job(points[-1].job))
+    assert [Job.of(point.job).rate_iops for point in points] == [12000, 3000, 4000, 1000]
+    assert "the fleet, 1000 IOPS a job" in job_text(Job.of(points[-1].job))
 
 
 def test_jobs_of_a_hosts_own_number_have_the_same_share_each() -> None:
     own = HOSTS + '[[host]]\nname = "big"\nnumjobs = 6\n'
     (point,) = plan_of(workload("fleet_rate_iops = 1000") + own).points
-    assert (file_job(point.job).rate_iops, file_job(point.job_on("big")).numjobs) == (100, 6)
+    assert (Job.of(point.job).rate_iops, Job.of(point.job_on("big")).numjobs) == (100, 6)
 
 
 @pytest.mark.parametrize(
@@ -155,13 +153,13 @@ def test_shares_of_blocks_that_cannot_be_drawn_are_refused(split: str, says: str
 
 @pytest.mark.parametrize("split", ["4k", "4k:8k:16k", "4k/100:8k", "4k/0:8k", "4k/60", "4k/1,8k"])
 def test_shares_that_leave_some_over_are_taken(split: str) -> None:
-    job = file_job(load(workload(f'rate = "1m"\nfio = {{ bssplit = "{split}" }}')).workloads[0].job)
+    job = Job.of(load(workload(f'rate = "1m"\nfio = {{ bssplit = "{split}" }}')).workloads[0].job)
     assert 4096 <= job.mean_block_bytes <= 16384
 
 
 def test_trims_need_a_block_device() -> None:
     study = parse_study(trims(), FILE, LoadOptions())
-    assert file_job(study.workloads[0].job).access.trims
+    assert Job.of(study.workloads[0].job).access.trims
     assert parse_study(trims(target=""), FILE, LoadOptions(path_required=False))
     for target in ('[target]\npath = "/mnt"\n', TARGET + 'filesystem = "xfs"\n'):
         said = told(trims(target=target), path=None)
@@ -187,7 +185,7 @@ def test_trims_that_cannot_be_are_refused(more: str, says: str) -> None:
 
 def test_the_native_engine_trims_at_a_depth() -> None:
     text = trims('engine = "native"\nioengine = "libaio"\niodepth = 16\n')
-    assert file_job(parse_study(text, FILE, LoadOptions()).workloads[0].job).iodepth == 16
+    assert Job.of(parse_study(text, FILE, LoadOptions()).workloads[0].job).iodepth == 16
 
 
 def test_a_device_that_takes_no_discards_is_refused_for_trims_alone() -> None:

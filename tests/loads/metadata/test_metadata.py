@@ -9,7 +9,7 @@ import pytest
 from iolab.core.host import HostFacts
 from iolab.core.workload import Axis
 from iolab.errors import HostError
-from iolab.loads.fileio.workload import file_job
+from iolab.loads.fileio.workload import Job
 from iolab.loads.metadata.cost import iteration_seconds, operations_of, phase_seconds, space_of
 from iolab.loads.metadata.workload import (
     BY_OPERATIONS,
@@ -92,7 +92,7 @@ def test_iterations_are_runs_and_others_repeat_as_the_method_says() -> None:
 
 def test_a_star_sets_only_what_can_have_the_key() -> None:
     study = load(BOTH, "workload.*.numjobs=4", "workload.*.ranks=2", "workload.*.title=x")
-    assert [file_job(workload.job).numjobs for workload in study.workloads[:2]] == [4, 4]
+    assert [Job.of(workload.job).numjobs for workload in study.workloads[:2]] == [4, 4]
     job = study.workloads[2].job
     assert isinstance(job, MetadataJob)
     assert (job.ranks, job.rank_shift) == (2, 2)

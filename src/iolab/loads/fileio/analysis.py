@@ -35,7 +35,7 @@ from iolab.loads.fileio.checks import (
     wrong_blocks,
 )
 from iolab.loads.fileio.sampled import access_pattern, block_size, latency_contradicted
-from iolab.loads.fileio.workload import file_job
+from iolab.loads.fileio.workload import Job
 
 
 class FileAnalysis(LoadAnalysis[RunView]):
@@ -64,7 +64,7 @@ class FileAnalysis(LoadAnalysis[RunView]):
 
     def ways(self, record: RunRecord) -> tuple[Direction, ...]:
         """Those of its job."""
-        return file_job(record.run.point.job).access.directions
+        return Job.of(record.run.point.job).access.directions
 
     def nodes(self, view: RunView) -> tuple[NodeResult, ...]:
         """As the hosts' kinds know them."""

@@ -26,7 +26,7 @@ from iolab.analysis.view import RunView
 from iolab.core.generator import GeneratorTotals
 from iolab.core.run import HostRun
 from iolab.loads.fileio.sampled import device_contradicts
-from iolab.loads.fileio.workload import Job, file_job
+from iolab.loads.fileio.workload import Job
 from iolab.units import format_count, format_ns
 
 IN_FLIGHT_MOST: Final = 0.9
@@ -54,7 +54,7 @@ def coordinated_omission(view: RunView) -> CheckAnswer:
 
 def _kept(view: RunView, index: int) -> CheckAnswer:
     host = view.hosts[index]
-    job = file_job(view.record.run.point.job_on(host.host))
+    job = Job.of(view.record.run.point.job_on(host.host))
     if view.service is not None:
         return _reached(view, index, job)
     found = concurrency(view.load, index, job.depth_total)
@@ -203,7 +203,7 @@ def depth_level(iodepth: int) -> str:
 
 
 def _depth_of(view: RunView, host: HostRun) -> CheckAnswer:
-    job, where = file_job(view.job), view.on(host)
+    job, where = Job.of(view.job), view.on(host)
     if host.totals and host.totals.generator and host.totals.generator.depth_asked:
         return _room_for(host.totals.generator, host.host, where)
     shares: Mapping[str, float] = dict(host.totals.depth_percent) if host.totals else {}
@@ -245,7 +245,7 @@ def littles_law(view: RunView) -> CheckAnswer:
 
 def _law_of(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
     host = view.hosts[index]
-    job = file_job(view.record.run.point.job_on(host.host))
+    job = Job.of(view.record.run.point.job_on(host.host))
     found = concurrency(view.load, index, job.depth_total, view.service)
     if found is None:
         return unchecked(f"no latency was measured on {host.host}")
@@ -318,7 +318,7 @@ def generator_late(view: RunView) -> CheckAnswer:
 
 
 def _late(view: RunView, index: int) -> CheckAnswer:
-    host, job = view.hosts[index], file_job(view.record.run.point.job_on(view.hosts[index].host))
+    host, job = view.hosts[index], Job.of(view.record.run.point.job_on(view.hosts[index].host))
     if view.service is None or job.asked_iops is None:
         return not_applicable("No I/O was due at a set time, so none was late.", open_loop=False)
     generator = _generator(host)
@@ -368,7 +368,7 @@ def _bound(view: RunView, index: int) -> CheckAnswer:
     One whose ceiling should have been had, and was not, is.
     """
     host, seconds = view.hosts[index], float(view.load.seconds[index])
-    engine = file_job(view.record.run.point.job_on(host.host)).engine
+    engine = Job.of(view.record.run.point.job_on(host.host)).engine
     if host.ceiling_fault:
         why = f"{engine} did not make its load on the null target{view.on(host)}"
         return unchecked(f"{why} ({host.ceiling_fault})", host=host.host)
@@ -403,7 +403,7 @@ def _verified(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
     if not view.job.verify:
         yield not_applicable("What blocks hold was not asked for.", verified=False)
     elif verify is None or not verify.checked:
-        if file_job(view.job).access.reads:
+        if Job.of(view.job).access.reads:
             yield unchecked(f"no block was verified{view.on(host)}", host=host.host)
         yield not_applicable("Blocks were stamped; none was read.", verified=True)
     else:

@@ -12,7 +12,7 @@ from iolab.loads.fileio import prepare as io_prepare
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.limit_runs import Ceilings
-from iolab.loads.fileio.workload import Job, file_job
+from iolab.loads.fileio.workload import Job
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare
 from iolab.session.kinds import LoadSession
@@ -38,7 +38,7 @@ class IoDriver(ProcessDriver):
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
         _, longest_s = session.study.method.load_s
         job, data_set = (
-            file_job(run.point.job_on(mine.name)),
+            Job.of(run.point.job_on(mine.name)),
             session.plan.data_set(run.point.data_set),
         )
         command = self._files.measure(
@@ -54,7 +54,7 @@ class IoDriver(ProcessDriver):
 
     def reader(self, run: PlannedRun, mine: HostShare) -> OutputReader:
         """See `ProcessDriver`."""
-        return self._files.reader(file_job(run.point.job_on(mine.name)))
+        return self._files.reader(Job.of(run.point.job_on(mine.name)))
 
 
 _ENGINES: Final[tuple[FileEngine[Job], ...]] = (FioEngine(), NativeEngine())

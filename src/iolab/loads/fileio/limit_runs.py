@@ -27,7 +27,7 @@ from iolab.hosts.remote_process import Ending, drive
 from iolab.loads.fileio.calibration_model import Trial
 from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.generator_limit import kind_of
-from iolab.loads.fileio.workload import Job, file_job
+from iolab.loads.fileio.workload import Job
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare, on_each
 from iolab.session.start import idle_meanwhile
@@ -65,13 +65,13 @@ class Ceilings:
         Raises HostError when a host is lost. Measures nothing when the user wants to stop or the
         method leaves it out, and nothing of trims, which have no ceiling.
         """
-        if file_job(run.point.job).access.trims:
+        if Job.of(run.point.job).access.trims:
             return
         if not session.study.method.generator_limit:
             for mine in shares:
                 mine.ceiling_fault = LEFT_OUT
             return
-        kinds = {mine.name: kind_of(file_job(run.point.job_on(mine.name))) for mine in shares}
+        kinds = {mine.name: kind_of(Job.of(run.point.job_on(mine.name))) for mine in shares}
         who = frozenset(kinds.items())
         if who not in self._known and not session.stop.requested:
             found = await _looked(session, run, kinds, shares)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from iolab.core.events import Phase
 from iolab.core.run import NOT_DROPPED, PlannedRun
 from iolab.errors import HostError
-from iolab.loads.fileio.workload import file_job
+from iolab.loads.fileio.workload import Job
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare, on_each
 from iolab.session.start import watch_idle
@@ -36,14 +36,14 @@ async def prove_written(
     session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
 ) -> None:
     """Prove that what the job will read was written; a hole would be measured as a fast read."""
-    job = file_job(run.point.job)
+    job = Job.of(run.point.job)
     if not job.access.reads:
         return
     data_set = session.plan.data_set(run.point.data_set)
     session.begin(Phase.PROVE, run, f"that {data_set.id} was written")
 
     async def check(mine: HostShare) -> None:
-        numjobs = file_job(run.point.job_on(mine.name)).numjobs
+        numjobs = Job.of(run.point.job_on(mine.name)).numjobs
         if mine.workdir.device:
             mine.extents = proof_of_device(mine.workdir, numjobs * data_set.job_bytes)
         else:
@@ -64,7 +64,7 @@ async def drop_caches(
     session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
 ) -> None:
     """Drop the pages of the files that the job will read, where the method asks for it."""
-    job = file_job(run.point.job)
+    job = Job.of(run.point.job)
     for mine in shares:
         mine.cache = NOT_DROPPED
     if not (session.study.method.drop_caches and job.access.reads):
@@ -73,7 +73,7 @@ async def drop_caches(
     session.begin(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
 
     async def drop(mine: HostShare) -> None:
-        numjobs = file_job(run.point.job_on(mine.name)).numjobs
+        numjobs = Job.of(run.point.job_on(mine.name)).numjobs
         mine.cache = await evict(mine.workdir, mine.workdir.paths(data_set, numjobs))
 
     await on_each(shares, drop)

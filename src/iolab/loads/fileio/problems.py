@@ -25,7 +25,7 @@ from iolab.loads.fileio.workload import (
     WHOLE,
     Arrivals,
     Contents,
-    file_job,
+    Job,
     shares_of,
 )
 from iolab.study.checks import FILES_PER_HOST_MAX, places_of
@@ -354,7 +354,7 @@ def check_shares(document: StudyDocument, study: Study, faults: Faults) -> None:
     for point in expand(study):
         whole = getattr(point.job, "fleet_rate_iops", None)
         if whole is not None:
-            jobs = sum(file_job(point.job_on(host)).numjobs for host in makers_of(study, point))
+            jobs = sum(Job.of(point.job_on(host)).numjobs for host in makers_of(study, point))
             shares.setdefault((point.workload, whole), set()).add(jobs)
     for (workload, whole), counts in shares.items():
         says = _unshared(whole, counts)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from iolab.analysis.points import PointSummary
 from iolab.core.study import Study
 from iolab.core.workload import Axis, Workload
-from iolab.loads.fileio.workload import Job, file_job
+from iolab.loads.fileio.workload import Job
 from iolab.report.best import Headline
 from iolab.report.kinds import Anchors, Charts, HostsReport, Looks
 from iolab.report.numbers import NOTHING
@@ -70,7 +70,7 @@ def _span(workloads: Sequence[Workload], key: str) -> str:
         for workload in workloads
         for value in next(
             (axis.values for axis in workload.sweep if axis.name == key),
-            (getattr(file_job(workload.job), key),),
+            (getattr(Job.of(workload.job), key),),
         )
     ]
     least, most = min(found), max(found)
@@ -87,7 +87,7 @@ def workloads_table(study: Study) -> Table:
 
 
 def _workload_row(workload: Workload) -> tuple[Cell, ...]:
-    job = file_job(workload.job)
+    job = Job.of(workload.job)
     swept = {axis.name: ", ".join(_axis_texts(axis)) for axis in workload.sweep}
     mix = swept.get("rwmixread", job.read_percent)
     access = job.access.value + (f", {mix} % reads" if job.access.mixed else "")

@@ -28,7 +28,7 @@ from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, HostRun
 from iolab.core.samples import Direction, Ints
-from iolab.loads.fileio.workload import WHOLE, Access, Job, file_job, shares_of
+from iolab.loads.fileio.workload import WHOLE, Access, Job, shares_of
 from iolab.units import format_bytes, format_count, format_ns, parse_size
 
 SIGMAS: Final = 6.0
@@ -138,7 +138,7 @@ def block_size(view: RunView) -> CheckAnswer:
 def _claims(view: RunView) -> Iterator[CheckAnswer]:
     """Claimed bytes against claimed I/Os, by host and direction."""
     for index, host in enumerate(view.hosts):
-        job = file_job(view.record.run.point.job_on(host.host))
+        job = Job.of(view.record.run.point.job_on(host.host))
         for way in job.access.directions:
             ios, moved = view.claimed_ios(index, way), view.claimed_bytes(index, way)
             if ios:
@@ -254,7 +254,7 @@ def _too_many(
     done: int,
 ) -> Iterator[CheckAnswer]:
     """More I/Os than the claimed blocks need, where the device takes such blocks whole."""
-    job, claimed = file_job(view.job), int(evidence["claimed_ios"] or 0)
+    job, claimed = Job.of(view.job), int(evidence["claimed_ios"] or 0)
     moved, reported = group.moved(way) - group.probes(way), group.claimed(way)
     limit = _whole_bytes(view, group)
     largest = max(size for size, _ in sizes_of(job, way))
@@ -279,7 +279,7 @@ def _too_many(
 def _sampled(view: RunView) -> Iterator[CheckAnswer]:
     """Sizes of sampled requests, of blocks that the kernel has no cause to split."""
     for host in view.hosts:
-        job = file_job(view.record.run.point.job_on(host.host))
+        job = Job.of(view.record.run.point.job_on(host.host))
         for way in job.access.directions:
             trace = host.trace.way(way) if host.trace and job.direct else None
             least = min(size for size, _ in sizes_of(job, way))
@@ -372,7 +372,7 @@ def access_pattern(view: RunView) -> CheckAnswer:
 
 
 def _host_answers(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
-    job, where = file_job(view.record.run.point.job_on(host.host)), view.on(host)
+    job, where = Job.of(view.record.run.point.job_on(host.host)), view.on(host)
     if host.trace is None or host.trace.reason:
         yield missing_sample(host, "Which places were accessed", where)
         return
@@ -683,7 +683,7 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
 def _against_device(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnswer]:
     """Of each direction the sampled distribution, else the mean of the device's own counts."""
     host = view.hosts[index]
-    job, where = file_job(view.record.run.point.job_on(host.host)), view.on(host)
+    job, where = Job.of(view.record.run.point.job_on(host.host)), view.on(host)
     if not job.direct:
         yield not_applicable("The page cache stands between the engine and the device.")
         return

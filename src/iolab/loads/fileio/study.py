@@ -15,7 +15,7 @@ from iolab.loads.fileio.generator_limit import limit_reasons, look_notes
 from iolab.loads.fileio.options import ADVICE
 from iolab.loads.fileio.problems import check_io, check_shares
 from iolab.loads.fileio.table import IO_ENGINES, FileTable
-from iolab.loads.fileio.workload import Job, file_job
+from iolab.loads.fileio.workload import Job
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, Programs, SeenFacts
 from iolab.study.load_tables import LoadTable
@@ -96,16 +96,14 @@ def _written(study: Study, points: Iterable[Point], rate: float, hosts: HostStud
     _, seconds = study.method.load_s
     total = 0.0
     for point in points:
-        if not file_job(point.job).access.writes:
+        if not Job.of(point.job).access.writes:
             continue
         makers = makers_of(study, point)
-        own_rate = _write_rate(study, file_job(point.job), makers, rate, hosts.iops_limit(study))
+        own_rate = _write_rate(study, Job.of(point.job), makers, rate, hosts.iops_limit(study))
         for host in makers:
-            asked = file_job(point.job).asked_iops
-            jobs = file_job(point.job_on(host)).numjobs
-            limit = (
-                math.inf if asked is None else asked * jobs * file_job(point.job).mean_block_bytes
-            )
+            asked = Job.of(point.job).asked_iops
+            jobs = Job.of(point.job_on(host)).numjobs
+            limit = math.inf if asked is None else asked * jobs * Job.of(point.job).mean_block_bytes
             total += min(own_rate, limit) * seconds
     return round(total)
 

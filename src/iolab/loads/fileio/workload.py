@@ -282,10 +282,3 @@ def mean_bytes_of(bssplit: str) -> float:
     drawn = [(size, share) for size, share in shares_of(bssplit) if share]
     left = WHOLE - sum(share for _, share in drawn)
     return (sum(size * share for size, share in drawn) + drawn[-1][0] * left) / WHOLE
-
-
-def file_job(job: AnyJob) -> Job:
-    """A job that is I/O on files; TypeError for any other."""
-    if not isinstance(job, Job):
-        raise TypeError(f"{job.engine} makes no I/O on files")
-    return job

@@ -210,7 +210,7 @@ class YcsbDriver(Driver):
             return
         if server_settings(session.study).kind is ServerKind.EMBEDDED:
             tools = {mine.name: self._tools.of(mine.workdir) for mine in shares}
-            await self._embedded.prepare(session, run, ycsb_job(run), shares, tools)
+            await self._embedded.prepare(session, run, YcsbJob.of(run.point.job), shares, tools)
         else:
             await self._prepare_server(session, run, shares)
         if not session.stop.requested:
@@ -224,7 +224,7 @@ class YcsbDriver(Driver):
         counters: CounterCollector,
     ) -> None:
         """All clients at once; what each of them did in every second comes from its own logs."""
-        job, server = ycsb_job(run), self._server
+        job, server = YcsbJob.of(run.point.job), self._server
         seconds = execution_limit_s(
             session.study.method, server_settings(session.study).kind, len(shares)
         )
@@ -271,7 +271,7 @@ class YcsbDriver(Driver):
                 f"There is no server of the kind '{server_settings(session.study).kind}'.",
                 "Use another server.kind.",
             )
-        job = ycsb_job(run)
+        job = YcsbJob.of(run.point.job)
 
         async def load() -> None:
             store = self._store(session, "")
@@ -376,14 +376,6 @@ class YcsbDriver(Driver):
         return found
 
 
-def ycsb_job(run: PlannedRun) -> YcsbJob:
-    """The run's job; TypeError for one of another engine."""
-    job = run.point.job
-    if not isinstance(job, YcsbJob):
-        raise TypeError(f"{job.engine} is not YCSB")
-    return job
-
-
 async def _new_folder(workdir: WorkDirectory) -> None:
     """An empty folder to work in: a log of the run before must not be read as this one's."""
     await remove(workdir.host, work_folder(workdir))
@@ -456,7 +448,7 @@ class DbBenchDriver(Driver):
 
         async def ask(mine: HostShare) -> None:
             self._versions[mine.name] = await self._programs.version_on(
-                mine.workdir, key_value_job(run)
+                mine.workdir, KeyValueJob.of(run.point.job)
             )
 
         await on_each(shares, ask)
@@ -465,7 +457,7 @@ class DbBenchDriver(Driver):
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
         """Each client's golden database; those that are not there are loaded, all at once."""
-        job = key_value_job(run)
+        job = KeyValueJob.of(run.point.job)
         self._goldens.clear()
 
         async def look(mine: HostShare) -> None:
@@ -494,7 +486,7 @@ class DbBenchDriver(Driver):
     async def _make(
         self, session: SessionContext, run: PlannedRun, missing: Sequence[HostShare]
     ) -> None:
-        job = key_value_job(run)
+        job = KeyValueJob.of(run.point.job)
         size = job.loaded.keys * job.loaded.entry_bytes
         what = f"{format_bytes(size)} in blocks of {format_bytes(job.loaded.block_bytes)}"
         expected_s = WRITTEN_TIMES * size / ASSUMED_WRITE_BYTES_PER_S
@@ -516,7 +508,7 @@ class DbBenchDriver(Driver):
 
         It would take as long again, for each point, to come to the same end.
         """
-        job, version = key_value_job(run), self._versions[mine.name]
+        job, version = KeyValueJob.of(run.point.job), self._versions[mine.name]
         folder = folder_of(mine.workdir, job)
         failed = self._failed.setdefault(mine.workdir.host, {})
         if folder in failed and run.attempt == 1:
@@ -557,7 +549,7 @@ class DbBenchDriver(Driver):
         self, session: SessionContext, run: PlannedRun, mine: HostShare, seconds: int
     ) -> DbBenchTask:
         """What one client is to do, with streams of keys that nobody has used."""
-        job, start = key_value_job(run), self._starts[mine.name]
+        job, start = KeyValueJob.of(run.point.job), self._starts[mine.name]
         what = (run.point.digest, run.repeat, run.attempt, mine.name)
         wanted = cell_seeds(job, derived_seed(session.study.method.seed, *what))
         seed = next_seed(self._loads | self._cells, wanted)
@@ -585,14 +577,6 @@ class DbBenchDriver(Driver):
 
 
 REPORT: Final = "report.csv"
-
-
-def key_value_job(run: PlannedRun) -> KeyValueJob:
-    """The run's job; TypeError for one of another engine."""
-    job = run.point.job
-    if not isinstance(job, KeyValueJob):
-        raise TypeError(f"{job.engine} is not db_bench")
-    return job
 
 
 def cell_folder(workdir: WorkDirectory) -> str:

@@ -256,7 +256,7 @@ class MdtestDriver(Driver):
         """The target shared at one path, the programs there, the devices watched idle."""
         self.rates = ()
         session.begin(Phase.PROVE, run, "mdtest and MPI on every client")
-        await on_each(shares, lambda mine: _require_programs(mine, job_of(run)))
+        await on_each(shares, lambda mine: _require_programs(mine, MetadataJob.of(run.point.job)))
         await _require_one_target(shares)
         if not session.stop.requested:
             await watch_idle(session, run, shares)
@@ -269,7 +269,7 @@ class MdtestDriver(Driver):
         counters: CounterCollector,
     ) -> None:
         """Mdtest from its start to its end."""
-        job = job_of(run)
+        job = MetadataJob.of(run.point.job)
         session.begin(Phase.MEASURE, run, run.point.label)
         halt = asyncio.Event()
         mpi = await _same_mpi(shares, job, halt)
@@ -283,14 +283,6 @@ class MdtestDriver(Driver):
     def completed(self, record: RunRecord) -> RunRecord:
         """With the rates that it printed."""
         return replace(record, details=ReportedRates(self.rates))
-
-
-def job_of(run: PlannedRun) -> MetadataJob:
-    """The run's job; TypeError for one of another engine."""
-    job = run.point.job
-    if not isinstance(job, MetadataJob):
-        raise TypeError(f"{job.engine} is no metadata load")
-    return job
 
 
 def address_of(workdir: WorkDirectory) -> str:

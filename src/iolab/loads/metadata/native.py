@@ -351,7 +351,7 @@ class MetadataDriver(Driver):
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
         """See that the hosts can do what a rank shift asks, and that the devices are idle."""
-        job = job_of(run)
+        job = MetadataJob.of(run.point.job)
         workdirs = [mine.workdir for mine in shares]
         needs = {
             workdirs[share.index].name: [workdirs[other].name for other in share.others]
@@ -381,14 +381,6 @@ class MetadataDriver(Driver):
             await iteration.end()
 
 
-def job_of(run: PlannedRun) -> MetadataJob:
-    """The run's job; TypeError when it is another kind."""
-    job = run.point.job
-    if not isinstance(job, MetadataJob):
-        raise TypeError(f"{job.engine} does no metadata operations")
-    return job
-
-
 class _Iteration:
     """One run: every phase once, over one tree for each rank."""
 
@@ -402,7 +394,7 @@ class _Iteration:
         self._session = session
         self._run = run
         self._shares = shares
-        self._job = job_of(run)
+        self._job = MetadataJob.of(run.point.job)
         self._rank_shares = rank_shares(self._job, len(shares))
         attempt = min(run.attempt, ATTEMPTS_KEPT_APART) - 1
         self._number = run.order * ATTEMPTS_KEPT_APART + attempt

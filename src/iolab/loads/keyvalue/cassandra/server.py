@@ -123,9 +123,7 @@ class Records:
 
 def records_of(run: PlannedRun) -> Records:
     """What the run's job wants; TypeError for a job that is none of YCSB's."""
-    job = run.point.job
-    if not isinstance(job, YcsbJob):
-        raise TypeError(f"{job.engine} has no records in Cassandra")
+    job = YcsbJob.of(run.point.job)
     return Records(job.records, job.fields, job.field_bytes)
 
 
