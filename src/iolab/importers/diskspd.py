@@ -85,14 +85,6 @@ class DiskspdDraft:
         self._require(element, path)
         return self.number(element, path)
 
-    def attribute(self, element: ET.Element, name: str) -> float | None:
-        """A number that must be an attribute; None, and a fault, where it is not."""
-        text = element.get(name)
-        if text is None:
-            self._missing(f"attribute {name}", element.tag)
-            return None
-        return self._number(name, text)
-
     def _require(self, element: ET.Element, path: str) -> None:
         if element.find(path) is None:
             self._missing(path, element.tag)
@@ -172,7 +164,6 @@ class Percentile:
     percent: Decimal
     read_ms: float | None
     write_ms: float | None
-    total_ms: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,38 +175,20 @@ class Latency:
 
     mean_read_ms: float | None
     mean_write_ms: float | None
-    mean_total_ms: float | None
     rows: tuple[Percentile, ...]
-
-    def at(self, percent: str) -> Percentile | None:
-        """The row of that percentile, written as a decimal number; None where there is none."""
-        wanted = Decimal(percent)
-        return next((row for row in self.rows if row.percent == wanted), None)
-
-
-@dataclass(frozen=True, slots=True)
-class IopsBucket:
-    """I/Os a second in the part of the span that ends `end_s` after its start (`-D`)."""
-
-    end_s: float
-    read_iops: float
-    write_iops: float
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredSpan:
     """A time span as it went: `seconds` is the time taken, in hundredths, warm-up left out.
 
-    `cpu_percent` is the mean of the guest's own processors. `latency` is None without `-L`,
-    `buckets` are empty without `-D`.
+    `latency` is None without `-L`.
     """
 
     seconds: float
     threads: int
-    cpu_percent: float | None
     work: tuple[Work, ...]
     latency: Latency | None
-    buckets: tuple[IopsBucket, ...]
 
     @property
     def read_iops(self) -> float:
@@ -242,13 +215,12 @@ class MeasuredSpan:
 class DiskspdResult:
     """All that an output tells. With any of the `faults` it is no measurement.
 
-    A span that could not be read whole is left out of `spans` and named among the faults. `started`
-    is diskspd's own word for the moment, `messages` are its lines beside the document.
+    A span that could not be read whole is left out of `spans` and named among the faults.
+    `messages` are its lines beside the document.
     """
 
     version: str
     computer: str
-    started: str
     asked: tuple[SpanSettings, ...]
     spans: tuple[MeasuredSpan, ...]
     messages: tuple[str, ...]
@@ -270,7 +242,6 @@ def parse(raw: bytes) -> DiskspdResult:
     return DiskspdResult(
         version=words_of(system, "Tool/Version"),
         computer=words_of(system, "ComputerName"),
-        started=words_of(system, "RunTime"),
         asked=asked,
         spans=tuple(spans),
         messages=messages,
@@ -401,10 +372,8 @@ def _span(
     return MeasuredSpan(
         seconds=seconds,
         threads=threads,
-        cpu_percent=draft.number(span, "CpuUtilization/Average/UsagePercent"),
         work=work,
         latency=_latency(span.find("Latency"), draft),
-        buckets=tuple(_buckets(span.find("Iops"), draft)),
     )
 
 
@@ -454,21 +423,9 @@ def _latency(table: ET.Element | None, draft: DiskspdDraft) -> Latency | None:
             percent,
             draft.number(bucket, "ReadMilliseconds"),
             draft.number(bucket, "WriteMilliseconds"),
-            draft.number(bucket, "TotalMilliseconds"),
         )
     return Latency(
         mean_read_ms=draft.number(table, "AverageReadMilliseconds"),
         mean_write_ms=draft.number(table, "AverageWriteMilliseconds"),
-        mean_total_ms=draft.number(table, "AverageTotalMilliseconds"),
         rows=tuple(rows.values()),
     )
-
-
-def _buckets(table: ET.Element | None, draft: DiskspdDraft) -> Iterator[IopsBucket]:
-    if table is None:
-        return
-    for bucket in table.iterfind("Bucket"):
-        end_ms = draft.attribute(bucket, "SampleMillisecond")
-        reads, writes = draft.attribute(bucket, "Read"), draft.attribute(bucket, "Write")
-        if end_ms is not None and reads is not None and writes is not None:
-            yield IopsBucket(end_ms / 1000, reads, writes)
