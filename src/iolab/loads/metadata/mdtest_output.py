@@ -79,7 +79,6 @@ class MdtestOutput:
 
     version: str
     ranks: int | None
-    nodes: int | None
     files: int | None
     iterations: int | None
     rule: RateRule | None
@@ -141,7 +140,7 @@ OPERATIONS: Final = {
 
 _NUMBER: Final = r"(\S+)"
 _LAUNCHED: Final = re.compile(
-    r"mdtest-(\S{1,40}) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node\(s\)"
+    r"mdtest-(\S{1,40}) was launched with (\d{1,9}) total task\(s\) on \d{1,9} node\(s\)"
 )
 _FILES: Final = re.compile(r"(\d{1,9}) tasks, (\d{1,15}) files")
 _ITERATION: Final = re.compile(r"main: \* iteration (\d{1,9}) .*\*")
@@ -160,7 +159,6 @@ class _Draft:
         self.faults: list[str] = []
         self._version = ""
         self._ranks: int | None = None
-        self._nodes: int | None = None
         self._files: int | None = None
         self._iterations: int | None = None
         self._iteration = 0
@@ -174,7 +172,7 @@ class _Draft:
     def take(self, line: str) -> None:
         """One line, in order."""
         if match := _LAUNCHED.search(line):
-            self._version, self._ranks, self._nodes = match[1], int(match[2]), int(match[3])
+            self._version, self._ranks = match[1], int(match[2])
         elif match := _FILES.fullmatch(line.strip()):
             self._files = int(match[2])
         elif match := _ITERATION.search(line):
@@ -197,7 +195,6 @@ class _Draft:
         return MdtestOutput(
             version=self._version,
             ranks=self._ranks,
-            nodes=self._nodes,
             files=self._files,
             iterations=self._iterations,
             rule=self._rule,
@@ -269,51 +266,8 @@ def _finite(word: str) -> float | None:
     return number if math.isfinite(number) and number >= 0 else None
 
 
-def lines_of(output: MdtestOutput, operation: Operation) -> Iterator[PhaseLine]:
-    """What rank 0 saw of that operation, iteration by iteration."""
-    return (seen for seen in output.seen if seen.operation is operation)
-
-
 ROUNDING: Final = 0.0005
 """mdtest prints three decimals."""
-
-
-@dataclass(frozen=True, slots=True)
-class IterationSpread:
-    """Rates over iterations; `std_dev` is that of a sample (n-1), None for a single one."""
-
-    n: int
-    maximum: float
-    minimum: float
-    mean: float
-    std_dev: float | None
-
-
-def spread(rates: Sequence[float]) -> IterationSpread:
-    """The statistics of those rates. ValueError for none."""
-    if not rates:
-        raise ValueError("a spread needs at least one rate")
-    std_dev = statistics.stdev(rates) if len(rates) > 1 else None
-    return IterationSpread(len(rates), max(rates), min(rates), statistics.fmean(rates), std_dev)
-
-
-def spread_of(output: MdtestOutput, operation: Operation) -> IterationSpread | None:
-    """A summary's line with the standard deviation of a sample, whatever the version divides by.
-
-    None when the line is missing, and for files of 3.3, whose line mixes ranks with iterations: its
-    extremes are single ranks', and no deviation over iterations can be had from it.
-    """
-    row = output.row(operation)
-    n = output.iterations
-    if row is None or n is None or output.rule is None:
-        return None
-    if output.rule is RateRule.EVERY_RANK and operation not in TREES:
-        return None
-    std_dev = row.std_dev
-    if output.rule is not RateRule.SLOWEST_RANK and n > 1:
-        # Up to 3.3 mdtest divides by n.
-        std_dev *= math.sqrt(n / (n - 1))
-    return IterationSpread(n, row.maximum, row.minimum, row.mean, std_dev if n > 1 else None)
 
 
 def contradictions(output: MdtestOutput) -> tuple[str, ...]:
@@ -335,7 +289,7 @@ def _of_row(output: MdtestOutput, row: SummaryRow) -> Iterator[str]:
     widest = (row.maximum - row.minimum) / 2 * math.sqrt(n / max(n - 1, 1)) + 4 * ROUNDING
     if row.std_dev > widest:
         yield f"{name} deviates by {row.std_dev}, and cannot by more than {widest:.3f}"
-    seen = [one.ops_per_s for one in lines_of(output, row.operation)]
+    seen = [one.ops_per_s for one in output.seen if one.operation is row.operation]
     if len(seen) == n:
         yield from _of_lines(output, row, seen)
 
@@ -344,14 +298,18 @@ def _of_lines(output: MdtestOutput, row: SummaryRow, seen: Sequence[float]) -> I
     """The summary against the lines of its iterations."""
     name = row.operation.word
     if row.operation in TREES:
-        again = spread(seen)
-        divisor_n = output.rule is not RateRule.SLOWEST_RANK
-        std_dev = (statistics.pstdev(seen) if divisor_n else again.std_dev) or 0.0
+        # Up to 3.3 mdtest divides by n, and 4.x by n - 1.
+        by_n = output.rule is not RateRule.SLOWEST_RANK or len(seen) < 2
+        std_dev = statistics.pstdev(seen) if by_n else statistics.stdev(seen)
         pairs = (
-            ("maximum", row.maximum, again.maximum),
-            ("minimum", row.minimum, again.minimum),
-            ("mean", row.mean, again.mean),
-            ("standard deviation", row.std_dev, std_dev),
+            ("maximum", row.maximum, max(seen)),
+            ("minimum", row.minimum, min(seen)),
+            ("mean", row.mean, statistics.fmean(seen)),
+            (
+                "standard deviation",
+                row.std_dev,
+                std_dev,
+            ),
         )
         for what, printed, computed in pairs:
             if abs(printed - computed) > 3 * ROUNDING:
