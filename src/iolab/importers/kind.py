@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def _study() -> LoadStudy:
-    from iolab.importers.study import ImportedStudy
+    from iolab.study.kinds import LoadStudy
 
-    return ImportedStudy()
+    return LoadStudy()
 
 
 def _session() -> LoadSession:

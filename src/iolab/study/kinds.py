@@ -78,7 +78,7 @@ class LoadStudy:
     itself, whose `[[workload]]` has no faults but those of single keys.
     """
 
-    tables: Mapping[type[LoadTable], tuple[EngineName, ...]]
+    tables: Mapping[type[LoadTable], tuple[EngineName, ...]] = MappingProxyType({})
     """Its tables of a workload, each with the engines that it may name."""
 
     examples: Mapping[str, str] = MappingProxyType({})

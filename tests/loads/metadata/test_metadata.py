@@ -10,13 +10,16 @@ from iolab.core.host import HostFacts
 from iolab.core.workload import Axis
 from iolab.errors import HostError
 from iolab.loads.fileio.workload import Job
-from iolab.loads.metadata.cost import iteration_seconds, operations_of, phase_seconds, space_of
 from iolab.loads.metadata.workload import (
     BY_OPERATIONS,
     MDTEST_ENGINE,
     METADATA_ENGINE,
     MetadataJob,
     Operation,
+    iteration_seconds,
+    operations_of,
+    phase_seconds,
+    space_of,
 )
 from iolab.study.schedule import expand
 from tests.plans import check_ready, make_plan

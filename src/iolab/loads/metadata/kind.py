@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from iolab.loads.kind import LoadKind
-from iolab.loads.metadata.workload import MetadataJob
+from iolab.loads.metadata.workload import MDTEST_ENGINE, METADATA_ENGINE, MetadataJob
 
 if TYPE_CHECKING:
     from iolab.loads.metadata.analysis import MetadataAnalysis
@@ -22,9 +22,11 @@ def _study() -> LoadStudy:
 
 
 def _session() -> LoadSession:
-    from iolab.loads.metadata.driver import METADATA
+    from iolab.loads.metadata.mdtest import MdtestDriver
+    from iolab.loads.metadata.native import MetadataDriver
+    from iolab.session.kinds import LoadSession
 
-    return METADATA
+    return LoadSession(drivers={METADATA_ENGINE: MetadataDriver, MDTEST_ENGINE: MdtestDriver})
 
 
 def _analysis() -> MetadataAnalysis:

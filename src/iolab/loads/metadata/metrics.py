@@ -9,7 +9,7 @@ counted once, and the hosts told the exact extremes of all.
 
 from __future__ import annotations
 
-import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -153,28 +153,27 @@ def own_windows(
     It is empty or turned around (end before start) where a host's ranks never worked all at once;
     None where the host told no times.
     """
-    found: list[Window | None] = []
-    for run, host in zip(runs, hosts, strict=True):
-        if run is None or run.last_start_real_ns is None or run.first_end_real_ns is None:
-            found.append(None)
-            continue
-        off = host.clock_offset_ns
-        found.append(Window(run.last_start_real_ns - off, run.first_end_real_ns - off))
-    return tuple(found)
+    return tuple(
+        _window(run.last_start_real_ns, run.first_end_real_ns, host) if run else None
+        for run, host in zip(runs, hosts, strict=True)
+    )
 
 
 def whole_windows(
     runs: tuple[OperationRun | None, ...], hosts: tuple[HostRun, ...]
 ) -> tuple[Window | None, ...]:
     """Each host's first rank's start and last rank's end, on the controller's clock."""
-    found: list[Window | None] = []
-    for run, host in zip(runs, hosts, strict=True):
-        if run is None or run.first_start_real_ns is None or run.last_end_real_ns is None:
-            found.append(None)
-            continue
-        off = host.clock_offset_ns
-        found.append(Window(run.first_start_real_ns - off, run.last_end_real_ns - off))
-    return tuple(found)
+    return tuple(
+        _window(run.first_start_real_ns, run.last_end_real_ns, host) if run else None
+        for run, host in zip(runs, hosts, strict=True)
+    )
+
+
+def _window(start_ns: int | None, end_ns: int | None, host: HostRun) -> Window | None:
+    """Between two moments of the host's clock, on the controller's; None where one is not told."""
+    if start_ns is None or end_ns is None:
+        return None
+    return Window(start_ns - host.clock_offset_ns, end_ns - host.clock_offset_ns)
 
 
 def _phase(
@@ -344,15 +343,12 @@ class OperationStatistics:
     @property
     def mean(self) -> float:
         """The arithmetic mean."""
-        return math.fsum(self.values) / len(self.values)
+        return statistics.fmean(self.values)
 
     @property
     def std_dev(self) -> float | None:
         """The sample's standard deviation."""
-        if len(self.values) < 2:
-            return None
-        mean = self.mean
-        return math.sqrt(math.fsum((v - mean) ** 2 for v in self.values) / (len(self.values) - 1))
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
 
 
 @dataclass(frozen=True, slots=True)

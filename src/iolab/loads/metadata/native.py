@@ -26,8 +26,14 @@ from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.hosts.message import Message
 from iolab.hosts.remote_process import OVERDUE_S, heeding
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.metadata.cost import operations_of, phase_seconds
-from iolab.loads.metadata.workload import MetadataJob, MetadataRun, Operation, OperationRun
+from iolab.loads.metadata.workload import (
+    MetadataJob,
+    MetadataRun,
+    Operation,
+    OperationRun,
+    operations_of,
+    phase_seconds,
+)
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostShare, on_each
 from iolab.session.observers import HostWatch

@@ -10,12 +10,12 @@ from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.metadata.cost import space_of
 from iolab.loads.metadata.table import MetadataTable
 from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
     MDTEST_OPTIONS,
     MetadataJob,
+    space_of,
 )
 from iolab.study.cost import with_spare
 from iolab.study.document import Faults, StudyDocument

@@ -11,18 +11,19 @@ from iolab.core.metric import Level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.metadata.cost import (
-    iteration_seconds,
-    space_of,
-    written_bytes_of,
-)
 from iolab.loads.metadata.problems import check_metadata, metadata_faults
 from iolab.loads.metadata.table import (
     METADATA_ENGINES,
     PHASE_SHORT_S,
     MetadataTable,
 )
-from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob
+from iolab.loads.metadata.workload import (
+    MDTEST_ENGINE,
+    MetadataJob,
+    iteration_seconds,
+    space_of,
+    written_bytes_of,
+)
 from iolab.report.numbers import count
 from iolab.study.document import Faults, StudyDocument
 from iolab.study.foretold import VerdictLimit, digests
