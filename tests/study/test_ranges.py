@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.study.names import HOSTS_MAX, RangeFault, expand, has_ranges
+from iolab.study.names import HOSTS_MAX, HostsFault, expand, has_ranges
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_ranges_stand_for_names(text: str, names: list[str]) -> None:
     ],
 )
 def test_ranges_that_make_no_sense_are_faults(text: str, says: str) -> None:
-    with pytest.raises(RangeFault) as caught:
+    with pytest.raises(HostsFault) as caught:
         expand(text)
     assert says in str(caught.value)
     assert "\x1b" not in str(caught.value)
@@ -73,7 +73,7 @@ def test_a_range_is_every_number_once_in_order(first: int, more: int, width: int
 def test_any_text_is_expanded_or_refused(text: str) -> None:
     try:
         names = expand(text)
-    except RangeFault:
+    except HostsFault:
         return
     assert 1 <= len(names) <= HOSTS_MAX
     assert not any(has_ranges(name) for name in names)

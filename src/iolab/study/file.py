@@ -168,6 +168,11 @@ ARGUMENT_CHARACTERS: Final = 4096
 Amount = Annotated[float, values.amount()]
 Count = Annotated[int, values.whole(1, NODES_MAX)]
 Argument = Annotated[str, values.text(ARGUMENT_CHARACTERS)]
+HostName = Annotated[str, values.host_name()]
+HostNames = Annotated[list[HostName], values.Listed()]
+SshUser = Annotated[str, ssh_addresses.ssh_user()]
+Jumps = Annotated[list[Annotated[str, ssh_addresses.jump_hop()]], values.Listed(lone=True)]
+ControllerFile = Annotated[str, ssh_addresses.controller_file()]
 Port = Annotated[int, values.whole(1, ssh_addresses.PORT_MAX)]
 Devices = Annotated[list[Annotated[str, values.block_device()]], values.Listed(lone=True)]
 Room = Annotated[int, values.whole(1, ROOM_MAX)]
@@ -209,19 +214,19 @@ class ConfigurationTable(StudyTable):
     path: TargetPath | None = None
     device: DevicePath | None = None
     serial: Serial | None = None
-    hosts: Annotated[list[Annotated[str, values.host_name()]], values.Listed()] | None = None
+    hosts: HostNames | None = None
     nodes: Count | None = None
     capacity: CapacityTable = CapacityTable()
     cost: CostTable | None = None
     hardware: dict[str, Label] = Field(default_factory=dict)
-    storage: Annotated[list[Annotated[str, values.host_name()]], values.Listed()] | None = None
+    storage: HostNames | None = None
     redundancy: RedundancyTable | None = None
 
 
 class HostTable(StudyTable):
     """`[[host]]`: a machine and how it is reached."""
 
-    name: Annotated[str, values.host_name()]
+    name: HostName
     kind: WrittenKind | None = None
     role: Annotated[Role, values.choice(Role, "roles")] = Role.CLIENT
     command: list[Argument] = Field(default_factory=list)
@@ -229,16 +234,14 @@ class HostTable(StudyTable):
     device: DevicePath | None = None
     serial: Serial | None = None
     address: Annotated[str, ssh_addresses.ssh_address()] | None = None
-    user: Annotated[str, ssh_addresses.ssh_user()] | None = None
+    user: SshUser | None = None
     port: Port | None = None
-    jump: (
-        Annotated[list[Annotated[str, ssh_addresses.jump_hop()]], values.Listed(lone=True)] | None
-    ) = None
-    key: Annotated[str, ssh_addresses.controller_file()] | None = None
-    known_hosts: Annotated[str, ssh_addresses.controller_file()] | None = None
+    jump: Jumps | None = None
+    key: ControllerFile | None = None
+    known_hosts: ControllerFile | None = None
     devices: Devices | None = None
     numjobs: NumJobs | None = None
-    node: Annotated[str, values.host_name()] | None = None
+    node: HostName | None = None
     storage_address: IpAddress | None = None
     cores: Room | None = None
     numa_nodes: Room | None = None

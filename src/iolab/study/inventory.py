@@ -16,12 +16,22 @@ from pydantic import Field
 
 from iolab.core.host import HostKind, HostSpec, Role
 from iolab.errors import Fault, HostError, StudyError, UsageError
-from iolab.study import ssh_addresses, values
+from iolab.study import values
 from iolab.study.build import host_spec
 from iolab.study.checks import check_hosts
 from iolab.study.document import Faults, Path, StudyDocument, ValueOrigin, read_document
-from iolab.study.file import FORMAT, Devices, HostTable, Port, Room, WrittenKind
-from iolab.study.names import HOSTS_MAX, RangeFault, expand, expand_hosts
+from iolab.study.file import (
+    FORMAT,
+    ControllerFile,
+    Devices,
+    HostTable,
+    Jumps,
+    Port,
+    Room,
+    SshUser,
+    WrittenKind,
+)
+from iolab.study.names import HOSTS_MAX, HostsFault, expand, expand_hosts
 from iolab.study.ssh_addresses import PORT_MAX, is_address, is_user
 from iolab.study.tables import read_items, read_table
 from iolab.study.target_tables import NumJobs, StudyTable, TargetPath
@@ -42,13 +52,11 @@ class DefaultsTable(StudyTable):
 
     kind: WrittenKind | None = None
     path: TargetPath | None = None
-    user: Annotated[str, ssh_addresses.ssh_user()] | None = None
+    user: SshUser | None = None
     port: Port | None = None
-    jump: (
-        Annotated[list[Annotated[str, ssh_addresses.jump_hop()]], values.Listed(lone=True)] | None
-    ) = None
-    key: Annotated[str, ssh_addresses.controller_file()] | None = None
-    known_hosts: Annotated[str, ssh_addresses.controller_file()] | None = None
+    jump: Jumps | None = None
+    key: ControllerFile | None = None
+    known_hosts: ControllerFile | None = None
     devices: Devices | None = None
     numjobs: NumJobs | None = None
     cores: Room | None = None
@@ -188,7 +196,7 @@ def mpi_inventory(text: str, file_name: str) -> Inventory:
         try:
             if (entry := _read_line(line)) is not None:
                 _enter(found, entry, number)
-        except _LineFault as fault:
+        except HostsFault as fault:
             faults.append(Fault(fault.happened, fault.do, file_name, number))
     if len(found) > HOSTS_MAX:
         faults.append(Fault(f"There are {len(found)} hosts.", f"Give at most {HOSTS_MAX}."))
@@ -210,13 +218,6 @@ _KEYS: Final = frozenset((*_SLOTS, *_SLOTS_MORE, *_IGNORED, *_USERS, "port"))
 _COUNTED: Final = frozenset((*_SLOTS, *_SLOTS_MORE))
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,6}")
 _HOST_DO: Final = "Write HOST, USER@HOST, HOST:SLOTS or HOST slots=N."
-
-
-class _LineFault(ValueError):
-    def __init__(self, happened: str, do: str) -> None:
-        super().__init__(happened)
-        self.happened = happened
-        self.do = do
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +242,7 @@ def _enter(found: dict[str, _Entry], entry: _Entry, number: int) -> None:
     first = found.setdefault(entry.name, entry)
     if first != entry:
         happened = f"Host {shown(entry.name)} has another user or port than before."
-        raise _LineFault(happened, f"Write the same in line {number} and above.")
+        raise HostsFault(happened, f"Write the same in line {number} and above.")
 
 
 def _read_line(line: str) -> _Entry | None:
@@ -252,7 +253,7 @@ def _read_line(line: str) -> _Entry | None:
     first, *rest = words
     if "=" in first or (first == "rank" and rest):
         do = "A rank file says which rank runs where; give the host file instead."
-        raise _LineFault(f"The line begins with {shown(first)}, not with a host.", do)
+        raise HostsFault(f"The line begins with {shown(first)}, not with a host.", do)
     values = dict(_read_word(word) for word in rest)
     users = [value for key, value in values.items() if key in _USERS]
     before, at, place = first.rpartition("@")
@@ -260,13 +261,13 @@ def _read_line(line: str) -> _Entry | None:
     name = _read_place(place)
     for user in users:
         if not is_user(user):
-            raise _LineFault(f"The user of {shown(name)} is {shown(user)}.", "Give a login name.")
+            raise HostsFault(f"The user of {shown(name)} is {shown(user)}.", "Give a login name.")
     if len(set(users)) > 1:
-        raise _LineFault(f"Host {shown(name)} has two users.", "Leave one of them out.")
+        raise HostsFault(f"Host {shown(name)} has two users.", "Leave one of them out.")
     port = values.get("port")
     if port is not None and not (_NUMBER.fullmatch(port) and int(port) <= PORT_MAX):
         happened = f"The port of {shown(name)} is {shown(port)}."
-        raise _LineFault(happened, f"Give a number from 1 to {PORT_MAX}.")
+        raise HostsFault(happened, f"Give a number from 1 to {PORT_MAX}.")
     return _Entry(name, users[0] if users else None, int(port) if port else None)
 
 
@@ -274,13 +275,13 @@ def _read_place(place: str) -> str:
     """The name in `HOST[:SLOTS[:more]]`."""
     if place.startswith(("+", "^")):
         happened = f"{shown(place)} chooses among other hosts."
-        raise _LineFault(happened, "Name the hosts themselves.")
+        raise HostsFault(happened, "Name the hosts themselves.")
     if place.startswith("[") or place.count(":") > 2:
         do = "Write an inventory, whose address may be one of IPv6."
-        raise _LineFault(f"{shown(place)} is no name of a host.", do)
+        raise HostsFault(f"{shown(place)} is no name of a host.", do)
     name, colon, slots = place.partition(":")
     if not is_identifier(name) or not is_address(name):
-        raise _LineFault(f"{shown(name)} is no name of a host.", _HOST_DO)
+        raise HostsFault(f"{shown(name)} is no name of a host.", _HOST_DO)
     if colon:
         _check_count(name, slots.split(":")[0])
     return name
@@ -290,10 +291,10 @@ def _read_word(word: str) -> tuple[str, str]:
     key, equals, value = word.partition("=")
     key = key.lower()
     if not equals or not value:
-        raise _LineFault(f"{shown(word)} behind a host is not understood.", _HOST_DO)
+        raise HostsFault(f"{shown(word)} behind a host is not understood.", _HOST_DO)
     if key not in _KEYS:
         do = suggestion(key, sorted(_KEYS), "keys")
-        raise _LineFault(f"The host file's key {shown(key)} is not known.", do)
+        raise HostsFault(f"The host file's key {shown(key)} is not known.", do)
     if key in _COUNTED:
         _check_count(key, value)
     return key, value
@@ -302,7 +303,7 @@ def _read_word(word: str) -> tuple[str, str]:
 def _check_count(what: str, text: str) -> None:
     if not _NUMBER.fullmatch(text):
         happened = f"The number behind {shown(what)} is {shown(text)}."
-        raise _LineFault(happened, "Give a whole number from 1.")
+        raise HostsFault(happened, "Give a whole number from 1.")
 
 
 JOB_VARIABLE: Final = "SLURM_JOB_ID"
@@ -333,7 +334,7 @@ def read_allocation(environment: Mapping[str, str]) -> Allocation:
         raise HostError(f"{JOB_VARIABLE} is {shown(job)}, not a number.", _INSIDE)
     try:
         names = expand(nodes)
-    except RangeFault as fault:
+    except HostsFault as fault:
         raise HostError(f"{NODES_VARIABLE} {fault.happened}.", _INSIDE) from None
     for name in names:
         if not is_identifier(name):
@@ -442,7 +443,7 @@ def pods_inventory(selection: PodSelection, context: str | None, listing: str) -
     for pod in sorted(_standing(listing), key=_order):
         try:
             hosts.append(_host(selection, context, pod))
-        except _PodFault as fault:
+        except HostsFault as fault:
             faults.append(Fault(fault.happened, fault.do))
     if faults:
         count = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
@@ -453,13 +454,6 @@ def pods_inventory(selection: PodSelection, context: str | None, listing: str) -
         raise HostError(happened, "See 'kubectl get pods --show-labels' in that namespace.")
     origin = f"--hosts {selection}, {len(hosts)} pods"
     return Inventory(inventory_text(origin, hosts), f"--hosts {selection}")
-
-
-class _PodFault(ValueError):
-    def __init__(self, happened: str, do: str) -> None:
-        super().__init__(happened)
-        self.happened = happened
-        self.do = do
 
 
 def _standing(listing: str) -> Iterator[Mapping[str, Any]]:
@@ -488,14 +482,16 @@ def _host(
     name = pod["metadata"]["name"]
     if not isinstance(name, str) or not _POD.fullmatch(name):
         happened = f"{shown(name)} is no name of a pod."
-        raise _PodFault(happened, "Find out what answered for the cluster.")
+        raise HostsFault(happened, "Find out what answered for the cluster.")
     if not is_identifier(name):
         happened = f"Pod {shown(name)} has a name of {len(name)} characters."
         do = f"Give an inventory with names of at most {ID_CHARACTERS} and this pod in a command."
-        raise _PodFault(happened, do)
+        raise HostsFault(happened, do)
     if not _is_ready(pod["status"]):
         happened = f"Pod {shown(name)} is not ready ({shown(pod['status']['phase'])})."
-        raise _PodFault(happened, "Wait with 'kubectl wait --for=condition=Ready', or select less.")
+        raise HostsFault(
+            happened, "Wait with 'kubectl wait --for=condition=Ready', or select less."
+        )
     cluster = [f"--context={context}"] if context else []
     where = [f"--namespace={selection.namespace}", f"--container={_container(selection, pod)}"]
     command = ["kubectl", *cluster, "exec", "--stdin", *where, name, "--"]
@@ -519,8 +515,8 @@ def _container(selection: PodSelection, pod: Mapping[str, Any]) -> str:
     wanted = selection.container or default or (there[0] if len(there) == 1 else None)
     if wanted is None:
         happened = f"Pod {shown(name)} has {len(there)} containers: {shown(there)}."
-        raise _PodFault(happened, f"Name one behind '@', as in {selection}@{there[0][:63]}.")
+        raise HostsFault(happened, f"Name one behind '@', as in {selection}@{there[0][:63]}.")
     if wanted not in there or not re.fullmatch(_POD_LABEL, str(wanted)):
         happened = f"Pod {shown(name)} has no container {shown(wanted)}, but {shown(there)}."
-        raise _PodFault(happened, "Name one of its containers behind '@'.")
+        raise HostsFault(happened, "Name one of its containers behind '@'.")
     return str(wanted)

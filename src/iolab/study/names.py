@@ -20,8 +20,8 @@ DIGITS_MAX: Final = 9
 """More digits than any numbering of hosts has."""
 
 
-class RangeFault(ValueError):
-    """A range that makes no sense: what is wrong, said after the key's name, and what to do."""
+class HostsFault(ValueError):
+    """Text that names no hosts: what is wrong with it, of a range after its key, and what to do."""
 
     def __init__(self, happened: str, do: str) -> None:
         super().__init__(f"{happened}. {do}")
@@ -35,13 +35,13 @@ def has_ranges(text: str) -> bool:
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """Every name that `text` stands for, in the order written. Raises RangeFault.
+    """Every name that `text` stands for, in the order written. Raises HostsFault.
 
     Zeros in front of a range's start are kept: `[01-12]` is 01, 02 ... 12. Several ranges in one
     name make a product, the first varies slowest.
     """
     if len(text) > TEXT_CHARACTERS:
-        raise RangeFault(f"has {len(text)} characters", f"Give at most {TEXT_CHARACTERS}.")
+        raise HostsFault(f"has {len(text)} characters", f"Give at most {TEXT_CHARACTERS}.")
     names: list[str] = []
     for part in _split(text):
         names += _expand_one(text, part, HOSTS_MAX - len(names))
@@ -68,7 +68,7 @@ def _split(text: str) -> list[str]:
 def _expand_one(text: str, part: str, room: int) -> list[str]:
     pieces = list(_PIECE.finditer(part))
     if not part or "".join(piece.group() for piece in pieces) != part:
-        raise RangeFault(f"is {shown(text)}", _DO)
+        raise HostsFault(f"is {shown(text)}", _DO)
     choices = [
         [piece[2]] if piece[2] is not None else _numbers(text, piece[1], room) for piece in pieces
     ]
@@ -84,22 +84,22 @@ def _numbers(text: str, ranges: str, room: int) -> list[str]:
     for step in ranges.split(","):
         match = _STEP.fullmatch(step.strip())
         if match is None or max(len(match[1]), len(match[2] or "")) > DIGITS_MAX:
-            raise RangeFault(f"is {shown(text)}", _DO)
+            raise HostsFault(f"is {shown(text)}", _DO)
         first, last = match[1], match[2] or match[1]
         if int(last) < int(first):
             do = f"Write [{last}-{first}]." if len(first) == len(last) else _DO
-            raise RangeFault(f"is {shown(text)}, whose range runs backwards", do)
+            raise HostsFault(f"is {shown(text)}, whose range runs backwards", do)
         if last[0] == "0" and len(last) != len(first):
             do = "Write as many digits on both sides, as in [01-12]."
-            raise RangeFault(f"is {shown(text)}, whose zeros do not agree", do)
+            raise HostsFault(f"is {shown(text)}, whose zeros do not agree", do)
         if int(last) - int(first) + 1 > room:
             raise _too_many(text)
         numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
     return numbers
 
 
-def _too_many(text: str) -> RangeFault:
-    return RangeFault(f"is {shown(text)}, more than {HOSTS_MAX} hosts", "Correct the range.")
+def _too_many(text: str) -> HostsFault:
+    return HostsFault(f"is {shown(text)}, more than {HOSTS_MAX} hosts", "Correct the range.")
 
 
 RANGED: Final = ("name", "address", "storage_address", "node")
@@ -220,7 +220,7 @@ def _expanded(
 ) -> tuple[str, ...] | None:
     try:
         return expand(text)
-    except RangeFault as fault:
+    except HostsFault as fault:
         section, index, key = path[0], path[1], path[2]
         number = index + 1 if isinstance(index, int) else 0
         faults.add(document.where(path), f"{key} of {section} {number} {fault.happened}.", fault.do)

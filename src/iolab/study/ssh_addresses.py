@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from iolab.core.host import Hop
-from iolab.study.values import Read, fault
+from iolab.study.values import Read, fault, matching, printable_path
 from iolab.study.wording import shown
 
 PORT_MAX: Final = 65535
@@ -36,38 +36,20 @@ def ssh_address() -> Read:
 
     In a file it may hold ranges as the host's name does; they are expanded before it is read.
     """
-
-    def read(value: object) -> str:
-        if isinstance(value, str) and is_address(value):
-            return value
-        do = "Give a name or an IP address, as in 'client-1.example.org' or '192.0.2.7'."
-        raise fault(f"is {shown(value)}", do)
-
-    return Read(read, {"type": "string", "pattern": r"^[A-Za-z0-9_:\[][A-Za-z0-9_.:%,\[\]-]*$"})
+    do = "Give a name or an IP address, as in 'client-1.example.org' or '192.0.2.7'."
+    return matching(is_address, do, {"pattern": r"^[A-Za-z0-9_:\[][A-Za-z0-9_.:%,\[\]-]*$"})
 
 
 def ssh_user() -> Read:
     """The name to log in with."""
-
-    def read(value: object) -> str:
-        if isinstance(value, str) and is_user(value):
-            return value
-        do = "Give a login name: letters, digits, '_', '.', '@', '+' and '-', not '-' first."
-        raise fault(f"is {shown(value)}", do)
-
-    return Read(read, {"type": "string", "pattern": f"^{_USER.pattern}$"})
+    do = "Give a login name: letters, digits, '_', '.', '@', '+' and '-', not '-' first."
+    return matching(is_user, do, {"pattern": f"^{_USER.pattern}$"})
 
 
 def jump_hop() -> Read:
     """A jump host, `[USER@]ADDRESS[:PORT]`, an IPv6 address in brackets."""
-
-    def read(value: object) -> str:
-        if isinstance(value, str) and parse_hop(value) is not None:
-            return value
-        do = "Write [USER@]HOST[:PORT], as in 'jump@gate.example.org:2222'."
-        raise fault(f"has {shown(value)}", do)
-
-    return Read(read, {"type": "string"})
+    do = "Write [USER@]HOST[:PORT], as in 'jump@gate.example.org:2222'."
+    return matching(parse_hop, do, {}, "has")
 
 
 def controller_file() -> Read:
@@ -78,12 +60,7 @@ def controller_file() -> Read:
             raise fault(
                 f"is {shown(value)}", "Give an absolute path, or one that begins with '~/'."
             )
-        if len(value) > FILE_CHARACTERS:
-            do = f"Give a path of at most {FILE_CHARACTERS} characters."
-            raise fault(f"has {len(value)} characters", do)
-        if not value.isprintable():
-            raise fault(f"is {shown(value)}", "Leave control characters out.")
-        return value
+        return printable_path(value, FILE_CHARACTERS)
 
     return Read(read, {"type": "string", "pattern": "^~?/", "maxLength": FILE_CHARACTERS})
 
@@ -104,13 +81,8 @@ def parse_hop(text: str) -> Hop | None:
 
 def ip_address() -> Read:
     """An IP address by itself, which needs nobody to resolve it."""
-
-    def read(value: object) -> str:
-        if isinstance(value, str) and is_ip(value):
-            return value
-        raise fault(f"is {shown(value)}", "Give an IP address, as '192.0.2.7'.")
-
-    return Read(read, {"type": "string", "pattern": r"^[0-9A-Fa-f:.,\[\]-]+$"})
+    do = "Give an IP address, as '192.0.2.7'."
+    return matching(is_ip, do, {"pattern": r"^[0-9A-Fa-f:.,\[\]-]+$"})
 
 
 def is_user(text: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -88,34 +88,34 @@ def exactly(number: int, do: str) -> Read:
     return Read(read, {"const": number})
 
 
+def number(low: float, high: float, example: str = "") -> Read:
+    """A number from `low` to `high`, also one with a fraction."""
+
+    def read(value: object) -> float:
+        if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high:
+            return float(value)
+        raise fault(f"is {shown(value)}", f"Give a number from {low:g} to {high:g}{example}.")
+
+    return Read(read, {"type": "number", "minimum": low, "maximum": high})
+
+
 AMOUNT_MAX: Final = 1e12
 """More than any cluster costs or holds."""
 
 
 def amount() -> Read:
     """A number that is not negative and not beyond everything."""
-
-    def read(value: object) -> float:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            number = _as_float(value)
-            if 0 <= number <= AMOUNT_MAX:
-                return number
-        raise fault(f"is {shown(value)}", f"Give a number from 0 to {AMOUNT_MAX:g}.")
-
-    return Read(read, {"type": "number", "minimum": 0, "maximum": AMOUNT_MAX})
+    return number(0, AMOUNT_MAX)
 
 
 def factor() -> Read:
     """How many bytes stand for one: from 1 to 100."""
+    return number(1, FACTOR_MAX, ", as 3 or 1.5")
 
-    def read(value: object) -> float:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            number = _as_float(value)
-            if math.isfinite(number) and 1 <= number <= FACTOR_MAX:
-                return number
-        raise fault(f"is {shown(value)}", f"Give a number from 1 to {FACTOR_MAX}, as 3 or 1.5.")
 
-    return Read(read, {"type": "number", "minimum": 1, "maximum": FACTOR_MAX})
+def multiple(high: float) -> Read:
+    """How many times something is done: a number from 0 to `high`, in parts too."""
+    return number(0, high, ", as 2 or 1.5")
 
 
 def flag() -> Read:
@@ -145,20 +145,26 @@ def text(longest: int, *, lines: bool = False) -> Read:
     return Read(read, {"type": "string", "maxLength": longest})
 
 
-def identifier() -> Read:
-    """An id, which becomes part of file names."""
+def matching(
+    fits: Callable[[str], object], do: str, schema: dict[str, Any], is_: str = "is"
+) -> Read:
+    """Text that `fits`; else `is_` is the verb of the fault, and `do` says what would."""
 
     def read(value: object) -> str:
-        if isinstance(value, str) and _ID.fullmatch(value):
+        if isinstance(value, str) and fits(value):
             return value
-        do = (
-            "Use letters, digits, '.', '_' and '-', a letter or digit first, "
-            f"at most {ID_CHARACTERS} characters."
-        )
-        raise fault(f"is {shown(value)}", do)
+        raise fault(f"{is_} {shown(value)}", do)
 
-    schema = {"type": "string", "pattern": f"^{_ID.pattern}$"}
-    return Read(read, schema)
+    return Read(read, {"type": "string", **schema})
+
+
+def identifier() -> Read:
+    """An id, which becomes part of file names."""
+    do = (
+        "Use letters, digits, '.', '_' and '-', a letter or digit first, "
+        f"at most {ID_CHARACTERS} characters."
+    )
+    return matching(_ID.fullmatch, do, {"pattern": f"^{_ID.pattern}$"})
 
 
 def host_name() -> Read:
@@ -189,15 +195,19 @@ def absolute_path() -> Read:
             raise fault(f"is {shown(value)}", "Give an absolute path, as in '/mnt/target'.")
         if not value.strip("/."):
             raise fault(f"is {shown(value)}, the root of it all", "Name a directory below it.")
-        if len(value) > _PATH_CHARACTERS:
-            do = f"Give a path of at most {_PATH_CHARACTERS} characters."
-            raise fault(f"has {len(value)} characters", do)
-        if not all(character.isprintable() for character in value):
-            raise fault(f"is {shown(value)}", "Leave control characters out.")
-        return value
+        return printable_path(value, _PATH_CHARACTERS)
 
     schema = {"type": "string", "pattern": "^/", "maxLength": _PATH_CHARACTERS}
     return Read(read, schema)
+
+
+def printable_path(path: str, longest: int) -> str:
+    """The path; a fault where it has more characters, or such as control a terminal."""
+    if len(path) > longest:
+        raise fault(f"has {len(path)} characters", f"Give a path of at most {longest} characters.")
+    if not path.isprintable():
+        raise fault(f"is {shown(path)}", "Leave control characters out.")
+    return path
 
 
 def block_device() -> Read:
@@ -313,34 +323,29 @@ def share() -> Read:
 _PERCENT: Final = re.compile(r"\s*([0-9]{1,2}(?:\.[0-9]{1,6})?)\s*%\s*")
 
 
-def choice(words: type[StrEnum], what: str, among: Iterable[StrEnum] | None = None) -> Read:
-    """One word of an enum; `what` names the kind in the plural.
+def word(valid: Sequence[str], what: str, meant: Sequence[str] = ()) -> Read:
+    """One of the `valid` words; `what` names the kind in the plural.
 
-    With `among` only these fit here, though any word of the enum may have been meant.
+    With `meant` one of these may have been meant, though only the valid ones fit here.
     """
-    every = [word.value for word in words]
-    valid = every if among is None else [word.value for word in among]
-
-    def read(value: object) -> StrEnum:
-        if isinstance(value, str) and value in valid:
-            return words(value)
-        spelling = value if isinstance(value, str) else ""
-        known = valid if value in every else every
-        raise fault(f"is {shown(value)}", suggestion(spelling, known, what))
-
-    return Read(read, {"enum": valid})
-
-
-def word(valid: tuple[str, ...], what: str) -> Read:
-    """One of the `valid` words; `what` names the kind in the plural."""
+    every = meant or valid
 
     def read(value: object) -> str:
         if isinstance(value, str) and value in valid:
             return value
         spelling = value if isinstance(value, str) else ""
-        raise fault(f"is {shown(value)}", suggestion(spelling, valid, what))
+        raise fault(
+            f"is {shown(value)}", suggestion(spelling, valid if value in every else every, what)
+        )
 
     return Read(read, {"enum": list(valid)})
+
+
+def choice(words: type[StrEnum], what: str, among: Iterable[StrEnum] | None = None) -> Read:
+    """One word of an enum, as `word` has it; with `among` only these fit here."""
+    valid = [member.value for member in (words if among is None else among)]
+    plain = word(valid, what, [member.value for member in words])
+    return Read(lambda value: words(str(plain.reader(value))), plain.schema)
 
 
 def scalar() -> Read:
@@ -415,23 +420,8 @@ _DEVICE_PATH: Final = re.compile(r"/dev/[A-Za-z0-9_][A-Za-z0-9!@:+=._/-]{0,250}"
 
 def device_path() -> Read:
     """The path of a block device below /dev."""
-
-    def read(value: object) -> str:
-        if isinstance(value, str) and _DEVICE_PATH.fullmatch(value) and ".." not in value:
-            return value
-        do = "Give a path below /dev, as '/dev/nvme1n1' or '/dev/disk/by-id/...'."
-        raise fault(f"is {shown(value)}", do)
-
-    return Read(read, {"type": "string", "pattern": f"^{_DEVICE_PATH.pattern}$"})
-
-
-def multiple(high: float) -> Read:
-    """How many times something is done: a number from 0 to `high`, in parts too."""
-
-    def read(value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= high:
-            do = f"Give a number from 0 to {high:g}, as 2 or 1.5."
-            raise fault(f"is {shown(value)}", do)
-        return float(value)
-
-    return Read(read, {"type": "number", "minimum": 0, "maximum": high})
+    return matching(
+        lambda path: _DEVICE_PATH.fullmatch(path) and ".." not in path,
+        "Give a path below /dev, as '/dev/nvme1n1' or '/dev/disk/by-id/...'.",
+        {"pattern": f"^{_DEVICE_PATH.pattern}$"},
+    )
