@@ -94,7 +94,7 @@ def test_keys_of_vm_have_limits(line: str, fault: str) -> None:
         ),
         (
             '[[host]]\nname = "hv"\nrole = "hypervisor"\ndevice = "/dev/sdz"\nserial = "1"',
-            "s.toml:24: Host 'hv' is a hypervisor and has a device.",
+            "s.toml:24: Host 'hv' has a device, but is a hypervisor.",
         ),
     ],
 )

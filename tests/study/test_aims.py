@@ -55,7 +55,7 @@ def test_a_limit_has_a_latency_and_a_unit(text: str, limit: LatencyLimit | None)
         ('objective = "max-load"', "has objective = 'max-load' but no limit."),
         ('limit = "p99 <= 2ms"', "has a limit but objective = 'grid'."),
         ('limit = "p99"', "limit of workload 'w' is 'p99'."),
-        ('objective = "max-load"\nlimit = "write p99 <= 2ms"', "limits write latency"),
+        ('objective = "max-load"\nlimit = "write p99 <= 2ms"', "has a limit on write latency"),
         ('objective = "max-load"\nlimit = "p99 <= 2ms"\nrate_iops = 9', "and rate_iops."),
         ('[method]\nsentinel = "x"', "sentinel is 'x', which is no workload of I/O."),
     ],

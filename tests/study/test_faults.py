@@ -167,9 +167,9 @@ def test_hosts_are_checked_against_those_there_are() -> None:
     ("host", "says"),
     [
         ('name = "<b>x</b>"', "name of host '<b>x</b>' is '<b>x</b>'."),
-        ('name = "a"\nkind = "command"', "Host 'a' is of kind 'command' but has no command."),
+        ('name = "a"\nkind = "command"', "Host 'a' has kind = 'command' but no command."),
         ('name = "a"\nkind = "comand"', "Did you mean 'command'?"),
-        ('name = "a"\nkind = "local"\ncommand = ["x"]', "is of kind 'local' but has a command."),
+        ('name = "a"\nkind = "local"\ncommand = ["x"]', "has a command but is of kind 'local'."),
         ('name = "a"\ncommand = "ssh x"', "command of host 'a' is 'ssh x'."),
         ('name = "a"\ncommand = ["a\\u0000b"]', "command of host 'a' is 'a\\x00b'."),
         ('name = "a"\npath = "x"', "path of host 'a' is 'x'."),

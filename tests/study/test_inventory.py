@@ -181,8 +181,8 @@ def test_all_faults_come_at_once_in_the_order_of_the_file() -> None:
         ('name = "a"\nkey = "id"', "key of host 'a' is 'id'."),
         ('name = "a"\nrole = "clinet"', "role of host 'a' is 'clinet'. Did you mean 'client'?"),
         ('name = "a"\nkind = "shh"', "kind of host 'a' is 'shh'. Did you mean 'ssh'?"),
-        ('name = "a"\nkind = "local"\nport = 22', "is of kind 'local' but has port."),
-        ('name = "a"\nkind = "ssh"\ncommand = ["x"]', "is of kind 'ssh' but has a command."),
+        ('name = "a"\nkind = "local"\nport = 22', "has port but is of kind 'local'."),
+        ('name = "a"\nkind = "ssh"\ncommand = ["x"]', "has a command but is of kind 'ssh'."),
         ('name = "a"\n[[host]]\nname = "a"', "has the name of another at line 3."),
         ('name = "a[1-2]"\n[[host]]\nname = "a2"', "has the name of another at line 3."),
         (

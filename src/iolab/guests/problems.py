@@ -25,7 +25,7 @@ from iolab.guests.hosts import guests_of, largest_per_node, machines_of, node_pa
 from iolab.guests.vm_table import COPIES, NAME_BYTES, VmTable, most_guests
 from iolab.study.checks import NODE_DO
 from iolab.study.cost import with_spare
-from iolab.study.document import Faults, Path, StudyDocument
+from iolab.study.document import Path, StudyDocument
 from iolab.study.file import ConfigurationTable, HostTable
 from iolab.study.guard import NOTHING_WRITTEN, refusal
 from iolab.study.load_tables import LoadTable, SearchTable
@@ -37,34 +37,34 @@ from iolab.study.wording import shown
 from iolab.units import format_bytes, parse_size
 
 
-def check_guests(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+def check_guests(document: StudyDocument, tables: Tables) -> None:
     """Add every fault of `[vm]`, of guests and their nodes, and of the axis of a growing fleet."""
     vm = tables.find(VmTable)
     if vm is not None:
-        _check_vm(document, vm, faults)
-        _check_own_clients(document, tables, faults)
+        _check_vm(document, vm)
+        _check_own_clients(document, tables)
     if vm is not None and tables.makes_hosts:
-        _check_booted(document, tables, vm, faults)
-    _check_axis(document, tables, faults)
+        _check_booted(document, tables, vm)
+    _check_axis(document, tables)
 
 
-def _check_vm(document: StudyDocument, table: VmTable, faults: Faults) -> None:
+def _check_vm(document: StudyDocument, table: VmTable) -> None:
     """Keys of the table that do not go together."""
     modelled = table.disk_kind is DiskKind.MODELLED
     if modelled and table.latency is None:
         happened = "[vm] has disk_kind = 'modelled' but no latency."
         do = "Write what an I/O takes there, as latency = '10ms'."
-        faults.add(document.where(("vm", "disk_kind")), happened, do)
+        document.fault(("vm", "disk_kind"), happened, do)
     if table.latency is not None and not modelled:
         happened = f"[vm] has a latency, but disk_kind = {shown(table.disk_kind.value)}."
         do = "Write disk_kind = 'modelled', or leave latency out: it is what would be measured."
-        faults.add(document.where(("vm", "latency")), happened, do)
+        document.fault(("vm", "latency"), happened, do)
     if table.replicas > 1 and modelled:
         happened = f"[vm] has replicas = {table.replicas}, but a modelled disk holds nothing."
-        faults.add(document.where(("vm", "replicas")), happened, "Leave replicas out.")
+        document.fault(("vm", "replicas"), happened, "Leave replicas out.")
 
 
-def _check_own_clients(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+def _check_own_clients(document: StudyDocument, tables: Tables) -> None:
     """Guests that exist already take the place of those of `[vm]`; other clients do not."""
     for item, host in tables.read("host", HostTable):
         written = item.written.get("role", Role.CLIENT)
@@ -75,25 +75,25 @@ def _check_own_clients(document: StudyDocument, tables: Tables, faults: Faults) 
             "Write role = 'hypervisor' to boot guests there, or node = 'NAME' if it is a guest "
             "that exists already."
         )
-        faults.add(document.where(item.path), happened, do)
+        document.fault(item.path, happened, do)
 
 
-def _check_booted(document: StudyDocument, tables: Tables, vm: VmTable, faults: Faults) -> None:
+def _check_booted(document: StudyDocument, tables: Tables, vm: VmTable) -> None:
     """What guests that are booted need, and what they cannot do."""
     nodes, per_node = node_names(tables), largest_per_node(tables)
     hosts = [host.written for host in tables.items["host"]]
     if not any(host.get("role") == Role.HYPERVISOR for host in hosts):
         happened = "[vm] boots guests, but there is no hypervisor among the hosts."
-        faults.add(document.where(("vm",)), happened, NODE_DO)
+        document.fault(("vm",), happened, NODE_DO)
     total = per_node * len(nodes)
     if total > HOSTS_MAX:
         happened = f"{per_node} guests on each of {len(nodes)} nodes are {total}."
-        faults.add(document.where(("vm",)), happened, f"Keep them at most {HOSTS_MAX} in all.")
-    _check_carried(document, tables, vm, faults)
-    _check_replicas(document, tables, vm, faults)
-    _check_shared_nodes(document, tables, faults)
+        document.fault(("vm",), happened, f"Keep them at most {HOSTS_MAX} in all.")
+    _check_carried(document, tables, vm)
+    _check_replicas(document, tables, vm)
+    _check_shared_nodes(document, tables)
     for path, happened, do in _impossible(document, tables):
-        faults.add(document.where(path), happened, do)
+        document.fault(path, happened, do)
     for item, workload in tables.read("workload", LoadTable):
         axes = workload.sweep(item.written)
         most = workload.job().at((one.name, max(one.values, key=parse_size)) for one in axes)
@@ -103,11 +103,10 @@ def _check_booted(document: StudyDocument, tables: Tables, vm: VmTable, faults: 
             happened = f"{start(document, item.path)} uses {format_bytes(need)} of each guest's "
             happened += f"disk, which has {format_bytes(parse_size(vm.disk))}."
             do = "Set a smaller filesize or numjobs, or a larger disk under [vm]."
-            origin = document.where((*item.path, "filesize"))
-            faults.add_once(origin, "filesize disk", happened, do)
+            document.fault((*item.path, "filesize"), happened, do, about="filesize disk")
 
 
-def _check_carried(document: StudyDocument, tables: Tables, vm: VmTable, faults: Faults) -> None:
+def _check_carried(document: StudyDocument, tables: Tables, vm: VmTable) -> None:
     """What the agent of a node carries: so many programs and requests, and names so long."""
     nodes, per_node, most = node_names(tables), largest_per_node(tables), most_guests(vm.replicas)
     for item, workload in tables.read("workload", SearchTable):
@@ -115,23 +114,23 @@ def _check_carried(document: StudyDocument, tables: Tables, vm: VmTable, faults:
             with_copies = f" with replicas = {vm.replicas}" if vm.replicas > 1 else ""
             happened = f"{start(document, item.path)} has {max(workload.vms_per_node)} guests on "
             happened += "each node, more than one agent carries"
-            origin = document.where((*item.path, PER_NODE))
-            faults.add(origin, f"{happened}{with_copies}.", f"Give at most {most}.")
+            path = (*item.path, PER_NODE)
+            document.fault(path, f"{happened}{with_copies}.", f"Give at most {most}.")
     copies = len(nodes) * per_node * (vm.replicas - 1)
     if copies > COPIES:
         happened = f"[vm] has replicas = {vm.replicas}, which are {copies} copies of "
         happened += f"{len(nodes) * per_node} guests' disks."
         do = f"Keep them at most {COPIES}, with fewer replicas or guests."
-        faults.add(document.where(("vm", "replicas")), happened, do)
+        document.fault(("vm", "replicas"), happened, do)
     long = [name for name in nodes if len(next(guests_of([name], per_node)).name) > NAME_BYTES]
     for item, host in tables.read("host", HostTable):
         if host.name in long:
             happened = f"{start(document, item.path)} has guests whose names are longer than "
             do = "Give that hypervisor a shorter name."
-            faults.add(document.where(item.path), f"{happened}{NAME_BYTES} characters.", do)
+            document.fault(item.path, f"{happened}{NAME_BYTES} characters.", do)
 
 
-def _check_replicas(document: StudyDocument, tables: Tables, vm: VmTable, faults: Faults) -> None:
+def _check_replicas(document: StudyDocument, tables: Tables, vm: VmTable) -> None:
     """A volume on several nodes needs so many, and a way from each to each."""
     if vm.replicas == 1:
         return
@@ -142,15 +141,15 @@ def _check_replicas(document: StudyDocument, tables: Tables, vm: VmTable, faults
             there = "is 1 node" if len(nodes) == 1 else f"are {len(nodes)} nodes"
             happened = f"[vm] has replicas = {vm.replicas}, but there {there}."
             do = f"Give at most {len(nodes)}: each replica lies on a node of its own."
-            faults.add(document.where(("vm", "replicas")), happened, do)
+            document.fault(("vm", "replicas"), happened, do)
     for item, host in tables.read("host", HostTable):
         if host.role is Role.HYPERVISOR and "storage_address" not in item.written:
             happened = f"{start(document, item.path)} has no storage_address, but [vm] has "
             do = "Give the IP address at which the other nodes reach its disks."
-            faults.add(document.where(item.path), f"{happened}replicas = {vm.replicas}.", do)
+            document.fault(item.path, f"{happened}replicas = {vm.replicas}.", do)
 
 
-def _check_shared_nodes(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+def _check_shared_nodes(document: StudyDocument, tables: Tables) -> None:
     """A guest has one disk: configurations that share its node cannot each have their own."""
     own = {host.name for _, host in tables.read("host", HostTable) if host.path}
     first: dict[str, tuple[str, str | None]] = {}
@@ -162,7 +161,7 @@ def _check_shared_nodes(document: StudyDocument, tables: Tables, faults: Faults)
             happened = f"{start(document, item.path)} and {shown(before)} keep the guests' disks "
             happened += f"of {shown(name)} at two paths."
             do = "Give both the same path, or each nodes of its own."
-            faults.add_once(document.where(item.path), "path", happened, do)
+            document.fault(item.path, happened, do, about="path")
 
 
 def _impossible(document: StudyDocument, tables: Tables) -> Iterator[tuple[Path, str, str]]:
@@ -191,7 +190,7 @@ def _impossible(document: StudyDocument, tables: Tables) -> Iterator[tuple[Path,
             yield item.path, f"{happened}bare disks.", do
 
 
-def _check_axis(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+def _check_axis(document: StudyDocument, tables: Tables) -> None:
     """The axis needs guests: those that are booted, or enough of those that exist."""
     if tables.makes_hosts:
         return
@@ -202,37 +201,35 @@ def _check_axis(document: StudyDocument, tables: Tables, faults: Faults) -> None
         if host.role is Role.CLIENT
     }
     for item, workload in tables.read("workload", SearchTable):
-        origin = document.where((*item.path, PER_NODE))
+        path = (*item.path, PER_NODE)
         if workload.vms_per_node is None:
             continue
         if not guests:
             happened = f"{start(document, item.path)} has {PER_NODE}, but the study has no guests."
             do = "Describe them under [vm], or give each guest of the inventory its node."
-            faults.add_once(origin, PER_NODE, happened, do)
+            document.fault(path, happened, do, about=PER_NODE)
             continue
         most = max(workload.vms_per_node)
         for _, configuration in tables.read("configuration", ConfigurationTable):
-            _check_enough(document, item, most, members(configuration.hosts, clients), faults)
+            _check_enough(document, item, most, members(configuration.hosts, clients))
 
 
-def _check_enough(
-    document: StudyDocument, item: Item, most: int, names: tuple[str, ...], faults: Faults
-) -> None:
+def _check_enough(document: StudyDocument, item: Item, most: int, names: tuple[str, ...]) -> None:
     """Every node of these clients has so many guests."""
     tables = {host["name"]: host for host in document.tree["host"] if _is_named(host)}
     nodes = Counter(str(tables[name].get("node", "")) for name in names if name in tables)
-    origin = document.where((*item.path, PER_NODE))
+    path = (*item.path, PER_NODE)
     around = f"{start(document, item.path)} has {PER_NODE} = {most}"
     for node, count in nodes.items():
         if not node:
             happened = f"{around}, but some of its clients are guests of no node."
             do = "Give each client its node, or leave those out that are no guests."
-            faults.add_once(origin, f"{PER_NODE} node", happened, do)
+            document.fault(path, happened, do, about=f"{PER_NODE} node")
         elif count < most:
             guests = "1 guest" if count == 1 else f"{count} guests"
             happened = f"{around}, but node {shown(node)} has {guests}."
             do = f"Give at most {min(nodes.values())}, or add guests."
-            faults.add_once(origin, f"{PER_NODE} {node}", happened, do)
+            document.fault(path, happened, do, about=f"{PER_NODE} {node}")
 
 
 def _is_named(host: object) -> bool:

@@ -10,7 +10,7 @@ from iolab.core.configuration import AxisMode, Objective
 from iolab.core.host import HostKind, Role
 from iolab.core.target_state import Purge
 from iolab.core.workload import BY_LATENCY, HOSTS, PER_NODE, Direction
-from iolab.study.document import Faults, Path, StudyDocument
+from iolab.study.document import Path, StudyDocument
 from iolab.study.file import (
     ITEMS,
     ROOM_KEYS,
@@ -26,7 +26,9 @@ from iolab.study.load_tables import LoadTable, SearchTable
 from iolab.study.schedule import RATE, axes_of_load
 from iolab.study.tables import (
     Item,
+    Problem,
     Tables,
+    add_problems,
     fewest_clients,
     guest_tables,
     node_names,
@@ -40,46 +42,41 @@ from iolab.study.wording import shown, suggestion
 _LOADS_MIN: Final = 4
 """Of fewer values none can be foretold from the others."""
 
-_Fault = tuple[str, str, str]
-"""The key at which it is told, what happened (after the workload's name), and what to do."""
 
-
-def check_aims(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+def check_aims(document: StudyDocument, tables: Tables) -> None:
     """Add every fault of objectives, adaptive axes, limits and the sentinel."""
     for item, workload in tables.read("workload", SearchTable):
-        for key, happened, do in _aim_faults(item, workload):
-            where = document.where((*item.path, key))
-            faults.add_once(where, key, f"{start(document, item.path)} {happened}.", do)
-    _check_sentinel(document, tables.method, tables, faults)
+        add_problems(document, item, _aim_problems(item, workload))
+    _check_sentinel(document, tables.method, tables)
 
 
-def _aim_faults(item: Item, workload: SearchTable) -> Iterator[_Fault]:
+def _aim_problems(item: Item, workload: SearchTable) -> Iterator[Problem]:
     adaptive = workload.axis is AxisMode.ADAPTIVE
     objective = workload.objective
     several = [key for key in workload.axes if len(getattr(workload, key) or ()) > 1]
     varied = list(axes_of_load(workload.job_type, several))
     if adaptive and objective is not Objective.GRID:
-        happened = f"has axis = 'adaptive' and objective = {shown(objective.value)}"
-        yield "axis", happened, "Leave axis out: the objective chooses its points itself."
+        has = f"axis = 'adaptive' and objective = {shown(objective.value)}"
+        yield Problem(("axis",), has, "Leave axis out: the objective chooses its points itself.")
     elif adaptive and (workload.vms_per_node is not None or PER_NODE not in item.written):
-        yield from _axis_faults(workload, varied)
+        yield from _axis_problems(workload, varied)
     if workload.headline and not adaptive:
-        yield "headline", "has headline but no adaptive axis", "Leave headline out."
+        yield Problem(("headline",), "headline but no adaptive axis", "Leave headline out.")
     if objective is Objective.PEAK:
-        yield from _peak_faults(workload, varied)
+        yield from _peak_problems(workload, varied)
     if objective is Objective.MAX_LOAD:
-        yield from _load_faults(item, workload)
+        yield from _load_problems(item, workload)
     elif workload.limit is not None:
         do = "Write objective = 'max-load', or leave limit out."
-        yield "limit", f"has a limit but objective = {shown(objective.value)}", do
+        yield Problem(("limit",), f"a limit but objective = {shown(objective.value)}", do)
 
 
-def _axis_faults(workload: SearchTable, varied: list[str]) -> Iterator[_Fault]:
+def _axis_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem]:
     fleet = workload.vms_per_node
     if len(varied) != 1:
-        happened = f"has axis = 'adaptive' and {_several(varied)}"
+        has = f"axis = 'adaptive' and {_several(varied)}"
         do = f"Give several values to iodepth or to numjobs, not to both; or to {PER_NODE}."
-        yield "axis", happened, do
+        yield Problem(("axis",), has, do)
         return
     loads = getattr(workload, varied[0])
     if len(loads) < _LOADS_MIN:
@@ -87,103 +84,93 @@ def _axis_faults(workload: SearchTable, varied: list[str]) -> Iterator[_Fault]:
         name, few = (varied[0], loads) if fleet is None else (PER_NODE, fleet)
         values = "1 value" if len(few) == 1 else f"{len(few)} values"
         do = f"Give at least {_LOADS_MIN}, or write axis = 'listed': fewer are all measured anyway."
-        yield "axis", f"has axis = 'adaptive' but {values} of {name}", do
+        yield Problem(("axis",), f"axis = 'adaptive' but {values} of {name}", do)
     for load in workload.headline:
         if load not in loads:
-            happened = f"has headline = {load}, which {varied[0]} does not list"
-            yield "headline", happened, f"Add it to {varied[0]}, or leave it out."
+            has = f"headline = {load}, which {varied[0]} does not list"
+            yield Problem(("headline",), has, f"Add it to {varied[0]}, or leave it out.")
 
 
-def _peak_faults(workload: SearchTable, varied: list[str]) -> Iterator[_Fault]:
+def _peak_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem]:
     if not varied:
         do = f"Give several values to iodepth, to numjobs, to both, or to {PER_NODE}."
-        yield "objective", "has objective = 'peak' and no axis to search", do
+        yield Problem(("objective",), "objective = 'peak' and no axis to search", do)
     if workload.indicator == BY_LATENCY:
         do = "Write indicator = 'iops' or 'bandwidth'."
-        yield "indicator", "has objective = 'peak' and indicator = 'latency'", do
+        yield Problem(("indicator",), "objective = 'peak' and indicator = 'latency'", do)
 
 
-def _load_faults(item: Item, workload: SearchTable) -> Iterator[_Fault]:
+def _load_problems(item: Item, workload: SearchTable) -> Iterator[Problem]:
     if workload.limit is None and "limit" not in item.written:
         do = "Write for example limit = 'p99 <= 2ms'."
-        yield "objective", "has objective = 'max-load' but no limit", do
+        yield Problem(("objective",), "objective = 'max-load' but no limit", do)
     for key in workload.rates:
         if getattr(workload, key) is not None:
             do = f"Leave {key} out: the search sets {RATE}."
-            yield key, f"has objective = 'max-load' and {key}", do
+            yield Problem((key,), f"objective = 'max-load' and {key}", do)
     limited, ways = (workload.limit or "").split()[:1], workload.job().directions
     for way in Direction:
         if way.key in limited and way not in ways:
-            happened = f"limits {way.key} latency, which it has none of"
-            yield "limit", happened, "Limit a latency that the workload has."
+            has = f"a limit on {way.key} latency, which it has none of"
+            yield Problem(("limit",), has, "Limit a latency that the workload has.")
 
 
 def _several(varied: list[str]) -> str:
     return f"several values of {' and '.join(varied)}" if varied else "no axis of load"
 
 
-def _check_sentinel(
-    document: StudyDocument, method: MethodTable, tables: Tables, faults: Faults
-) -> None:
+def _check_sentinel(document: StudyDocument, method: MethodTable, tables: Tables) -> None:
     loads = tables.read("workload", LoadTable)
     known = [table.id for _, table in loads if table.job_type.follows_rule]
     if method.sentinel is not None and method.sentinel not in known:
         happened = f"sentinel is {shown(method.sentinel)}, which is no workload of I/O."
         do = suggestion(method.sentinel, known, "workloads")
-        faults.add(document.where(("method", "sentinel")), happened, do)
+        document.fault(("method", "sentinel"), happened, do)
 
 
 FILES_PER_HOST_MAX: Final = 100_000
 """Files that one data set may have on a client: numjobs x files."""
 
 
-def check_fleet(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+def check_fleet(document: StudyDocument, tables: Tables) -> None:
     """Add every fault of storage nodes, of rotation and of hosts' own numbers of jobs."""
-    _check_host_jobs(document, tables, faults)
+    _check_host_jobs(document, tables)
     for item, workload in tables.read("workload", SearchTable):
         if workload.hosts is not None:
-            _check_host_counts(document, item, max(workload.hosts), tables, faults)
+            _check_host_counts(document, item, max(workload.hosts), tables)
     roles = {host.name: host.role for _, host in tables.read("host", HostTable)}
     written = {
         name for host in tables.items["host"] if isinstance(name := host.written.get("name"), str)
     }
     for item, configuration in tables.read("configuration", ConfigurationTable):
-        _check_storage(document, item, configuration, roles, faults)
+        _check_storage(document, item, configuration, roles)
         # A client whose table has a fault is still a client: only whole fleets can be counted.
         if len(roles) == len(written):
-            _check_rotation(document, item, configuration, tables, faults)
+            _check_rotation(document, item, configuration, tables)
 
 
 def _check_storage(
-    document: StudyDocument,
-    item: Item,
-    configuration: ConfigurationTable,
-    roles: dict[str, Role],
-    faults: Faults,
+    document: StudyDocument, item: Item, configuration: ConfigurationTable, roles: dict[str, Role]
 ) -> None:
     """Only hosts of role storage serve a target; hypervisors are watched in every run anyway."""
     nodes = [name for name, role in roles.items() if role is Role.STORAGE]
     for index, name in enumerate(configuration.storage or ()):
-        origin = document.where((*item.path, "storage", index))
+        path = (*item.path, "storage", index)
         around = place(document, item.path)
         if name not in roles:
             happened = f"storage of {around} names {shown(name)}, which is no host."
-            faults.add(origin, happened, suggestion(name, nodes, "storage nodes"))
+            document.fault(path, happened, suggestion(name, nodes, "storage nodes"))
         elif roles[name] is not Role.STORAGE:
             happened = (
                 f"storage of {around} names {shown(name)}, which has the role "
                 f"{shown(roles[name].value)}."
             )
             do = "Leave it out, or write role = 'storage' for that host."
-            faults.add(origin, happened, do)
+            document.fault(path, happened, do)
 
 
 def _check_rotation(
-    document: StudyDocument,
-    item: Item,
-    configuration: ConfigurationTable,
-    tables: Tables,
-    faults: Faults,
+    document: StudyDocument, item: Item, configuration: ConfigurationTable, tables: Tables
 ) -> None:
     """A client can read another's files only where there is another."""
     rotate = tables.target.rotate
@@ -200,48 +187,43 @@ def _check_rotation(
         if count == 1
         else f"Give from 1 to {count - 1}: so far can a client's files be handed on."
     )
-    faults.add(document.where(("target", "rotate")), happened, do)
+    document.fault(("target", "rotate"), happened, do)
 
 
-def _check_host_counts(
-    document: StudyDocument, item: Item, most: int, tables: Tables, faults: Faults
-) -> None:
+def _check_host_counts(document: StudyDocument, item: Item, most: int, tables: Tables) -> None:
     """A workload's numbers of hosts need so many clients in every configuration, and no guests."""
-    origin = document.where((*item.path, HOSTS))
+    path = (*item.path, HOSTS)
     around = f"{start(document, item.path)} has {HOSTS} = {most}"
     if tables.makes_hosts or guest_tables(tables):
         happened = f"{start(document, item.path)} has {HOSTS}, but the study's clients are guests."
-        faults.add_once(origin, HOSTS, happened, f"Leave it out, or write {PER_NODE}.")
+        document.fault(path, happened, f"Leave it out, or write {PER_NODE}.", about=HOSTS)
         return
     for other, configuration in tables.read("configuration", ConfigurationTable):
         count = len(with_paths(tables, configuration))
         if 0 < count < most:
             clients = "1 client" if count == 1 else f"{count} clients"
             happened = f"{around}, but {place(document, other.path)} has {clients}."
-            faults.add_once(origin, f"{HOSTS} {count}", happened, f"Give at most {count}.")
+            document.fault(path, happened, f"Give at most {count}.", about=f"{HOSTS} {count}")
 
 
-def _check_host_jobs(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+def _check_host_jobs(document: StudyDocument, tables: Tables) -> None:
     """Jobs are for those who make load, and as many as their files allow."""
     sets = (load.job().data_set("") for _, load in tables.read("workload", LoadTable))
     most = max((one.files_per_job for one in sets if one), default=0)
     for item, host in tables.read("host", HostTable):
-        if host.numjobs is None:
-            continue
-        origin = document.where((*item.path, "numjobs"))
-        if host.role is not Role.CLIENT:
-            happened = (
-                f"{start(document, item.path)} has numjobs = {host.numjobs}, but the role "
-                f"{shown(host.role.value)}, which makes no load."
-            )
-            faults.add_once(origin, "numjobs", happened, "Leave numjobs out.")
-        elif host.numjobs * most > FILES_PER_HOST_MAX:
-            happened = (
-                f"{start(document, item.path)} has numjobs = {host.numjobs}, which makes "
-                f"{host.numjobs * most} files there."
-            )
-            do = f"Keep numjobs x files at most {FILES_PER_HOST_MAX}."
-            faults.add_once(origin, "numjobs files", happened, do)
+        add_problems(document, item, _job_problems(host, most))
+
+
+def _job_problems(host: HostTable, files_per_job: int) -> Iterator[Problem]:
+    if host.numjobs is None:
+        return
+    has = f"numjobs = {host.numjobs}"
+    if host.role is not Role.CLIENT:
+        has += f", but the role {shown(host.role.value)}, which makes no load"
+        yield Problem(("numjobs",), has, "Leave numjobs out.")
+    elif host.numjobs * files_per_job > FILES_PER_HOST_MAX:
+        has += f", which makes {host.numjobs * files_per_job} files there"
+        yield Problem(("numjobs",), has, f"Keep numjobs x files at most {FILES_PER_HOST_MAX}.")
 
 
 POINTS_MAX: Final = 10_000
@@ -251,35 +233,33 @@ RUNS_MAX: Final = 100_000
 """Points times repeats: what a session directory and its readers are made for."""
 
 
-def check_tables(
-    document: StudyDocument, tables: Tables, kinds: StudyKinds, faults: Faults
-) -> None:
+def check_tables(document: StudyDocument, tables: Tables, kinds: StudyKinds) -> None:
     """Add every fault that no single key shows."""
     for section in ("configuration", "workload"):
-        _check_names(document, tables.items[section], ITEMS[section][1], faults)
-    check_hosts(document, tables.items["host"], faults)
+        _check_names(document, tables.items[section], ITEMS[section][1])
+    check_hosts(document, tables.items["host"])
     for item, configuration in tables.read("configuration", ConfigurationTable):
-        _check_hosts_known(document, item, configuration, tables, faults)
-        _check_capacity(document, item, configuration, faults)
+        _check_hosts_known(document, item, configuration, tables)
+        add_problems(document, item, _capacity_problems(configuration))
     for kind in kinds.loads:
-        kind.check(document, tables, faults)
-    check_fleet(document, tables, faults)
-    kinds.hosts.check(document, tables, faults)
-    check_aims(document, tables, faults)
-    check_method(document, tables.method, faults)
-    _check_count(document, tables, kinds.form.axes, faults)
+        kind.check(document, tables)
+    check_fleet(document, tables)
+    kinds.hosts.check(document, tables)
+    check_aims(document, tables)
+    check_method(document, tables.method)
+    _check_count(document, tables, kinds.form.axes)
 
 
-def check_hosts(document: StudyDocument, items: tuple[Item, ...], faults: Faults) -> None:
+def check_hosts(document: StudyDocument, items: tuple[Item, ...]) -> None:
     """Add the faults of hosts among themselves: twins, and keys that do not go together."""
-    _check_names(document, items, ITEMS["host"][1], faults)
-    _check_nodes(document, items, faults)
+    _check_names(document, items, ITEMS["host"][1])
+    _check_nodes(document, items)
     first: dict[object, str] = {}
     for item in items:
         if not isinstance(item.table, HostTable):
             continue
         host = item.table
-        _check_host(document, item, host, faults)
+        add_problems(document, item, _host_problems(item, host))
         if kind_of(host) is not HostKind.SSH:
             continue
         machine = (host.address or host.name, host.port, tuple(host.jump or ()))
@@ -287,53 +267,52 @@ def check_hosts(document: StudyDocument, items: tuple[Item, ...], faults: Faults
         if other != host.name:
             happened = f"{start(document, item.path)} is the same machine as {shown(other)}."
             do = "Give each its own address; a machine that counts twice doubles nothing."
-            faults.add(document.where(item.path), happened, do)
+            document.fault(item.path, happened, do)
 
 
 NODE_DO: Final = "Write role = 'hypervisor' and a name for each machine that guests live on."
 """What a study with guests needs."""
 
 
-def _check_nodes(document: StudyDocument, items: tuple[Item, ...], faults: Faults) -> None:
+def _check_nodes(document: StudyDocument, items: tuple[Item, ...]) -> None:
     """Add the faults of hosts among themselves: guests of no node, keys for nodes elsewhere."""
     hosts = [(item, item.table) for item in items if isinstance(item.table, HostTable)]
     roles = {host.name: host.role for _, host in hosts}
     nodes = [name for name, role in roles.items() if role is Role.HYPERVISOR]
     for item, host in hosts:
-        for key, happened, do in _host_faults(host, roles, nodes):
-            origin = document.where((*item.path, key))
-            faults.add_once(origin, key, f"{start(document, item.path)} {happened}.", do)
+        add_problems(document, item, _node_problems(host, roles, nodes))
 
 
-def _host_faults(
-    host: HostTable, roles: dict[str, Role], nodes: list[str]
-) -> Iterator[tuple[str, str, str]]:
-    """Each fault's key, what happened after the host's name, and what to do."""
+def _node_problems(host: HostTable, roles: dict[str, Role], nodes: list[str]) -> Iterator[Problem]:
     role = shown(host.role.value)
     if host.role is Role.HYPERVISOR:
         if host.device is not None:
             do = "Give a directory as its path: guests' disks are files there."
-            yield "device", "is a hypervisor and has a device", do
+            yield Problem(("device",), "a device, but is a hypervisor", do)
     else:
         for key in ROOM_KEYS:
             if getattr(host, key) is not None:
-                happened = f"has {key}, but the role {role}"
-                yield key, happened, f"Leave {key} out, or write role = 'hypervisor'."
+                has = f"{key}, but the role {role}"
+                yield Problem((key,), has, f"Leave {key} out, or write role = 'hypervisor'.")
     if host.node is None:
         return
     if host.role is not Role.CLIENT:
-        happened = f"has node = {shown(host.node)}, but the role {role}"
-        yield "node", happened, "Leave node out: it says where a guest that makes load lives."
+        has = f"node = {shown(host.node)}, but the role {role}"
+        yield Problem(
+            ("node",), has, "Leave node out: it says where a guest that makes load lives."
+        )
     elif host.node not in roles:
         do = suggestion(host.node, nodes, "hypervisors") if nodes else NODE_DO
-        yield "node", f"has node = {shown(host.node)}, which is no host", do
+        yield Problem(("node",), f"node = {shown(host.node)}, which is no host", do)
     elif roles[host.node] is not Role.HYPERVISOR:
-        happened = f"has node = {shown(host.node)}, which has the role "
-        happened += shown(roles[host.node].value)
-        yield "node", happened, "Name a hypervisor, or write role = 'hypervisor' for that host."
+        has = f"node = {shown(host.node)}, which has the role "
+        has += shown(roles[host.node].value)
+        yield Problem(
+            ("node",), has, "Name a hypervisor, or write role = 'hypervisor' for that host."
+        )
 
 
-def check_paths(document: StudyDocument, tables: Tables, *, required: bool, faults: Faults) -> None:
+def check_paths(document: StudyDocument, tables: Tables, *, required: bool) -> None:
     """Add the faults of target paths: none, or two for one place."""
     hosts = {host.name: (item, host) for item, host in tables.read("host", HostTable)}
     target = document.tree.get("target")
@@ -342,18 +321,18 @@ def check_paths(document: StudyDocument, tables: Tables, *, required: bool, faul
         for name in with_paths(tables, configuration):
             host = hosts[name][1] if name in hosts else None
             if host is not None and _target_of(host) and _target_of(configuration):
-                faults.add(
-                    document.where((*item.path, "path")),
+                document.fault(
+                    (*item.path, "path"),
                     f"Host {shown(name)} of {place(document, item.path)} has two target paths, "
                     f"{shown(_target_of(configuration))} and its own {shown(_target_of(host))}.",
                     "Leave one of them out.",
                 )
             elif required and not common and not _path_written(item, hosts.get(name)):
-                faults.add_once(
-                    document.where(item.path),
-                    "path",
+                document.fault(
+                    item.path,
                     "There is no target path.",
                     "Give --path DIR, or path = 'DIR' under [target].",
+                    about="path",
                 )
 
 
@@ -373,7 +352,7 @@ def _target_of(table: ConfigurationTable | HostTable) -> str | None:
     return table.path or table.device
 
 
-def _check_names(document: StudyDocument, items: Iterable[Item], key: str, faults: Faults) -> None:
+def _check_names(document: StudyDocument, items: Iterable[Item], key: str) -> None:
     first: dict[str, Item] = {}
     for item in items:
         name = item.written.get(key)
@@ -383,51 +362,36 @@ def _check_names(document: StudyDocument, items: Iterable[Item], key: str, fault
             line = document.where((*first[name].path, key)).line
             before = f" at line {line}" if line else ""
             happened = f"{start(document, item.path)} has the {key} of another{before}."
-            faults.add(
-                document.where((*item.path, key)), happened, f"Give each an {key} of its own."
-            )
+            document.fault((*item.path, key), happened, f"Give each an {key} of its own.")
         first.setdefault(name, item)
 
 
-def _check_host(document: StudyDocument, item: Item, host: HostTable, faults: Faults) -> None:
+def _host_problems(item: Item, host: HostTable) -> Iterator[Problem]:
+    kind = kind_of(host)
     if host.kind is HostKind.COMMAND and not item.written.get("command"):
         do = "Give the arguments that reach it, as in command = ['ssh', 'client-1']."
-        happened = f"{start(document, item.path)} is of kind 'command' but has no command."
-        faults.add(document.where((*item.path, "kind")), happened, do)
+        yield Problem(("kind",), "kind = 'command' but no command", do)
     elif item.written.get("command") == []:
-        happened = f"{start(document, item.path)} has a command without a word."
         do = "Give the arguments that reach it, or leave the command out for this machine."
-        faults.add(document.where((*item.path, "command")), happened, do)
-    kind = kind_of(host)
+        yield Problem(("command",), "a command without a word", do)
     if kind is not HostKind.COMMAND and host.command:
-        happened = f"{start(document, item.path)} is of kind {shown(kind.value)} but has a command."
         do = "Leave the command out, or write kind = 'command'."
-        faults.add(document.where((*item.path, "command")), happened, do)
+        yield Problem(("command",), f"a command but is of kind {shown(kind.value)}", do)
     for key in SSH_KEYS:
         if kind is not HostKind.SSH and getattr(host, key) is not None:
-            happened = f"{start(document, item.path)} is of kind {shown(kind.value)} but has {key}."
             do = f"Leave {key} out, or write kind = 'ssh'."
-            faults.add(document.where((*item.path, key)), happened, do)
+            yield Problem((key,), f"{key} but is of kind {shown(kind.value)}", do)
 
 
-def _check_capacity(
-    document: StudyDocument, item: Item, configuration: ConfigurationTable, faults: Faults
-) -> None:
+def _capacity_problems(configuration: ConfigurationTable) -> Iterator[Problem]:
     raw, usable = configuration.capacity.raw_tb, configuration.capacity.usable_tb
     if raw is not None and usable is not None and usable > raw:
-        happened = (
-            f"{start(document, item.path)} has usable_tb = {usable:g}, more than raw_tb = {raw:g}."
-        )
-        do = "Give both in the same unit, 10^12 bytes."
-        faults.add(document.where((*item.path, "capacity")), happened, do)
+        has = f"usable_tb = {usable:g}, more than raw_tb = {raw:g}"
+        yield Problem(("capacity",), has, "Give both in the same unit, 10^12 bytes.")
 
 
 def _check_hosts_known(
-    document: StudyDocument,
-    item: Item,
-    configuration: ConfigurationTable,
-    tables: Tables,
-    faults: Faults,
+    document: StudyDocument, item: Item, configuration: ConfigurationTable, tables: Tables
 ) -> None:
     known = [
         name for host in tables.items["host"] if isinstance(name := host.written.get("name"), str)
@@ -447,17 +411,17 @@ def _check_hosts_known(
                 f"hosts of {place(document, item.path)} names {shown(name)}, which is no host."
             )
             do = suggestion(name, known, "hosts")
-            faults.add(document.where((*item.path, "hosts", index)), happened, do)
+            document.fault((*item.path, "hosts", index), happened, do)
         elif name in others:
             happened = (
                 f"hosts of {place(document, item.path)} names {shown(name)}, "
                 f"which has the role {shown(others[name].value)} and makes no load."
             )
             do = "Leave it out, or write role = 'client'."
-            faults.add(document.where((*item.path, "hosts", index)), happened, do)
+            document.fault((*item.path, "hosts", index), happened, do)
     if configuration.hosts is None and known and len(others) == len(known) and not booting:
         happened = f"{start(document, item.path)} has no client among its hosts."
-        faults.add(document.where(item.path), happened, "Write role = 'client' for at least one.")
+        document.fault(item.path, happened, "Write role = 'client' for at least one.")
 
 
 def _repeats(item: Item, tables: Tables) -> int:
@@ -466,9 +430,7 @@ def _repeats(item: Item, tables: Tables) -> int:
     return own or tables.method.repeats
 
 
-def _check_count(
-    document: StudyDocument, tables: Tables, axes: Collection[str], faults: Faults
-) -> None:
+def _check_count(document: StudyDocument, tables: Tables, axes: Collection[str]) -> None:
     """Too large a product is found by multiplying, before any point is made."""
     configurations = max(len(tables.items["configuration"]), 1)
     counts = [point_count(item.written, axes) for item in tables.items["workload"]]
@@ -482,15 +444,11 @@ def _check_count(
         happened = (
             f"The study has {points} points, {max(counts)} in {place(document, largest.path)}."
         )
-        faults.add(
-            document.where(largest.path), happened, f"Vary less: at most {POINTS_MAX} are planned."
-        )
+        document.fault(largest.path, happened, f"Vary less: at most {POINTS_MAX} are planned.")
     elif runs > RUNS_MAX:
         repeats = max(_repeats(item, tables) for item in tables.items["workload"])
         happened = f"The study has {runs} runs: {points} points, {repeats} repeats."
-        faults.add(
-            document.where(("method", "repeats")), happened, f"At most {RUNS_MAX} are planned."
-        )
+        document.fault(("method", "repeats"), happened, f"At most {RUNS_MAX} are planned.")
 
 
 def check_filesystem(
@@ -499,31 +457,30 @@ def check_filesystem(
     kinds: StudyKinds,
     devices: list[Path],
     folders: list[Path],
-    faults: Faults,
 ) -> None:
     """Add every fault of `filesystem` and `image`; `devices`, `folders` are tables with targets."""
     target = tables.target
     written = document.tree.get("target")
     keys = written if isinstance(written, dict) else {}
-    image = document.where(("target", "image"))
+    image = ("target", "image")
     if target.filesystem != XFS:
         if target.image is not None and "filesystem" not in keys:
             happened = "[target] has an image but no filesystem to make in it."
-            faults.add(image, happened, f"Write filesystem = '{XFS}', or leave the image out.")
+            document.fault(image, happened, f"Write filesystem = '{XFS}', or leave the image out.")
         return
-    origin = document.where(("target", "filesystem"))
+    path = ("target", "filesystem")
     if "image" not in keys and (folders or not devices):
         happened = f"filesystem of [target] is '{XFS}', but nothing is said to make it on."
         do = "Write for example image = '4g', or give a device with its serial."
-        faults.add(origin, happened, do)
+        document.fault(path, happened, do)
     if target.image is not None and devices:
         happened = "[target] has an image, which is a file, but a target is a device."
-        faults.add(image, happened, "Leave the image out: the file system is made on the device.")
+        document.fault(
+            image, happened, "Leave the image out: the file system is made on the device."
+        )
     if target.rotate:
         happened = f"rotate of [target] does not go with filesystem = '{XFS}': each client has its "
-        faults.add(
-            document.where(("target", "rotate")), happened + "own.", "Leave one of them out."
-        )
+        document.fault(("target", "rotate"), happened + "own.", "Leave one of them out.")
     if devices:
         unfit = [t for kind in kinds.loads if not kind.on_device_filesystem for t in kind.tables]
         for table in unfit:
@@ -532,25 +489,23 @@ def check_filesystem(
                     f"{start(document, item.path)} does not go with a file system on a device."
                 )
                 do = "Leave it out, or measure it as a study of its own."
-                faults.add(document.where(item.path), happened, do)
+                document.fault(item.path, happened, do)
 
 
 AnyTarget = TargetTable | ConfigurationTable | HostTable
 
 
-def check_devices(
-    document: StudyDocument, tables: Tables, kinds: StudyKinds, faults: Faults
-) -> None:
+def check_devices(document: StudyDocument, tables: Tables, kinds: StudyKinds) -> None:
     """Add every fault of device targets and of preconditioning that no single key shows."""
     places = list(places_of(tables))
     for path, table in places:
-        _check_pair(document, path, table, faults)
+        _check_pair(document, path, table)
     devices = [path for path, table in places if table.device]
     folders = [path for path, table in places if table.path]
     if devices:
-        _check_with_devices(document, tables, kinds, faults)
-    _check_precondition(document, tables.precondition, devices, folders, faults)
-    check_filesystem(document, tables, kinds, devices, folders, faults)
+        _check_with_devices(document, tables, kinds)
+    _check_precondition(document, tables.precondition, devices, folders)
+    check_filesystem(document, tables, kinds, devices, folders)
 
 
 def places_of(tables: Tables) -> Iterator[tuple[Path, AnyTarget]]:
@@ -562,61 +517,57 @@ def places_of(tables: Tables) -> Iterator[tuple[Path, AnyTarget]]:
         yield item.path, host
 
 
-def _check_pair(document: StudyDocument, path: Path, table: AnyTarget, faults: Faults) -> None:
+def _check_pair(document: StudyDocument, path: Path, table: AnyTarget) -> None:
     """A device is opted into by its path and its serial, both."""
     where = "[target]" if isinstance(table, TargetTable) else start(document, path)
     if table.device and table.path:
         happened = f"{where} has two targets, the device {shown(table.device)} and "
         happened += f"the directory {shown(table.path)}."
-        faults.add(document.where((*path, "device")), happened, "Leave one of them out.")
+        document.fault((*path, "device"), happened, "Leave one of them out.")
     if table.device and not table.serial:
         happened = f"{where} has the device {shown(table.device)} but no serial."
         do = "Give its serial too: all that is on that device will be destroyed."
-        faults.add(document.where((*path, "device")), happened, do)
+        document.fault((*path, "device"), happened, do)
     if table.serial and not table.device:
         happened = f"{where} has the serial {shown(table.serial)} but no device."
-        faults.add(document.where((*path, "serial")), happened, "Give the device's path too.")
+        document.fault((*path, "serial"), happened, "Give the device's path too.")
 
 
-def _check_with_devices(
-    document: StudyDocument, tables: Tables, kinds: StudyKinds, faults: Faults
-) -> None:
+def _check_with_devices(document: StudyDocument, tables: Tables, kinds: StudyKinds) -> None:
     """What needs files cannot be done on a device."""
     for key in ("rotate", "keep_files"):
         if getattr(tables.target, key):
             happened = f"{key} of [target] does not go with a device, which holds no files."
-            faults.add(document.where(("target", key)), happened, "Leave one of them out.")
+            document.fault(("target", key), happened, "Leave one of them out.")
     for kind in kinds.loads:
-        kind.check_devices(document, tables, faults)
+        kind.check_devices(document, tables)
     for item, workload in tables.read("workload", LoadTable):
         ways = workload.job().directions
         if tables.precondition.fill == 0 and ways and Direction.WRITE not in ways:
             happened = f"{start(document, item.path)} {ways[0].key}s, "
             happened += "but with fill = 0 nothing was written."
             do = "Set precondition.fill = 1 or more, or keep to workloads that write."
-            faults.add(document.where(item.path), happened, do)
+            document.fault(item.path, happened, do)
 
 
 def _check_precondition(
-    document: StudyDocument,
-    table: PreconditionTable,
-    devices: list[Path],
-    folders: list[Path],
-    faults: Faults,
+    document: StudyDocument, table: PreconditionTable, devices: list[Path], folders: list[Path]
 ) -> None:
     purge = table.purge
-    origin = document.where(("precondition", "purge"))
+    path = ("precondition", "purge")
     if purge is not Purge.NONE and purge.of_device and folders:
         happened = f"purge of [precondition] is {shown(purge.value)}, but a target is a directory."
-        faults.add(origin, happened, "Use 'fstrim' or 'recreate', or give a device as the target.")
+        document.fault(
+            path, happened, "Use 'fstrim' or 'recreate', or give a device as the target."
+        )
     if purge is not Purge.NONE and not purge.of_device and devices:
         happened = f"purge of [precondition] is {shown(purge.value)}, but a target is a device."
-        faults.add(origin, happened, "Use 'discard', 'nvme-format' or 'sanitize'.")
+        document.fault(path, happened, "Use 'discard', 'nvme-format' or 'sanitize'.")
     if 0 < table.fill < 1 or (table.fill == 0 and folders):
         happened = f"fill of [precondition] is {table.fill:g}."
         do = "Give 1 or more; 0, which leaves a purged device fresh, is for devices alone."
-        faults.add(document.where(("precondition", "fill")), happened, do)
+        document.fault(("precondition", "fill"), happened, do)
     for key in ("round", "rounds"):
         if not table.steady and ("precondition", key) in document.lines:
             happened = f"{key} of [precondition] has no effect without steady = true."
-            faults.add(document.where(("precondition", key)), happened, "Leave it out, or add it.")
+            document.fault(("precondition", key), happened, "Leave it out, or add it.")

@@ -170,41 +170,6 @@ class ValueOrigin:
     line: int | None = None
 
 
-@dataclass(slots=True)
-class StudyDocument:
-    """The tree of a study: values of the file with values set over them."""
-
-    file: str
-    tree: dict[str, Any]
-    lines: Mapping[Path, int]
-    overrides: dict[Path, ValueOrigin] = field(default_factory=dict)
-
-    def where(self, path: Path) -> ValueOrigin:
-        """The origin of the value at `path`, else of the nearest table around it."""
-        for length in range(len(path), 0, -1):
-            part = path[:length]
-            if part in self.overrides:
-                return self.overrides[part]
-            if part in self.lines and not self._overridden(part):
-                return ValueOrigin(self.file, self.lines[part])
-        return ValueOrigin(self.file)
-
-    def assign(self, path: Path, value: object, origin: ValueOrigin) -> None:
-        """Set the value at `path`; tables around it are made where there are none."""
-        table: Any = self.tree
-        for length, key in enumerate(path[:-1], start=1):
-            if isinstance(table, dict) and key not in table:
-                table[str(key)] = {}
-                self.overrides[path[:length]] = origin
-            table = table[key]
-        table[str(path[-1])] = value
-        self.overrides[path] = origin
-
-    def _overridden(self, path: Path) -> bool:
-        """Whether a table or list around `path` was replaced as a whole."""
-        return any(path[:length] in self.overrides for length in range(1, len(path)))
-
-
 class Faults:
     """The faults found so far, each once; beyond a limit they are only counted."""
 
@@ -238,6 +203,52 @@ class Faults:
         return (*ordered, Fault(f"There are {self._more} more faults.", "Correct these first."))
 
 
+@dataclass(slots=True)
+class StudyDocument:
+    """The tree of a study: values of the file with values set over them, and its faults so far."""
+
+    file: str
+    tree: dict[str, Any]
+    lines: Mapping[Path, int]
+    faults: Faults
+    overrides: dict[Path, ValueOrigin] = field(default_factory=dict)
+
+    def fault(self, path: Path, happened: str, do: str, *, about: str = "") -> None:
+        """Add a fault of the value at `path`, told in two sentences.
+
+        With `about` it is told once of what one option or line set on many elements at a time.
+        """
+        if about:
+            self.faults.add_once(self.where(path), about, happened, do)
+        else:
+            self.faults.add(self.where(path), happened, do)
+
+    def where(self, path: Path) -> ValueOrigin:
+        """The origin of the value at `path`, else of the nearest table around it."""
+        for length in range(len(path), 0, -1):
+            part = path[:length]
+            if part in self.overrides:
+                return self.overrides[part]
+            if part in self.lines and not self._overridden(part):
+                return ValueOrigin(self.file, self.lines[part])
+        return ValueOrigin(self.file)
+
+    def assign(self, path: Path, value: object, origin: ValueOrigin) -> None:
+        """Set the value at `path`; tables around it are made where there are none."""
+        table: Any = self.tree
+        for length, key in enumerate(path[:-1], start=1):
+            if isinstance(table, dict) and key not in table:
+                table[str(key)] = {}
+                self.overrides[path[:length]] = origin
+            table = table[key]
+        table[str(path[-1])] = value
+        self.overrides[path] = origin
+
+    def _overridden(self, path: Path) -> bool:
+        """Whether a table or list around `path` was replaced as a whole."""
+        return any(path[:length] in self.overrides for length in range(1, len(path)))
+
+
 def read_document(text: str, file_name: str, faults: Faults) -> StudyDocument | None:
     """The tree of `text`; None, with the fault, when it is not TOML or out of all proportion."""
     if len(text) > TEXT_CHARACTERS_MAX:
@@ -262,7 +273,7 @@ def read_document(text: str, file_name: str, faults: Faults) -> StudyDocument | 
         do = "Write plain tables and lists."
         faults.add(ValueOrigin(file_name), "The file nests values too deeply.", do)
         return None
-    return StudyDocument(file_name, tree, lines)
+    return StudyDocument(file_name, tree, lines, faults)
 
 
 _SYNTAX_AT: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")

@@ -18,7 +18,7 @@ from iolab.core.host import HostKind, Role
 from iolab.core.stopping import PRESETS, LoadPattern, RuleSettings
 from iolab.core.study import MethodKind, OnFailure, RunOrder
 from iolab.study import ssh_addresses, values
-from iolab.study.document import Faults, StudyDocument
+from iolab.study.document import StudyDocument
 from iolab.study.load_tables import LoadTable
 from iolab.study.target_tables import (
     REPEATS_MAX,
@@ -135,22 +135,22 @@ def rule_of(table: MethodTable) -> RuleSettings:
     return replace(PRESETS[table.load_kind], **written)
 
 
-def check_method(document: StudyDocument, method: MethodTable, faults: Faults) -> None:
+def check_method(document: StudyDocument, method: MethodTable) -> None:
     """Add the faults of keys that do not go together, those of a rule that is not in use too."""
     if method.retries is not None and method.on_failure is not OnFailure.RETRY:
         happened = f"retries = {method.retries}, but on_failure is '{method.on_failure.value}'."
         do = f"Set method.on_failure to '{OnFailure.RETRY.value}', or leave retries out."
-        faults.add(document.where(("method", "retries")), happened, do)
+        document.fault(("method", "retries"), happened, do)
     if 0 < method.idle_watch < IDLE_WATCH_S_MIN:
         happened = f"idle_watch = {method.idle_watch:g} s is too short to see who is busy there."
         do = f"Give at least {IDLE_WATCH_S_MIN:g} s, or 0 to leave the watch out."
-        faults.add(document.where(("method", "idle_watch")), happened, do)
+        document.fault(("method", "idle_watch"), happened, do)
     try:
         rule_of(method)
     except ValueError as error:
         happened = f"The stopping rule contradicts itself: {str(error).replace('_s ', ' ')}."
         do = "docs/reference/study.md says how its keys go together."
-        faults.add(document.where(("method",)), happened, do)
+        document.fault(("method",), happened, do)
 
 
 FORMAT: Final = 1

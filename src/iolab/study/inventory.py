@@ -92,9 +92,9 @@ def parse_inventory(text: str, file_name: str) -> tuple[HostSpec, ...]:
     document = read_inventory(Inventory(text, file_name), faults)
     if document is None:
         raise StudyError(faults.all)
-    expand_hosts(document, faults)
-    items = read_items(document, "host", faults)
-    check_hosts(document, items, faults)
+    expand_hosts(document)
+    items = read_items(document, "host")
+    check_hosts(document, items)
     if faults.all:
         raise StudyError(faults.all)
     return tuple(host_spec(item.table) for item in items if isinstance(item.table, HostTable))
@@ -119,19 +119,19 @@ def read_inventory(inventory: Inventory, faults: Faults) -> StudyDocument | None
         return None
     tree = document.tree
     heading = {key: value for key, value in tree.items() if key not in ("defaults", "host")}
-    read_table(document, InventoryHeading, heading, (), faults)
+    read_table(document, InventoryHeading, heading, ())
     defaults = tree.get("defaults", {})
     if not isinstance(defaults, dict):
         happened = f"defaults is {shown(defaults)}, not a table."
         do = "Write [defaults] on a line of its own, its keys below."
-        faults.add(document.where(("defaults",)), happened, do)
+        document.fault(("defaults",), happened, do)
         defaults = {}
-    good = read_table(document, DefaultsTable, defaults, ("defaults",), faults)
+    good = read_table(document, DefaultsTable, defaults, ("defaults",))
     kept = good.model_fields_set if good is not None else set()
     hosts = tree.get("host", [])
     if not hosts:
         do = "Describe at least one under [[host]]."
-        faults.add(document.where(()), "The inventory has no host.", do)
+        document.fault((), "The inventory has no host.", do)
     _share(document, {key: value for key, value in defaults.items() if key in kept})
     return document
 

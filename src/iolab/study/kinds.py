@@ -13,7 +13,7 @@ from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.errors import Fault
-from iolab.study.document import Faults, StudyDocument
+from iolab.study.document import StudyDocument
 from iolab.study.file import FileForm, StudySection
 from iolab.study.foretold import VerdictLimit, time_limits
 from iolab.study.load_tables import LoadTable
@@ -115,18 +115,18 @@ class LoadStudy:
         """What clients of a study are asked for; the name of an engine stands for its program."""
         return {}
 
-    def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
+    def check(self, document: StudyDocument, tables: Tables) -> None:
         """Add every fault of its workloads that no single key shows."""
 
-    def check_devices(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
+    def check_devices(self, document: StudyDocument, tables: Tables) -> None:
         """Add the faults of its workloads where a target is a device: they all need files."""
         for item in tables.items["workload"]:
             if type(item.table) in self.tables:
                 happened = f"{start(document, item.path)} needs files, but the target is a device."
                 do = "Leave it out, or give a directory as the target."
-                faults.add(document.where(item.path), happened, do)
+                document.fault(item.path, happened, do)
 
-    def check_points(self, document: StudyDocument, study: Study, faults: Faults) -> None:
+    def check_points(self, document: StudyDocument, study: Study) -> None:
         """Add the faults that only show in the points."""
 
     def workload(self, item: Item, table: Any, tables: Tables) -> Workload:  # noqa: ANN401, ARG002
@@ -232,7 +232,7 @@ class HostStudy(Protocol):
     def examples(self) -> Mapping[str, str]:
         """What to write for each key of its table that may not be left out."""
 
-    def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
+    def check(self, document: StudyDocument, tables: Tables) -> None:
         """Add every fault of such hosts that no single key shows."""
 
     def check_nodes(

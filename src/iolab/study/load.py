@@ -64,16 +64,16 @@ def parse_study(text: str, file_name: str, options: LoadOptions, kinds: StudyKin
     document = read_document(text, file_name, faults)
     if document is None:
         raise StudyError(faults.all)
-    scales = _take_scales(document, faults)
+    scales = _take_scales(document)
     if options.scale != FULL_SCALE and options.scale not in scales:
         names = [FULL_SCALE, *scales]
         happened = f"The study has no scale {shown(options.scale)}."
         faults.add(ValueOrigin("--scale"), happened, suggestion(options.scale, names, "scales"))
-    study = _load(_copy(document), text, options, scales.get(options.scale), kinds, faults)
+    study = _load(_copy(document), text, options, scales.get(options.scale), kinds)
     for other in scales:
         if other != options.scale:
             plain = LoadOptions(scale=other, path_required=False, inventory=options.inventory)
-            _load(_copy(document), text, plain, scales[other], kinds, faults)
+            _load(_copy(document), text, plain, scales[other], kinds)
     if faults.all or study is None:
         raise StudyError(faults.all)
     return study
@@ -94,7 +94,7 @@ def scale_names(text: str) -> tuple[str, ...]:
     document = read_document(text, "study", faults)
     if document is None:
         return (FULL_SCALE,)
-    return (FULL_SCALE, *_take_scales(document, faults))
+    return (FULL_SCALE, *_take_scales(document))
 
 
 def _load(
@@ -103,26 +103,25 @@ def _load(
     options: LoadOptions,
     scale: dict[str, Any] | None,
     kinds: StudyKinds,
-    faults: Faults,
 ) -> Study | None:
     """One reading of the document under one scale; None when any fault was found."""
     if options.inventory is not None:
-        hosts = read_inventory(options.inventory, faults)
+        hosts = read_inventory(options.inventory, document.faults)
         if hosts is None:
             return None
         take_hosts(document, hosts)
     form = kinds.form
     _fill_in(document, form)
-    expand_hosts(document, faults)
+    expand_hosts(document)
     if scale is not None:
-        apply_scale(document, options.scale, scale, form, faults)
-    overrides = _override(document, options, form, faults)
+        apply_scale(document, options.scale, scale, form)
+    overrides = _override(document, options, form)
     drop_hidden_target(document)
-    tables = read_tables(document, form, faults)
-    check_tables(document, tables, kinds, faults)
-    check_devices(document, tables, kinds, faults)
-    check_paths(document, tables, required=options.path_required, faults=faults)
-    if faults.all:
+    tables = read_tables(document, form)
+    check_tables(document, tables, kinds)
+    check_devices(document, tables, kinds)
+    check_paths(document, tables, required=options.path_required)
+    if document.faults.all:
         return None
     inventory = options.inventory.text if options.inventory else ""
     study = build_study(
@@ -134,22 +133,20 @@ def _load(
         inventory=inventory,
     )
     for kind in kinds.loads:
-        kind.check_points(document, study, faults)
-    return None if faults.all else study
+        kind.check_points(document, study)
+    return None if document.faults.all else study
 
 
-def _override(
-    document: StudyDocument, options: LoadOptions, form: FileForm, faults: Faults
-) -> list[str]:
+def _override(document: StudyDocument, options: LoadOptions, form: FileForm) -> list[str]:
     """Set what the command line sets over the file, and tell it as `--set` would say it."""
     overrides = list(options.sets)
     if options.engine is not None:
-        overrides += engine_assignments(document, options.engine, form, faults)
+        overrides += engine_assignments(document, options.engine, form)
     for assignment in overrides:
-        apply_set(document, assignment, form, faults)
+        apply_set(document, assignment, form)
     if options.path is not None:
         overrides.append(f"target.path={options.path}")
-        set_path(document, options.path, faults)
+        set_path(document, options.path)
     for key in ("device", "serial"):
         given = getattr(options, key)
         if given is not None:
@@ -166,20 +163,20 @@ def _fill_in(document: StudyDocument, form: FileForm) -> None:
     document.tree.setdefault("configuration", [{"id": DEFAULT_CONFIGURATION}])
 
 
-def _take_scales(document: StudyDocument, faults: Faults) -> dict[str, dict[str, Any]]:
+def _take_scales(document: StudyDocument) -> dict[str, dict[str, Any]]:
     """The tables `[scale.NAME]`, taken out of the tree."""
     scales = document.tree.pop("scale", {})
     do = "Write [scale.NAME] with lines as 'workload.*.filesize' = '256m'."
     if not isinstance(scales, dict):
-        faults.add(document.where(("scale",)), f"scale is {shown(scales)}, not a table.", do)
+        document.fault(("scale",), f"scale is {shown(scales)}, not a table.", do)
         return {}
     for name, table in scales.items():
         if not isinstance(table, dict):
             happened = f"scale {shown(name)} is {shown(table)}, not a table."
-            faults.add(document.where(("scale", name)), happened, do)
+            document.fault(("scale", name), happened, do)
     if FULL_SCALE in scales:
         happened = f"Scale {shown(FULL_SCALE)} is the study as it is written."
-        faults.add(document.where(("scale", FULL_SCALE)), happened, "Give it another name.")
+        document.fault(("scale", FULL_SCALE), happened, "Give it another name.")
     return {
         name: table
         for name, table in scales.items()
@@ -188,4 +185,6 @@ def _take_scales(document: StudyDocument, faults: Faults) -> dict[str, dict[str,
 
 
 def _copy(document: StudyDocument) -> StudyDocument:
-    return StudyDocument(document.file, copy.deepcopy(document.tree), document.lines)
+    return StudyDocument(
+        document.file, copy.deepcopy(document.tree), document.lines, document.faults
+    )

@@ -7,7 +7,7 @@ import math
 import re
 from typing import Any, Final
 
-from iolab.study.document import Faults, Path, StudyDocument, ValueOrigin
+from iolab.study.document import Path, StudyDocument, ValueOrigin
 from iolab.study.wording import shown
 
 HOSTS_MAX: Final = 1000
@@ -112,21 +112,21 @@ LISTS: Final = ("hosts", "storage")
 """Keys of a configuration that list hosts."""
 
 
-def expand_hosts(document: StudyDocument, faults: Faults) -> None:
+def expand_hosts(document: StudyDocument) -> None:
     """Replace hosts and lists of hosts that hold ranges by what they stand for.
 
     Every host keeps the lines of what it was written as. What is no range at all is left for the
     tables to judge.
     """
-    _expand_elements(document, faults)
+    _expand_elements(document)
     configurations = document.tree.get("configuration")
     for index, element in enumerate(configurations if isinstance(configurations, list) else ()):
         for key in LISTS:
             if isinstance(element, dict) and isinstance(element.get(key), list):
-                _expand_list(document, ("configuration", index, key), key, element, faults)
+                _expand_list(document, ("configuration", index, key), key, element)
 
 
-def _expand_elements(document: StudyDocument, faults: Faults) -> None:
+def _expand_elements(document: StudyDocument) -> None:
     written = document.tree.get("host")
     if not isinstance(written, list) or not any(_is_ranged(element) for element in written):
         return
@@ -134,7 +134,7 @@ def _expand_elements(document: StudyDocument, faults: Faults) -> None:
     origins: dict[Path, ValueOrigin] = {("host",): document.where(("host",))}
     for index, element in enumerate(written):
         path: Path = ("host", index)
-        for copy in _copies(document, path, element, faults):
+        for copy in _copies(document, path, element):
             here: Path = ("host", len(hosts))
             origins[here] = document.where(path)
             for key in copy if isinstance(copy, dict) else ():
@@ -142,7 +142,7 @@ def _expand_elements(document: StudyDocument, faults: Faults) -> None:
             hosts.append(copy)
     if len(hosts) > HOSTS_MAX:
         happened = f"There are {len(hosts)} hosts."
-        faults.add(document.where(("host",)), happened, f"Give at most {HOSTS_MAX}.")
+        document.fault(("host",), happened, f"Give at most {HOSTS_MAX}.")
         del hosts[HOSTS_MAX:]
     document.tree["host"] = hosts
     document.overrides.update(origins)
@@ -154,14 +154,14 @@ def _is_ranged(element: object) -> bool:
     )
 
 
-def _copies(document: StudyDocument, path: Path, element: object, faults: Faults) -> list[object]:
+def _copies(document: StudyDocument, path: Path, element: object) -> list[object]:
     """The hosts that one element stands for; none when its ranges have faults."""
     if not isinstance(element, dict) or not isinstance(element.get("name"), str):
         return [element]
     lists: dict[str, tuple[str, ...]] = {}
     for key in RANGED:
         if isinstance(element.get(key), str) and has_ranges(element[key]):
-            if (found := _expanded(document, (*path, key), element[key], faults)) is None:
+            if (found := _expanded(document, (*path, key), element[key])) is None:
                 return []
             lists[key] = found
     names = lists.get("name", (element["name"],))
@@ -169,7 +169,7 @@ def _copies(document: StudyDocument, path: Path, element: object, faults: Faults
     for key, found in others.items():
         fits = len(names) % len(found) == 0 if key in SHARED else len(names) == len(found)
         if not fits:
-            _tell_misfit(document, (*path, key), element[key], (len(names), len(found)), faults)
+            _tell_misfit(document, (*path, key), element[key], (len(names), len(found)))
             return []
     return [
         {
@@ -181,9 +181,7 @@ def _copies(document: StudyDocument, path: Path, element: object, faults: Faults
     ]
 
 
-def _tell_misfit(
-    document: StudyDocument, path: Path, text: str, counts: tuple[int, int], faults: Faults
-) -> None:
+def _tell_misfit(document: StudyDocument, path: Path, text: str, counts: tuple[int, int]) -> None:
     """Add the fault of a key that stands for another number than the names of the hosts."""
     host, key = path[1], path[2]
     happened = (
@@ -195,18 +193,16 @@ def _tell_misfit(
         do = "Give each host one address."
     if key in SHARED:
         do = "Give each node as many hosts."
-    faults.add(document.where(path), happened, do)
+    document.fault(path, happened, do)
 
 
-def _expand_list(
-    document: StudyDocument, path: Path, key: str, element: dict[str, Any], faults: Faults
-) -> None:
+def _expand_list(document: StudyDocument, path: Path, key: str, element: dict[str, Any]) -> None:
     """A configuration's list of hosts with the ranges in it expanded."""
     names: list[Any] = []
     origins: dict[Path, ValueOrigin] = {}
     for index, name in enumerate(element[key]):
         ranged = isinstance(name, str) and has_ranges(name)
-        found = _expanded(document, (*path, index), name, faults) if ranged else (name,)
+        found = _expanded(document, (*path, index), name) if ranged else (name,)
         for one in found or ():
             origins[(*path, len(names))] = document.where((*path, index))
             names.append(one)
@@ -215,13 +211,11 @@ def _expand_list(
         document.overrides.update({path: document.where(path), **origins})
 
 
-def _expanded(
-    document: StudyDocument, path: Path, text: str, faults: Faults
-) -> tuple[str, ...] | None:
+def _expanded(document: StudyDocument, path: Path, text: str) -> tuple[str, ...] | None:
     try:
         return expand(text)
     except HostsFault as fault:
         section, index, key = path[0], path[1], path[2]
         number = index + 1 if isinstance(index, int) else 0
-        faults.add(document.where(path), f"{key} of {section} {number} {fault.happened}.", fault.do)
+        document.fault(path, f"{key} of {section} {number} {fault.happened}.", fault.do)
         return None

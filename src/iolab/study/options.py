@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from iolab.core.engine import EngineOption
-from iolab.study.document import Faults, StudyDocument
+from iolab.study.document import StudyDocument
 from iolab.study.tables import Item, place
 from iolab.study.target_tables import StudyTable
 from iolab.study.values import option_text
@@ -18,7 +18,6 @@ def check_options(
     key: str,
     model: type[StudyTable],
     allowed: Mapping[str, EngineOption],
-    faults: Faults,
     *,
     text_of: Callable[[float | str], str] = option_text,
     advice: Callable[[str], str | None] = lambda _: None,
@@ -34,14 +33,14 @@ def check_options(
     for name, value in written.items() if isinstance(written, dict) else ():
         if not isinstance(value, str | int | float):
             continue  # it is told of where the table is read
-        origin = document.where((*item.path, key, name))
+        path = (*item.path, key, name)
         if name not in allowed:
             happened = f"{key} option {shown(name)} of {place(document, item.path)} is not allowed."
             do = advice(name) or suggestion(name, allowed, "allowed options")
             if name in model.model_fields:
                 do = f"Write {name} as a key of the workload itself."
-            faults.add_once(origin, name, happened, do)
+            document.fault(path, happened, do, about=name)
         elif not allowed[name].fits(text_of(value)):
             happened = f"{key} option {name} of {place(document, item.path)} is {shown(value)}."
             do = f"Write for example {shown(allowed[name].example)}."
-            faults.add_once(origin, name, happened, do)
+            document.fault(path, happened, do, about=name)

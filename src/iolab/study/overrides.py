@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, get_args, get_origin
 
 from iolab.core.engine import EngineName
 from iolab.study import values
-from iolab.study.document import Faults, Path, StudyDocument, ValueOrigin
+from iolab.study.document import Path, StudyDocument, ValueOrigin
 from iolab.study.file import ITEMS, FileForm
 from iolab.study.tables import place
 from iolab.study.target_tables import StudyTable
@@ -27,27 +27,27 @@ SET_CHARACTERS_SHOWN: Final = 80
 """As much of an assignment as names it in a message."""
 
 
-def apply_set(document: StudyDocument, assignment: str, form: FileForm, faults: Faults) -> None:
+def apply_set(document: StudyDocument, assignment: str, form: FileForm) -> None:
     """Apply one `--set` argument, or say what is wrong with it."""
     origin = ValueOrigin(f"--set {printable(assignment)}")
     name, equals, value = assignment.partition("=")
     if not equals:
-        faults.add(origin, "There is no '='.", "Write workload.ID.KEY=VALUE or method.KEY=VALUE.")
+        document.faults.add(
+            origin, "There is no '='.", "Write workload.ID.KEY=VALUE or method.KEY=VALUE."
+        )
         return
-    _Assignment(document, origin, form, faults).apply(name.strip(), value.strip(), typed=False)
+    _Assignment(document, origin, form).apply(name.strip(), value.strip(), typed=False)
 
 
-def apply_scale(
-    document: StudyDocument, scale: str, table: dict[str, Any], form: FileForm, faults: Faults
-) -> None:
+def apply_scale(document: StudyDocument, scale: str, table: dict[str, Any], form: FileForm) -> None:
     """Apply the assignments of `[scale.NAME]`, whose dotted names may be quoted or not."""
     for path, name, value in _dotted(table, ("scale", scale)):
         origin = document.where(path)
-        _Assignment(document, origin, form, faults).apply(name, value, typed=True)
+        _Assignment(document, origin, form).apply(name, value, typed=True)
 
 
 def engine_assignments(
-    document: StudyDocument, engine: EngineName, form: FileForm, faults: Faults
+    document: StudyDocument, engine: EngineName, form: FileForm
 ) -> tuple[str, ...]:
     """What `--engine` sets, as `--set` says it, of each workload that it can make.
 
@@ -60,7 +60,7 @@ def engine_assignments(
     )
     if not found:
         happened = f"The study has no workload that engine {shown(engine)} could make."
-        faults.add(ValueOrigin("--engine"), happened, "Leave --engine out.")
+        document.faults.add(ValueOrigin("--engine"), happened, "Leave --engine out.")
     return found
 
 
@@ -77,7 +77,6 @@ class _Assignment:
     document: StudyDocument
     origin: ValueOrigin
     form: FileForm
-    faults: Faults
 
     def apply(self, name: str, value: object, *, typed: bool) -> None:
         section, _, rest = name.partition(".")
@@ -89,7 +88,9 @@ class _Assignment:
             for path, key, table in self._targets(section, key_name, rest):
                 if key == key_name:
                     do = "Change it in the file."
-                    self.faults.add(self.origin, f"{shown(name)} would rename an element.", do)
+                    self.document.faults.add(
+                        self.origin, f"{shown(name)} would rename an element.", do
+                    )
                     return
                 self._set(table, path, key, value, typed=typed)
         else:
@@ -112,7 +113,7 @@ class _Assignment:
             return [(p, rest[longest + 1 :], t) for p, name, t in fitting if len(name) == longest]
         asked = _id_part(rest, self.form.elements(section))
         do = suggestion(asked, [name for _, name, _ in named], f"{section} {key_name}s")
-        self.faults.add(self.origin, f"There is no {section} {shown(asked)}.", do)
+        self.document.faults.add(self.origin, f"There is no {section} {shown(asked)}.", do)
         return []
 
     def _having(
@@ -129,7 +130,7 @@ class _Assignment:
         if engines := self.form.engines_with(first, named[0][2]):
             happened = f"No {section} of the study can have {shown(first)}."
             do = f"It is a key of those with engine = {engines}."
-        self.faults.add(self.origin, happened, do)
+        self.document.faults.add(self.origin, happened, do)
         return []
 
     def _set(
@@ -144,11 +145,11 @@ class _Assignment:
             if engines := self.form.engines_with(key, table):
                 happened = f"{key} does not go with the engine of {place(self.document, path)}."
                 do = f"It is a key of workloads with engine = {engines}."
-            self.faults.add_once(self.origin, name, happened, do)
+            self.document.faults.add_once(self.origin, name, happened, do)
             return
         if shape.nested and not inner:
             do = f"Name the key inside it, as in {key}.NAME."
-            self.faults.add_once(self.origin, name, f"{shown(key)} is a table.", do)
+            self.document.faults.add_once(self.origin, name, f"{shown(key)} is a table.", do)
             return
         full: Path = (*path, key, inner) if inner else (*path, key)
         if not typed:
@@ -186,7 +187,7 @@ class _Assignment:
             do = f"Write workload.ID.{name} or workload.*.{name}{every}."
         else:
             do = suggestion(section, sections, "sections")
-        self.faults.add(self.origin, f"{shown(name)} names no value of a study.", do)
+        self.document.faults.add(self.origin, f"{shown(name)} names no value of a study.", do)
 
 
 def _elements(value: object) -> list[Any]:
@@ -267,21 +268,21 @@ def _value_of(written: str, *, listed: bool, text: bool) -> object:
     return written
 
 
-def set_path(document: StudyDocument, path: str, faults: Faults) -> None:
+def set_path(document: StudyDocument, path: str) -> None:
     """`--path` goes over the file's path, but must not fight with a `--set` or have no effect."""
     target = document.tree.get("target")
     before = document.overrides.get(("target", "path"))
     given = target.get("path") if isinstance(target, dict) else None
     if before is not None and before.line is None and given != path:
         happened = f"--path {printable(path)} and {before.file} give the target twice."
-        faults.add(ValueOrigin("--path"), happened, "Give one of them.")
+        document.faults.add(ValueOrigin("--path"), happened, "Give one of them.")
     configurations = document.tree.get("configuration")
     if isinstance(configurations, list) and all(
         isinstance(item, dict) and ("path" in item or "device" in item) for item in configurations
     ):
         happened = f"--path {printable(path)} has no effect: every configuration has its own path."
         do = "Leave it out, or use --set configuration.ID.path=DIR."
-        faults.add(ValueOrigin("--path"), happened, do)
+        document.faults.add(ValueOrigin("--path"), happened, do)
     set_in_target(document, "path", path)
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from iolab.core.host import Role
-from iolab.study.document import Faults, Path, StudyDocument
+from iolab.study.document import Path, StudyDocument
 from iolab.study.file import (
     EXAMPLES,
     ITEMS,
@@ -119,14 +119,14 @@ def _hosts(tables: Tables) -> list[HostTable]:
     return [host for _, host in tables.read("host", HostTable)]
 
 
-def read_tables(document: StudyDocument, form: FileForm, faults: Faults) -> Tables:
+def read_tables(document: StudyDocument, form: FileForm) -> Tables:
     """Every table of the document; what is wrong is added to `faults`."""
     tree = document.tree
     sections = {*form.single, *ITEMS, "scale"}
     heading = {key: value for key, value in tree.items() if key not in sections}
     making = {section.name for section in form.sections if section.makes_hosts}
     single = {
-        name: _section(document, name, table, faults)
+        name: _section(document, name, table)
         for name, table in form.single.items()
         if name in tree or name not in making
     }
@@ -137,12 +137,12 @@ def read_tables(document: StudyDocument, form: FileForm, faults: Faults) -> Tabl
         for section in form.sections
         if section.name in single
     }
-    items = {name: read_items(document, name, faults, form) for name in ITEMS}
+    items = {name: read_items(document, name, form) for name in ITEMS}
     if not items["workload"] and "workload" not in tree:
         do = "Describe at least one under [[workload]]."
-        faults.add(document.where(()), "The study has no workload.", do)
+        document.fault((), "The study has no workload.", do)
     return Tables(
-        read_table(document, HeadingTable, heading, (), faults, form),
+        read_table(document, HeadingTable, heading, (), form),
         target if isinstance(target, TargetTable) else TargetTable(),
         before if isinstance(before, PreconditionTable) else PreconditionTable(),
         method if isinstance(method, MethodTable) else MethodTable(),
@@ -163,7 +163,6 @@ def read_table(
     model: type[TableT],
     written: dict[str, Any],
     path: Path,
-    faults: Faults,
     form: FileForm | None = None,
 ) -> TableT | None:
     """The table written at `path`, without the keys that have faults; None if it needs those."""
@@ -172,7 +171,7 @@ def read_table(
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=True)
         for detail in details:
-            _tell(document, model, detail, path, faults, form)
+            _tell(document, model, detail, path, form)
         wrong = {detail["loc"][0] for detail in details if detail["loc"]}
     rest = copy.copy({key: value for key, value in written.items() if key not in wrong})
     try:
@@ -182,27 +181,27 @@ def read_table(
 
 
 def read_items(
-    document: StudyDocument, name: str, faults: Faults, form: FileForm | None = None
+    document: StudyDocument, name: str, form: FileForm | None = None
 ) -> tuple[Item, ...]:
     """The elements of an array of tables."""
     written = document.tree.get(name, [])
-    origin = document.where((name,))
     do = f"Write [[{name}]] on a line of its own before each, with double brackets."
     if not isinstance(written, list):
-        faults.add(origin, f"{name} is {shown(written)}, not a list of tables.", do)
+        document.fault((name,), f"{name} is {shown(written)}, not a list of tables.", do)
         return ()
     if len(written) > ELEMENTS_MAX:
-        faults.add(origin, f"There are {len(written)} {name}s.", f"Give at most {ELEMENTS_MAX}.")
+        happened = f"There are {len(written)} {name}s."
+        document.fault((name,), happened, f"Give at most {ELEMENTS_MAX}.")
         return ()
     items = []
     for index, element in enumerate(written):
         path: Path = (name, index)
         if isinstance(element, dict):
             kind = form.table_of(name, element) if form else ITEMS[name][0]
-            table = read_table(document, kind, element, path, faults, form)
+            table = read_table(document, kind, element, path, form)
             items.append(Item(path, element, table))
         else:
-            faults.add(document.where(path), f"{name} {index + 1} is {shown(element)}.", do)
+            document.fault(path, f"{name} {index + 1} is {shown(element)}.", do)
     return tuple(items)
 
 
@@ -238,24 +237,20 @@ class Problem(NamedTuple):
     do: str
 
 
-def add_problems(
-    document: StudyDocument, item: Item, problems: Iterable[Problem], faults: Faults
-) -> None:
+def add_problems(document: StudyDocument, item: Item, problems: Iterable[Problem]) -> None:
     """Add each problem of an element as a fault, where its key was written."""
     for problem in problems:
-        origin = document.where((*item.path, *problem.key))
+        path = (*item.path, *problem.key)
         happened = f"{start(document, item.path)} has {problem.has}."
-        faults.add_once(origin, problem.has, happened, problem.do)
+        document.fault(path, happened, problem.do, about=problem.has)
 
 
-def _section(
-    document: StudyDocument, name: str, table: type[StudyTable], faults: Faults
-) -> StudyTable | None:
+def _section(document: StudyDocument, name: str, table: type[StudyTable]) -> StudyTable | None:
     written = document.tree.get(name, {})
     if isinstance(written, dict):
-        return read_table(document, table, written, (name,), faults)
-    faults.add(
-        document.where((name,)),
+        return read_table(document, table, written, (name,))
+    document.fault(
+        (name,),
         f"{name} is {shown(written)}, not a table.",
         f"Write [{name}] on a line of its own, its keys below.",
     )
@@ -267,7 +262,6 @@ def _tell(
     model: type[StudyTable],
     detail: ErrorDetails,
     path: Path,
-    faults: Faults,
     form: FileForm | None,
 ) -> None:
     """One fault that pydantic found, in our words."""
@@ -298,7 +292,7 @@ def _tell(
     else:
         what = "a list" if kind == "list_type" else "a table"
         happened, do = f"{subject} is {shown(detail['input'])}.", f"Give {what}."
-    faults.add_once(document.where(full), f"{name} {happened.removeprefix(subject)}", happened, do)
+    document.fault(full, happened, do, about=f"{name} {happened.removeprefix(subject)}")
 
 
 def printable_key(name: str) -> str:

@@ -29,7 +29,7 @@ from iolab.loads.fileio.workload import (
     shares_of,
 )
 from iolab.study.checks import FILES_PER_HOST_MAX, places_of
-from iolab.study.document import Faults, StudyDocument
+from iolab.study.document import StudyDocument
 from iolab.study.options import check_options
 from iolab.study.schedule import expand
 from iolab.study.tables import Problem, Tables, add_problems, place
@@ -54,12 +54,12 @@ LEDGER_FILES_MAX: Final = 1 << 16
 _USE_FIO: Final = "write engine = 'fio'"
 
 
-def check_io(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+def check_io(document: StudyDocument, tables: Tables) -> None:
     """Add every fault of workloads of I/O that no single key shows."""
     for item in tables.items["workload"]:
-        check_options(document, item, "fio", FileTable, FIO_OPTIONS, faults, advice=_advice)
+        check_options(document, item, "fio", FileTable, FIO_OPTIONS, advice=_advice)
     for item, workload in tables.read("workload", FileTable):
-        add_problems(document, item, _problems(workload, tables), faults)
+        add_problems(document, item, _problems(workload, tables))
 
 
 def _problems(workload: FileTable, tables: Tables) -> Iterator[Problem]:
@@ -345,7 +345,7 @@ def _rates(workload: FileTable) -> Iterator[Problem]:
         yield Problem(("fio", option), f"both arrivals and fio option {option}", do)
 
 
-def check_shares(document: StudyDocument, study: Study, faults: Faults) -> None:
+def check_shares(document: StudyDocument, study: Study) -> None:
     """Add the faults of rates of the fleet that its jobs cannot share in whole I/Os a second."""
     places = {workload.id: index for index, workload in enumerate(study.workloads)}
     shares: dict[tuple[str, int], set[int]] = {}
@@ -361,8 +361,10 @@ def check_shares(document: StudyDocument, study: Study, faults: Faults) -> None:
         if says:
             where = ("workload", places[workload])
             happened = f"fleet_rate_iops of {place(document, where)} is {whole}, {says}."
-            origin = document.where((*where, "fleet_rate_iops"))
-            faults.add_once(origin, f"share {whole}", happened, f"Give {_nearest(whole, counts)}.")
+            path = (*where, "fleet_rate_iops")
+            document.fault(
+                path, happened, f"Give {_nearest(whole, counts)}.", about=f"share {whole}"
+            )
 
 
 def _unshared(whole: int, counts: Iterable[int]) -> str:

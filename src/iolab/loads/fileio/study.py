@@ -16,7 +16,7 @@ from iolab.loads.fileio.options import ADVICE
 from iolab.loads.fileio.problems import check_io, check_shares
 from iolab.loads.fileio.table import IO_ENGINES, FileTable
 from iolab.loads.fileio.workload import Job
-from iolab.study.document import Faults, StudyDocument
+from iolab.study.document import StudyDocument
 from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, Programs, SeenFacts
 from iolab.study.load_tables import LoadTable
 from iolab.study.tables import Tables
@@ -42,16 +42,16 @@ class FileIoStudy(LoadStudy):
         """See `LoadStudy`."""
         return ASKED
 
-    def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
+    def check(self, document: StudyDocument, tables: Tables) -> None:
         """Add every fault of its workloads that no single key shows."""
-        check_io(document, tables, faults)
+        check_io(document, tables)
 
-    def check_devices(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
+    def check_devices(self, document: StudyDocument, tables: Tables) -> None:
         """None: it needs no files."""
 
-    def check_points(self, document: StudyDocument, study: Study, faults: Faults) -> None:
+    def check_points(self, document: StudyDocument, study: Study) -> None:
         """Add the faults of rates of the fleet that its jobs cannot share."""
-        check_shares(document, study, faults)
+        check_shares(document, study)
 
     def cost(
         self, study: Study, runs: Sequence[PlannedRun], rate: float, hosts: HostStudy

@@ -37,7 +37,7 @@ from iolab.loads.keyvalue.workload import (
     server_settings,
 )
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, with_spare
-from iolab.study.document import Faults, StudyDocument
+from iolab.study.document import StudyDocument
 from iolab.study.file import ConfigurationTable, HostTable
 from iolab.study.options import check_options
 from iolab.study.tables import Item, Problem, Tables, add_problems, place, start, with_paths
@@ -49,16 +49,16 @@ OVERWRITE: Final = "overwrite"
 """The one benchmark without readers whose rate db_bench limits."""
 
 
-def check_key_values(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+def check_key_values(document: StudyDocument, tables: Tables) -> None:
     """Add every fault of key-value workloads and of their server that no single key shows."""
     for item in tables.items["workload"]:
-        check_options(document, item, "db_bench", DbBenchTable, DB_BENCH_OPTIONS, faults)
-        check_options(document, item, "ycsb", YcsbTable, YCSB_OPTIONS, faults, text_of=ycsb_text)
+        check_options(document, item, "db_bench", DbBenchTable, DB_BENCH_OPTIONS)
+        check_options(document, item, "ycsb", YcsbTable, YCSB_OPTIONS, text_of=ycsb_text)
     for item, bench in tables.read("workload", DbBenchTable):
-        add_problems(document, item, _bench_problems(bench, item.written), faults)
+        add_problems(document, item, _bench_problems(bench, item.written))
     for item, mixed in tables.read("workload", YcsbTable):
-        add_problems(document, item, _mix_problems(mixed), faults)
-    _check_server(document, tables, faults)
+        add_problems(document, item, _mix_problems(mixed))
+    _check_server(document, tables)
 
 
 def _bench_problems(workload: DbBenchTable, written: Mapping[str, Any]) -> Iterator[Problem]:
@@ -102,34 +102,32 @@ def _mix_problems(workload: YcsbTable) -> Iterator[Problem]:
         yield Problem(("mix",), f"shares in mix that add up to {sum(shares):g}", do)
 
 
-def _check_server(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+def _check_server(document: StudyDocument, tables: Tables) -> None:
     written = document.tree.get("server")
     if not isinstance(written, dict):
         return
     workloads = tables.read("workload", YcsbTable)
     if not any(item.written.get("engine") == "ycsb" for item in tables.items["workload"]):
         happened = "[server] has no effect: no workload of the study has engine = 'ycsb'."
-        faults.add(document.where(("server",)), happened, "Leave it out.")
+        document.fault(("server",), happened, "Leave it out.")
         return
     server = server_table(tables)
     if server.kind is ServerKind.GIVEN and "addresses" not in written:
         happened = "[server] has kind = 'given' but no addresses."
         do = "Write for example addresses = ['db-1:9042'], or --server HOST[:PORT],... ."
-        faults.add(document.where(("server", "kind")), happened, do)
+        document.fault(("server", "kind"), happened, do)
     if "kind" not in written and "addresses" in written:
         happened = "[server] has addresses but no kind."
         do = "Write kind = 'given', and the cluster there is measured."
-        faults.add(document.where(("server", "addresses")), happened, do)
+        document.fault(("server", "addresses"), happened, do)
     if server.kind is not ServerKind.EMBEDDED:
-        _check_one_store(document, workloads, faults)
+        _check_one_store(document, workloads)
     if server.kind is ServerKind.MANAGED:
-        _check_node(document, server, faults)
-        _check_place(document, tables, written, faults)
+        _check_node(document, server)
+        _check_place(document, tables, written)
 
 
-def _check_one_store(
-    document: StudyDocument, workloads: list[tuple[Item, YcsbTable]], faults: Faults
-) -> None:
+def _check_one_store(document: StudyDocument, workloads: list[tuple[Item, YcsbTable]]) -> None:
     """A keyspace has one table of one shape."""
     shapes = [(w.records, w.fields, parse_size(w.field_size)) for _, w in workloads]
     for (item, _), shape in zip(workloads, shapes, strict=True):
@@ -140,36 +138,32 @@ def _check_one_store(
                 f"{first}, but a server holds one set of records."
             )
             do = "Make them the same, or measure them as two studies."
-            faults.add(document.where(item.path), happened, do)
+            document.fault(item.path, happened, do)
 
 
-def _check_node(document: StudyDocument, server: ServerTable, faults: Faults) -> None:
+def _check_node(document: StudyDocument, server: ServerTable) -> None:
     """What one node of ours cannot do."""
     if server.replication > 1:
         happened = (
             f"replication of [server] is {server.replication}, but a managed one is one node."
         )
-        faults.add(document.where(("server", "replication")), happened, "Leave it out, or write 1.")
+        document.fault(("server", "replication"), happened, "Leave it out, or write 1.")
     if server.memory is not None and parse_size(server.memory) <= parse_size(server.heap):
         happened = (
             f"memory of [server] is {shown(server.memory)} for a heap of {shown(server.heap)}."
         )
         do = "Give more: a node needs half a gigabyte beside its heap, and the page cache counts."
-        faults.add(document.where(("server", "memory")), happened, do)
+        document.fault(("server", "memory"), happened, do)
 
 
-def _check_place(
-    document: StudyDocument, tables: Tables, written: Mapping[str, Any], faults: Faults
-) -> None:
+def _check_place(document: StudyDocument, tables: Tables, written: Mapping[str, Any]) -> None:
     """The node's host is one of the study, and every client can reach it there."""
     hosts = {host.name: host for _, host in tables.read("host", HostTable)}
     name = server_table(tables).host
     if name is not None and (name not in hosts or hosts[name].role is Role.HYPERVISOR):
         usable = [host.name for host in hosts.values() if host.role is not Role.HYPERVISOR]
         happened = f"host of [server] is {shown(name)}, which is no client or storage node."
-        faults.add(
-            document.where(("server", "host")), happened, suggestion(name, usable, "such hosts")
-        )
+        document.fault(("server", "host"), happened, suggestion(name, usable, "such hosts"))
         return
     if not ipaddress.ip_address(server_table(tables).listen).is_loopback:
         return
@@ -184,8 +178,8 @@ def _check_place(
                 f"{shown(others[0])} of {place(document, item.path)} cannot reach it."
             )
             do = "Write server.listen with an address of that host that the clients can reach."
-            origin = document.where(("server", "listen" if "listen" in written else "kind"))
-            faults.add_once(origin, "listen", happened, do)
+            key = "listen" if "listen" in written else "kind"
+            document.fault(("server", key), happened, do, about="listen")
 
 
 MAKE_XFS: Final = "mkfs.xfs"

@@ -51,7 +51,7 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.report.numbers import count
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, overhead_s
-from iolab.study.document import Faults, StudyDocument
+from iolab.study.document import StudyDocument
 from iolab.study.foretold import VerdictLimit, time_limits
 from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, Programs, SeenFacts
 from iolab.study.load_tables import LoadTable
@@ -104,11 +104,11 @@ class KeyValueStudy(LoadStudy):
         """See `LoadStudy`."""
         return {program: argv for program, (_, argv) in wanted_tools(study).items()}
 
-    def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
+    def check(self, document: StudyDocument, tables: Tables) -> None:
         """Add every fault of its workloads and of their server that no single key shows."""
-        check_key_values(document, tables, faults)
+        check_key_values(document, tables)
 
-    def check_devices(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
+    def check_devices(self, document: StudyDocument, tables: Tables) -> None:
         """A database lies on a file system, which the session can make."""
         if tables.target.filesystem == XFS:
             return
@@ -117,7 +117,7 @@ class KeyValueStudy(LoadStudy):
                 continue
             happened = f"{start(document, item.path)} needs a file system, but the target is a "
             do = f"Write filesystem = '{XFS}' under [target] to make one there, or give a "
-            faults.add(document.where(item.path), f"{happened}device.", f"{do}directory.")
+            document.fault(item.path, f"{happened}device.", f"{do}directory.")
 
     def workload(self, item: Item, table: DbBenchTable | YcsbTable, tables: Tables) -> Workload:
         """See `LoadStudy`; a bound of memory is for a store within the client."""

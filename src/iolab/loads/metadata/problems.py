@@ -18,7 +18,7 @@ from iolab.loads.metadata.workload import (
     space_of,
 )
 from iolab.study.cost import with_spare
-from iolab.study.document import Faults, StudyDocument
+from iolab.study.document import StudyDocument
 from iolab.study.file import ConfigurationTable
 from iolab.study.options import check_options
 from iolab.study.tables import Problem, Tables, add_problems, with_paths
@@ -33,13 +33,13 @@ BUFFERS_MAX: Final = 1 << 30
 """Contents that the ranks of one host hold in memory, as the wire has it."""
 
 
-def check_metadata(document: StudyDocument, tables: Tables, faults: Faults) -> None:
+def check_metadata(document: StudyDocument, tables: Tables) -> None:
     """Add every fault of metadata workloads that no single key shows."""
     clients = _most_clients(tables)
     for item in tables.items["workload"]:
-        check_options(document, item, "mdtest", MetadataTable, MDTEST_OPTIONS, faults)
+        check_options(document, item, "mdtest", MetadataTable, MDTEST_OPTIONS)
     for item, workload in tables.read("workload", MetadataTable):
-        add_problems(document, item, _problems(workload, clients), faults)
+        add_problems(document, item, _problems(workload, clients))
 
 
 def _problems(workload: MetadataTable, clients: int) -> Iterator[Problem]:

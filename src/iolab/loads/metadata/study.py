@@ -25,7 +25,7 @@ from iolab.loads.metadata.workload import (
     written_bytes_of,
 )
 from iolab.report.numbers import count
-from iolab.study.document import Faults, StudyDocument
+from iolab.study.document import StudyDocument
 from iolab.study.foretold import VerdictLimit, digests
 from iolab.study.kinds import HostStudy, LoadCost, LoadStudy
 from iolab.study.load_tables import LoadTable
@@ -75,9 +75,9 @@ class MetadataStudy(LoadStudy):
         """See `LoadStudy`."""
         return _metadata_job(job)
 
-    def check(self, document: StudyDocument, tables: Tables, faults: Faults) -> None:
+    def check(self, document: StudyDocument, tables: Tables) -> None:
         """Add every fault of its workloads that no single key shows."""
-        check_metadata(document, tables, faults)
+        check_metadata(document, tables)
 
     def cost(
         self,
