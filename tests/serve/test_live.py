@@ -8,8 +8,8 @@ import pytest
 
 from iolab.cli.kinds import reported
 from iolab.core.run import RunStatus
-from iolab.serve.chart import live_chart, rates
-from iolab.serve.pages import NEWEST_MAX, newest_table
+from iolab.report.charts.svg import draw
+from iolab.serve.pages import NEWEST_MAX, live_figure, newest_table, rate_of, rates
 from tests.cli.command_line import RESULTS
 from tests.loads.keyvalue.key_value_session import rocksdb
 from tests.report.studies import sweep
@@ -47,9 +47,20 @@ def test_the_newest_run_is_drawn_second_by_second() -> None:
     found = rates(reported().of(result), table)
     seconds = table.span_ns[0] / 1e9
     assert found.sum() * seconds == pytest.approx(table.ios.sum(), rel=0.01)
-    drawn = live_chart(reported().of(result), replace(result, configuration="<one>"), table)
+    figure = live_figure("<one>", found, "1/s")
+    assert figure is not None
+    drawn = draw(figure).svg
     assert "&lt;one&gt;" in drawn
     assert drawn.count(",") >= found.size
+    assert live_figure("<one>", found[:1], "1/s") is None
+
+
+def test_a_rate_counts_operations_whatever_a_run_has_beside() -> None:
+    assert {rate_of(one) for one in RESULTS} == {"iops"}
+    (result, *_) = rocksdb(("one",), repeats=1, seconds=2, workload_count=1).results()
+    assert rate_of(result) == "ops_per_s"
+    bytes_alone = {"bw_bytes_per_s": RESULTS[0].metrics["bw_bytes_per_s"]}
+    assert rate_of(replace(RESULTS[0], metrics=bytes_alone)) is None
 
 
 def test_operations_told_twice_are_drawn_once() -> None:

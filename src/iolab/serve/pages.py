@@ -1,7 +1,7 @@
-"""What the page of a comparison shows: the same as `iolab compare`, with the intervals drawn. Pure.
+"""The pages of a server: comparisons, sessions that run, the list of sessions, refusals.
 
-An interval is drawn on one scale for all rows of the page, the logarithm of the ratio, with the
-ratio of 1 in the middle.
+Of a comparison an interval is drawn on one scale for all rows of the page, the logarithm of the
+ratio, with the ratio of 1 in the middle.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 from jinja2 import Environment
 from markupsafe import Markup
 
@@ -23,23 +24,23 @@ from iolab.analysis.differences import ComparisonSide
 from iolab.analysis.pairs import ComparedMetric
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
+from iolab.core.metric_spec import Combine, spec_of
 from iolab.core.run import Plan, PlannedRun, RunStatus
+from iolab.core.samples import Floats, IntervalTable
 from iolab.errors import StoreError
 from iolab.report.best import VerdictCounts, tally
-from iolab.report.comparison import (
-    differences_table,
-    point_text,
-    row_texts,
-    summary_texts,
-)
+from iolab.report.charts.chart import Figure, Line, Plot
+from iolab.report.charts.palette import series_token
+from iolab.report.charts.scale import linear_scale, seconds_axis
+from iolab.report.charts.svg import draw
+from iolab.report.comparison import differences_table, point_text, row_texts, summary_texts
 from iolab.report.formats.html import digest_source, style_sheet, template_engine
 from iolab.report.formats.html import policy as report_policy
 from iolab.report.formats.html import script as report_script
-from iolab.report.kinds import Kinds
-from iolab.report.numbers import NOTHING, axis_label, count, show
+from iolab.report.kinds import Kinds, LoadReport
+from iolab.report.numbers import axis_label, count, show, show_value
 from iolab.report.phrases import Objection, metric_word, objections, run_name
 from iolab.report.table import Cell, Column, Table, columns, row
-from iolab.serve.chart import live_chart
 from iolab.serve.server import RequestRefusal
 from iolab.serve.sessions import Listing, Opened, SessionFolder
 from iolab.stats.comparison import Comparison, ComparisonVerdict
@@ -274,9 +275,46 @@ def _chart(kinds: Kinds, opened: Opened, result: Result) -> str:
     """The newest run second by second; nothing where its intervals cannot be read."""
     try:
         table = opened.reader.intervals(result.digest, result.repeat)
-        return live_chart(kinds.of(result), result, table)
     except StoreError:
         return ""
+    rate, found = rate_of(result), rates(kinds.of(result), table)
+    unit = spec_of(rate).unit if rate else "ops/s"
+    figure = live_figure(f"{result.configuration}: {run_name(result)}", found, unit)
+    return draw(figure).svg if figure else ""
+
+
+CHART_HEIGHT: Final = 90
+
+POINTS_MAX: Final = 420
+"""A point for each unit of the drawing; of more seconds the mean of some is drawn."""
+
+
+def rates(kind: LoadReport, table: IntervalTable) -> Floats:
+    """Operations a second of all hosts together, in each of their intervals from the first."""
+    counted = sorted(kind.counted_once(np.unique(table.direction).tolist()))
+    kept = np.isin(table.direction, counted) & (table.span_ns > 0)
+    found = table.ios[kept] * 1e9 / table.span_ns[kept]
+    return np.asarray(np.bincount(table.seq[kept], weights=found), dtype=np.float64)
+
+
+def live_figure(subject: str, found: Floats, unit: str) -> Figure | None:
+    """The rates, in `unit`, of each second of a run; None of less than two."""
+    if found.size < 2:
+        return None
+    step = -(-found.size // POINTS_MAX)
+    starts = np.arange(0, found.size, step)
+    means = np.add.reduceat(found, starts) / np.diff(np.append(starts, found.size))
+    scale = linear_scale(unit, means.tolist(), ticks=2)
+    places = [(float(at), scale.of(mean)) for at, mean in zip(starts, means, strict=True)]
+    line = Line(token=series_token(0), places=places)
+    return Figure(
+        subject=subject,
+        title="Rate, second by second",
+        finding=f"At most {show_value(float(means.max()), unit)} in {found.size} s.",
+        note="",
+        plots=(Plot(CHART_HEIGHT, [line], seconds_axis(found.size - 1, "seconds"), scale),),
+        table=Table("", (), ()),
+    )
 
 
 def newest_table(results: Sequence[Result]) -> Table:
@@ -306,12 +344,15 @@ def _name(result: Result) -> str:
 
 def _figures(result: Result) -> tuple[Cell, ...]:
     """Rate, bandwidth, mean latency and p99, as far as the run has them."""
-    metrics = result.metrics
-    if "iops" not in metrics:
-        rate = next((metric for metric in metrics.values() if metric.unit == "ops/s"), None)
-        return (Cell(show(rate)), *([Cell(NOTHING)] * 3))
-    keys = ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
-    return tuple(Cell(show(metrics.get(key))) for key in keys)
+    keys = (rate_of(result) or "", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
+    return tuple(Cell(show(result.metrics.get(key))) for key in keys)
+
+
+def rate_of(result: Result) -> str | None:
+    """The first known rate of a run that counts operations: of all, or else of one kind."""
+    known = (spec_of(key) for key, metric in result.metrics.items() if metric.value is not None)
+    rates = (spec for spec in known if spec.combine is Combine.RATE and spec.unit != "bytes/s")
+    return next((spec.key for spec in rates), None)
 
 
 def _progress(opened: Opened, now_ns: int) -> PlanProgress:
