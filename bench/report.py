@@ -27,8 +27,9 @@ from tests.report.studies import sweep
 from bench.store import write_session
 from bench.synthetic import Shape
 from iolab.cli.kinds import reported
-from iolab.report.brief import Brief, build_brief
+from iolab.report.brief import Brief
 from iolab.report.formats.html import render_html
+from iolab.report.gather import build_brief
 from iolab.store.reader import SessionReader
 
 LIMIT_S: Final = 15

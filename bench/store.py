@@ -25,8 +25,8 @@ from bench.synthetic import Shape, make_facts, make_plan, make_record, make_resu
 from iolab.cli.kinds import reported
 from iolab.core.events import SessionStatus
 from iolab.core.toml import read_regular
-from iolab.report.brief import build_brief
 from iolab.report.formats.html import render_html
+from iolab.report.gather import build_brief
 from iolab.store import layout
 from iolab.store.codec import parse
 from iolab.store.documents import ManifestHead

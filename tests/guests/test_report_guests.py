@@ -19,8 +19,7 @@ from iolab.guests.tables import fleets_of
 from iolab.published.audit.document import read_published
 from iolab.published.report import published_tables
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Points
-from iolab.report.charts.choose import looks_of
+from iolab.report.charts.chart import Points, looks_of
 from iolab.report.formats.html import ReportPage, make_page
 from iolab.report.runs import NAMES_SHOWN
 from iolab.store.documents import Manifest

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Final
 
 from iolab.cli.kinds import reported
-from iolab.report import brief, results
+from iolab.report import gather, results
 
-build_brief: Final = partial(brief.build_brief, reported())
+build_brief: Final = partial(gather.build_brief, reported())
 session_document: Final = partial(results.session_document, reported())
 session_markdown: Final = partial(results.session_markdown, reported())

@@ -18,8 +18,7 @@ from iolab.loads.fileio.workload import Access
 from iolab.published.against import configurations_of, maxima_of
 from iolab.published.audit.document import PublishedSet, read_published
 from iolab.report.brief import Brief, SectionMaker
-from iolab.report.charts.choose import looks_of
-from iolab.report.kinds import ReportSection
+from iolab.report.charts.chart import ReportSection
 from tests.report.synthetic import VALID, Source, job, objecting, source_of, study_of, workload
 
 SETS: Final = Path(__file__).parents[2] / "studies" / "published"
@@ -89,7 +88,7 @@ def section(source: Source, make: SectionMaker) -> ReportSection | None:
         manifests={},
         damaged=(),
     )
-    return make(brief, points, looks_of(study), {})
+    return make(brief)
 
 
 def published(name: str) -> PublishedSet:

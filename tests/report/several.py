@@ -9,7 +9,8 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.study import Method
 from iolab.loads.fileio.workload import Job
-from iolab.report.brief import Brief, SessionSource
+from iolab.report.brief import Brief
+from iolab.report.gather import SessionSource
 from iolab.report.merged import sessions_of, unite
 from iolab.report.table import Table
 from tests.report.made import build_brief

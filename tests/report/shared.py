@@ -10,8 +10,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
-from iolab.report.brief import Brief, SessionSource
+from iolab.report.brief import Brief
 from iolab.report.formats.html import ReportPage, make_page, render_html
+from iolab.report.gather import SessionSource
 from tests.guests.guest_session import EMULATED, MIXES, GuestSource, fleet
 from tests.loads.keyvalue.key_value_session import KeySource, cassandra, rocksdb
 from tests.loads.metadata.metadata_session import MetadataSource, kpi_with_metadata

@@ -9,19 +9,16 @@ from typing import TypeVar
 
 import pytest
 
-from iolab.analysis.points import summarise
 from iolab.cli.studies import open_published
 from iolab.core.metric import Level, Metric
 from iolab.published.comparison import against, own_words
 from iolab.published.sets import Against
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure, Mark, Points, Rules, TextMark
-from iolab.report.charts.choose import looks_of
+from iolab.report.charts.chart import Figure, Mark, Points, ReportSection, Rules, TextMark
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.ratios import ROWS_MAX, RatioRow, beside_figure
 from iolab.report.formats.markdown import render_markdown
 from iolab.report.formats.render import figure_pdf
-from iolab.report.kinds import ReportSection
 from iolab.report.table import Table
 from tests.report import shared
 
@@ -35,9 +32,8 @@ def depths() -> Brief:
 
 
 def section(brief: Brief, name: str, only: str = "") -> ReportSection:
-    points = summarise(brief.results, brief.study)
     told = Against(open_published(name), only)
-    return against(told, brief, points, looks_of(brief.study), {})
+    return against(told, brief)
 
 
 def cells(table: Table, first: str) -> list[str]:

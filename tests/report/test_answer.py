@@ -49,7 +49,7 @@ def study(*names: str) -> Study:
 
 def told(*found: BestFigure, names: tuple[str, ...] = ("one", "two")) -> list[tuple[Cell, ...]]:
     brief = replace(shared.brief("sweep"), study=study(*names))
-    return list(answer(brief, found, RUNS, (), {}, None).matrix.rows)
+    return list(answer(brief, found, RUNS, (), None).matrix.rows)
 
 
 def test_the_surely_better_one_is_bold_and_alone() -> None:
@@ -196,7 +196,7 @@ def test_others_as_busy_as_the_run_are_told_first() -> None:
     for code in ("device-busy", "client-starved"):
         for share, first in ((0.9, code), (0.1, "run-too-short")):
             caveats = (other, busy(share, code))
-            page = answer(shared.brief("sweep"), (figure("one", 1.0),), RUNS, caveats, {}, None)
+            page = answer(shared.brief("sweep"), (figure("one", 1.0),), RUNS, caveats, None)
             assert page.caveats[0].code == first
 
 

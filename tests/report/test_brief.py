@@ -12,10 +12,10 @@ from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, CounterTable, IntervalTable, no_bins, no_counters
 from iolab.errors import StoreError
 from iolab.hosts.rates import CounterSeries
-from iolab.report.brief import MAX_TIMELINES, SessionSource
 from iolab.report.charts.distribution import at_percent
 from iolab.report.charts.run_series import timeline_of
 from iolab.report.charts.series import MAX_CELLS, Timeline
+from iolab.report.gather import MAX_TIMELINES, SessionSource
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
 from tests.report import shared

@@ -12,10 +12,8 @@ from iolab.core.metric import Metric, Result
 from iolab.core.study import MethodKind, Study
 from iolab.core.target_state import Ledger, RoundsSeries
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Boxes, Figure, Line
-from iolab.report.charts.choose import looks_of
+from iolab.report.charts.chart import Boxes, Figure, Line, ReportSection
 from iolab.report.formats.html import make_page
-from iolab.report.kinds import ReportSection
 from iolab.report.sections import SERIES_MOST, ground
 from iolab.study.cost import judge_rounds
 from tests.facts import tells
@@ -37,7 +35,7 @@ def series(iops: tuple[float, ...], **more: Any) -> RoundsSeries:
 
 def section_of(*rounds: RoundsSeries) -> ReportSection | None:
     brief = replace(shared.brief("kpi"), rounds=rounds)
-    return ground(brief, (), looks_of(brief.study), {})
+    return ground(brief)
 
 
 def rounds_of(*rounds: RoundsSeries) -> tuple[Figure, ...]:
@@ -120,7 +118,7 @@ def sentinel(*rates: float) -> ReportSection | None:
     study, results = watched(*rates)
     plain = build_brief(source_of(replace(STUDY, workloads=()), seconds=1))
     brief: Brief = replace(plain, study=study, results=tuple(results))
-    return ground(brief, (), looks_of(study), {})
+    return ground(brief)
 
 
 def test_a_still_sentinel_is_drawn_over_the_session() -> None:

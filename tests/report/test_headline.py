@@ -11,7 +11,7 @@ from iolab.core.run import RunStatus
 from iolab.core.workload import BY_IOPS, BY_LATENCY
 from iolab.loads.fileio.workload import Access
 from iolab.report.best import headlines_of, median_repeat, tally
-from iolab.report.brief import MAX_DISTRIBUTIONS, MAX_TIMELINES, select
+from iolab.report.gather import MAX_DISTRIBUTIONS, MAX_TIMELINES, select
 from iolab.report.phrases import names_among_several, objections, run_name, where, whose_run
 from tests.facts import tells
 from tests.report.studies import one_configuration, sweep

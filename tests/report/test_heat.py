@@ -10,9 +10,9 @@ from iolab.analysis.metrics import is_supported
 from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Histogram, of_sparse
 from iolab.core.run import RunRecord
 from iolab.core.samples import BinTable, IntervalTable, ServiceTime, no_bins
-from iolab.report.brief import MAX_HEAT_MAPS
 from iolab.report.charts.run_series import heat_of
 from iolab.report.charts.series import MAX_BANDS, MAX_MOMENTS, HeatMap
+from iolab.report.gather import MAX_HEAT_MAPS
 from tests.report import shared
 from tests.report.studies import kpi, sweep
 from tests.report.synthetic import record_of

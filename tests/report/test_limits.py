@@ -6,11 +6,11 @@ import re
 from dataclasses import replace
 
 from iolab.analysis.findings import bests
-from iolab.analysis.points import PointSummary, summarise
 from iolab.report.bottleneck import ANCHOR, limits
-from iolab.report.brief import LIMITED_RUNS_MAX, Brief
+from iolab.report.brief import Brief
 from iolab.report.formats.html import make_page
 from iolab.report.formats.markdown import render_appendix
+from iolab.report.gather import LIMITED_RUNS_MAX
 from tests.report import shared
 
 
@@ -18,24 +18,19 @@ def whole() -> Brief:
     return shared.brief("long")
 
 
-def points() -> tuple[PointSummary, ...]:
-    return summarise(whole().results, whole().study)
-
-
 def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
-    anchors = {(one.digest, one.repeat): f"run-{i}" for i, one in enumerate(whole().results, 1)}
-    section = limits(whole(), points(), {}, anchors)
+    section = limits(whole())
     assert section is not None
     (group,) = section.groups
     ((shares_table, _), (names, _)) = group.more
     heads = [column.title for column in shares_table.columns]
     rows = [dict(zip(heads, row, strict=True)) for row in shares_table.rows]
-    found = tuple(bests(whole().study, points()))
+    found = tuple(bests(whole().study, whole().points))
     assert len(rows) == len(found) == 10
     assert {row["Configuration"].text for row in rows} == {"Alpha", "Beta"}
     first = rows[0]
     assert (first["Workload"].text, first["At"].text) == ("Random read 4 KiB", "iodepth 16")
-    assert first["Verdict"].anchor in anchors.values()
+    assert first["Verdict"].anchor in whole().anchors.values()
     # As the counters were made: 93 % busy, cores at 20, 35, 50 and 65 %, bytes and 3 % of 25 GB/s.
     shares = [first[name].text for name in ("Device", "All cores", "One core", "Each job", "Port")]
     assert shares == ["93 %", "42 %", "65 %", "–", "2.6 %"]
@@ -51,7 +46,7 @@ def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
 
 def test_one_configuration_is_not_named() -> None:
     brief = shared.brief("kpi")
-    section = limits(brief, summarise(brief.results, brief.study), {}, {})
+    section = limits(brief)
     assert section is not None
     (group,) = section.groups
     assert group.table is not None
@@ -71,13 +66,13 @@ def test_the_page_and_its_text_have_the_section() -> None:
 
 def test_without_telemetry_there_is_no_section() -> None:
     brief = replace(whole(), watched={})
-    assert limits(brief, points(), {}, {}) is None
+    assert limits(brief) is None
     assert "resource watched" not in " ".join(one.text for one in make_page(brief).findings)
 
 
 def test_the_runs_whose_telemetry_is_read_are_bounded() -> None:
     assert 0 < len(whole().watched) <= LIMITED_RUNS_MAX
-    shown = {run for best in bests(whole().study, points()) for run in best.runs}
+    shown = {run for best in bests(whole().study, whole().points) for run in best.runs}
     assert set(whole().watched) <= shown
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from iolab.core.metric import Level
 from iolab.report import sections as sections
+from iolab.report.charts.chart import ReportSection
 from iolab.report.formats.markdown import render_appendix, render_markdown
-from iolab.report.kinds import ReportSection
 from tests.facts import tells
 from tests.guests.guest_session import fleet
 from tests.loads.keyvalue.key_value_session import rocksdb

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from iolab.analysis.points import summarise
 from iolab.report.narrative import FIRST, LINKS_MOST, linked_sentences
 from tests.report import shared
 from tests.report.made import build_brief
@@ -38,16 +37,10 @@ def test_the_first_stand_open_and_the_others_are_folded() -> None:
 
 
 def test_runs_are_named_with_their_configuration_where_there_are_several() -> None:
-    results = SOURCE.results()
-    anchors = {(one.digest, one.repeat): "run-1" for one in results}
-    points = summarise(results, SOURCE.study)
-    first, *_ = linked_sentences(SOURCE.study, points, results, anchors)
+    first, *_ = linked_sentences(replace(build_brief(SOURCE), watched={}))
     assert first.links[0][1].endswith(" of Alpha")
     assert first.more == "and 20 more runs"
-    alone = sweep(seconds=6)
-    one = linked_sentences(
-        alone.study, summarise(alone.results(), alone.study), alone.results(), anchors
-    )[0]
+    one = linked_sentences(build_brief(sweep(seconds=6)))[0]
     assert all(" of " not in name for _, name in one.links)
 
 

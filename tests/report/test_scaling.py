@@ -6,9 +6,7 @@ from dataclasses import replace
 
 from iolab.core.metric import Level, Result
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure, Line
-from iolab.report.charts.choose import looks_of
-from iolab.report.kinds import ReportSection
+from iolab.report.charts.chart import Figure, Line, ReportSection
 from iolab.report.sections import scaling
 from tests.facts import tells
 from tests.report.growing import RATES, STUDY, points, runs
@@ -21,7 +19,7 @@ def brief() -> Brief:
 
 
 def section(found: list[Result]) -> ReportSection | None:
-    return scaling(brief(), points(found), looks_of(STUDY), {})
+    return scaling(replace(brief(), points=points(found)))
 
 
 def figures(found: list[Result]) -> tuple[Figure, ...]:

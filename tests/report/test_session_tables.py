@@ -11,9 +11,10 @@ from iolab.core.events import SessionStatus
 from iolab.core.samples import BinTable
 from iolab.errors import StoreError
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
-from iolab.report.brief import Brief, SessionSource
+from iolab.report.brief import Brief
 from iolab.report.formats.html import ReportPage, make_page
 from iolab.report.formats.markdown import render_appendix, render_markdown
+from iolab.report.gather import SessionSource
 from iolab.report.merged import sessions_of, unite
 from iolab.store.verify import Damage
 from tests.facts import tells

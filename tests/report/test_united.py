@@ -12,8 +12,9 @@ from iolab.analysis.points import summarise
 from iolab.analysis.resumed import session_of
 from iolab.core.configuration import Configuration
 from iolab.errors import StoreError, UsageError
-from iolab.report.brief import Sessions, SessionSource
+from iolab.report.brief import Sessions
 from iolab.report.formats.html import make_page
+from iolab.report.gather import SessionSource
 from iolab.report.merged import SESSIONS_MAX, distinct, sessions_of, unite
 from tests.report.made import build_brief
 from tests.report.several import (

@@ -8,8 +8,7 @@ import pytest
 
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level
-from iolab.report.charts.chart import Boxes
-from iolab.report.kinds import ChartGroup
+from iolab.report.charts.chart import Boxes, ChartGroup
 from iolab.report.table import Table
 from iolab.report.value import value
 from tests.report import shared

@@ -21,7 +21,7 @@ from iolab.loads.metadata.kind import KIND as METADATA
 
 if TYPE_CHECKING:
     from iolab.analysis.kinds import Analyses
-    from iolab.report.kinds import HostsReport, Kinds
+    from iolab.report.brief import HostsReport, Kinds
     from iolab.session.kinds import SessionKinds
     from iolab.study.kinds import StudyKinds
 
@@ -74,7 +74,7 @@ def analyses() -> Analyses:
 @cache
 def reported() -> Kinds:
     """What reports and exports ask of each kind."""
-    from iolab.report.kinds import Kinds
+    from iolab.report.brief import Kinds
 
     return Kinds(LOADS, _guests, analyses)
 

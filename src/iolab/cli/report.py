@@ -13,8 +13,8 @@ import typer
 from iolab.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from iolab.report.brief import Brief, SectionMaker, SessionSource
-    from iolab.report.kinds import PublishedTables
+    from iolab.report.brief import Brief, PublishedTables, SectionMaker
+    from iolab.report.gather import SessionSource
 
 REPORT_FILE: Final = "report.html"
 """Where a session's report goes unless a form is named; that of several goes where we are."""
@@ -195,7 +195,7 @@ def write_forms(
     """Build the report once, then write it in each form when all are made; where they went."""
     from iolab.cli.kinds import reported
     from iolab.cli.output import make_directory, refuse_no_directory, refuse_output, replace_whole
-    from iolab.report.brief import build_brief
+    from iolab.report.gather import build_brief
     from iolab.report.merged import sessions_of
     from iolab.report.words import NO_WORDS, read_words
 

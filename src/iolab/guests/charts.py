@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -21,16 +21,11 @@ from iolab.guests.groups import (
 )
 from iolab.guests.latency_account import account_figure
 from iolab.guests.node_chart import inside_figure
-from iolab.guests.tables import (
-    accounts_of,
-    nodes_table,
-    outliers_table,
-    written_table,
-)
-from iolab.report.charts.choose import DASHES, ConfigurationStyle
+from iolab.guests.tables import accounts_of, nodes_table, outliers_table, written_table
+from iolab.report.charts.chart import ChartGroup, Looks
+from iolab.report.charts.choose import DASHES
 from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, load_figure
 from iolab.report.charts.palette import series_token
-from iolab.report.kinds import ChartGroup
 from iolab.report.numbers import count, listing
 from iolab.report.table import Table
 
@@ -63,7 +58,7 @@ _WRITTEN_NOTE: Final = (
 
 def fleet_charts(
     group: FleetGroup,
-    looks: Mapping[str, ConfigurationStyle],
+    looks: Looks,
     curves: Sequence[LoadCurve],
     caveat: str,
 ) -> ChartGroup | None:
@@ -89,9 +84,7 @@ def _varied(group: FleetGroup) -> bool:
     return len({per_node(point.key.axis) for point in group.points}) > 1
 
 
-def lines_of(
-    group: FleetGroup, looks: Mapping[str, ConfigurationStyle], curves: Iterable[LoadCurve] = ()
-) -> list[ChartLine]:
+def lines_of(group: FleetGroup, looks: Looks, curves: Iterable[LoadCurve] = ()) -> list[ChartLine]:
     """A line for each configuration and depth; of one configuration each has its own colour."""
     own = {
         (curve.search.configuration, curve.search.fixed): curve
@@ -122,9 +115,7 @@ def lines_of(
     return lines
 
 
-def _curves(
-    group: FleetGroup, looks: Mapping[str, ConfigurationStyle], curves: Sequence[LoadCurve]
-) -> Iterator[Figure]:
+def _curves(group: FleetGroup, looks: Looks, curves: Sequence[LoadCurve]) -> Iterator[Figure]:
     lines = lines_of(group, looks, curves)
     name, note = drawn_tail(group.points)
     words = "median latency" if name == MEDIAN else f"tail latency ({_WORDS[name]})"
@@ -155,9 +146,7 @@ def _has(point: PointSummary, name: str) -> bool:
     return metric.value is not None or metric.low is not None
 
 
-def named_runs(
-    group: FleetGroup, looks: Mapping[str, ConfigurationStyle]
-) -> Iterator[tuple[str, Result]]:
+def named_runs(group: FleetGroup, looks: Looks) -> Iterator[tuple[str, Result]]:
     """Of each line the runs with the fewest and the most guests, those with the most last."""
     ends = [ends_of(points) for points in depths_of(group.points).values()]
     several = len({point.key.configuration for point in group.points}) > 1

@@ -13,16 +13,11 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Result
 from iolab.core.study import Study
 from iolab.guests.caveats import caveats, caveats_of, subtitle
-from iolab.guests.groups import (
-    detailed_runs,
-    fleet_groups,
-    group_headlines,
-    inside_run,
-    of_guests,
-)
+from iolab.guests.groups import detailed_runs, fleet_groups, group_headlines, inside_run, of_guests
 from iolab.guests.guest import settings_in
 from iolab.report.best import Headline
-from iolab.report.kinds import ChartGroup, Charts, Looks, NodeMetrics
+from iolab.report.brief import Charts, NodeMetrics
+from iolab.report.charts.chart import ChartGroup
 from iolab.report.phrases import run_name
 from iolab.report.table import Table
 
@@ -47,7 +42,7 @@ class GuestsReport:
         groups = fleet_groups(study, points)
         return tuple(one for group in groups for one in group_headlines(group, study))
 
-    def charts(self, brief: Brief, looks: Looks) -> Charts:
+    def charts(self, brief: Brief) -> Charts:
         """The curves of each mix, with what is to be known of the guests before what they show."""
         from iolab.guests.charts import fleet_charts
         from iolab.guests.tables import fleets_of
@@ -56,7 +51,7 @@ class GuestsReport:
         curves = findings(brief.study, brief.results).curves
         found: dict[str, list[ChartGroup]] = {}
         for group in fleet_groups(brief.study, brief.points):
-            made = fleet_charts(group, looks, curves, caveat)
+            made = fleet_charts(group, brief.looks, curves, caveat)
             found.setdefault(group.workload.id, []).extend([made] if made else [])
         return found
 

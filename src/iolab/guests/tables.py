@@ -21,7 +21,7 @@ from iolab.guests.guest import (
 )
 from iolab.guests.latency_account import Account, parts_of
 from iolab.guests.metrics import node_points
-from iolab.report.kinds import NodeMetrics
+from iolab.report.brief import NodeMetrics
 from iolab.report.numbers import NOTHING, count, listing, show, show_value
 from iolab.report.table import Table, columns, row
 from iolab.units import format_bytes, format_count

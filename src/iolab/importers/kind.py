@@ -10,7 +10,7 @@ from iolab.loads.kind import LoadKind
 if TYPE_CHECKING:
     from iolab.importers.analysis import ImportedAnalysis
     from iolab.importers.report import ImportedReport
-    from iolab.report.kinds import HostsReport
+    from iolab.report.brief import HostsReport
     from iolab.session.kinds import LoadSession
     from iolab.study.kinds import LoadStudy
 

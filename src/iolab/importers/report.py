@@ -12,9 +12,9 @@ from iolab.core.study import Study
 from iolab.core.workload import AnyJob
 from iolab.importers.metrics import PERCENTILES, histograms
 from iolab.importers.model import OTHERS_FROM, ImportedHost, ImportedJob
+from iolab.report.brief import Latencies, LoadReport
 from iolab.report.charts.run_series import curve_of, load_panels
-from iolab.report.charts.series import Grid, LatencyCurve, Panel
-from iolab.report.kinds import Anchors, Latencies, LoadReport
+from iolab.report.charts.series import Anchors, Grid, LatencyCurve, Panel
 from iolab.report.numbers import NOTHING
 from iolab.report.one_figure import OneFigureReport
 from iolab.report.runs import every_run

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from iolab.analysis.kinds import LoadAnalysis
     from iolab.core.metric_spec import MetricSpec
     from iolab.core.workload import AnyJob
-    from iolab.report.kinds import HostsReport, LoadReport
+    from iolab.report.brief import HostsReport, LoadReport
     from iolab.session.kinds import LoadSession
     from iolab.study.kinds import LoadStudy
 

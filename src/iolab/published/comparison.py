@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level, worst_level
 from iolab.core.metric_spec import Better
 from iolab.published.against import Basis, MatchedFigure, matched_figures, owners
@@ -17,11 +16,9 @@ from iolab.published.audit.document import words
 from iolab.published.audit.printed_figure import FigureRange
 from iolab.published.sets import Against, PublishedFigure, PublishedSystem, method_words
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import ConfigurationStyle
+from iolab.report.charts.chart import ChartGroup, Figure, Looks, ReportSection
 from iolab.report.charts.ratios import RatioRow, beside_figure
-from iolab.report.charts.series import DetailKey
-from iolab.report.kinds import ChartGroup, ReportSection
+from iolab.report.charts.series import Anchors
 from iolab.report.numbers import NOTHING, axis_label, listing, show, show_interval, show_value
 from iolab.report.phrases import metric_words
 from iolab.report.table import Table, columns, row, verdict_cell
@@ -142,16 +139,11 @@ LEDE: Final = (
 )
 
 
-def against(
-    request: Against,
-    brief: Brief,
-    points: Sequence[PointSummary],
-    looks: Mapping[str, ConfigurationStyle],
-    anchors: Mapping[DetailKey, str],
-) -> ReportSection:
+def against(request: Against, brief: Brief) -> ReportSection:
     """The results beside that set."""
     figures = request.figures
-    pairs = matched_figures(brief.study, points, figures)
+    pairs = matched_figures(brief.study, brief.points, figures)
+    looks, anchors = brief.looks, brief.anchors
     charts = tuple(
         _figure(owner, [pair for pair in pairs if pair.printed.owner.name == owner], looks, anchors)
         for owner in owners(figures)
@@ -183,8 +175,8 @@ def _missing(figures: Sequence[PublishedFigure], pairs: Sequence[MatchedFigure])
 def _figure(
     owner: str,
     pairs: Sequence[MatchedFigure],
-    looks: Mapping[str, ConfigurationStyle],
-    anchors: Mapping[DetailKey, str],
+    looks: Looks,
+    anchors: Anchors,
 ) -> Figure:
     """What was published of one product, cluster or client, drawn and as a table."""
     several = len(looks) > 1
@@ -231,7 +223,7 @@ def _finding(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, words: st
     return f"For {words}, {' and '.join(parts)} what is published of {owner}; {trust} here."
 
 
-def _dot_name(figure: MatchedFigure, looks: Mapping[str, ConfigurationStyle]) -> str:
+def _dot_name(figure: MatchedFigure, looks: Looks) -> str:
     name = f"{figure.printed.workload}, {metric_words(figure.printed.metric)}"
     look = looks.get(figure.configuration.id)
     return f"{name}: {look.title}" if look else name
@@ -240,8 +232,8 @@ def _dot_name(figure: MatchedFigure, looks: Mapping[str, ConfigurationStyle]) ->
 def _table(
     owner: str,
     pairs: Sequence[MatchedFigure],
-    looks: Mapping[str, ConfigurationStyle],
-    anchors: Mapping[DetailKey, str],
+    looks: Looks,
+    anchors: Anchors,
 ) -> Table:
     """Both figures and the ratio, whole and for each basis that both sides have."""
     bases = [basis for basis in _BASES if any(basis in pair.shares for pair in pairs)]

@@ -16,7 +16,7 @@ from iolab.core.metric_spec import spec_of
 from iolab.published.against import StatedFigure, configurations_of, maxima_of, recomputed_figures
 from iolab.published.audit.document import PublishedSet, flat, words
 from iolab.published.audit.relations import shown
-from iolab.report.kinds import PublishedTables
+from iolab.report.brief import PublishedTables
 from iolab.report.numbers import NOTHING
 from iolab.report.table import Cell, Column, Table, columns, row
 from iolab.report.value import PeakFigure, clients_table, maxima_table, normalised_table

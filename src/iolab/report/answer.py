@@ -20,7 +20,7 @@ from iolab.core.metric_spec import Better
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.report.best import BestFigure, VerdictCounts
-from iolab.report.kinds import ReportSection
+from iolab.report.charts.chart import ReportSection
 from iolab.report.numbers import NOTHING, TOO_FEW, count, show, why_no_interval
 from iolab.report.phrases import Objection, joined, names_among_several, percent, whose_run
 from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cell
@@ -28,7 +28,7 @@ from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cel
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import Figure
-    from iolab.report.charts.series import DetailKey
+    from iolab.report.charts.series import Anchors, DetailKey
 
 CAVEATS: Final = 3
 """Caveats on the first page; the appendix has all."""
@@ -122,13 +122,12 @@ def answer(
     found: Sequence[BestFigure],
     counted: VerdictCounts,
     caveats: Sequence[Objection],
-    anchors: Mapping[DetailKey, str],
     bests: ReportSection | None,
 ) -> Answer:
     """The first page of a brief whose best figures are `found`; `bests` has charts of them."""
     from iolab.report.provenance import summary_of
 
-    rows = _rows(found)
+    rows, anchors = _rows(found), brief.anchors
     several = _several(found)
     failed = _failed(brief)
     quoted = {one.run for one in found}
@@ -352,9 +351,7 @@ def _intervals(found: Sequence[BestFigure]) -> str:
     return f" 95 % intervals of the figures: {reach}{few}."
 
 
-def _matrix(
-    rows: Sequence[_Row], titles: Mapping[str, str], anchors: Mapping[DetailKey, str]
-) -> Table:
+def _matrix(rows: Sequence[_Row], titles: Mapping[str, str], anchors: Anchors) -> Table:
     """A row for each workload, a column for each configuration."""
     known = {cell.configuration for row in rows for cell in row.cells}
     owners = [name for name in titles if name in known]
@@ -368,9 +365,7 @@ def _matrix(
     return Table("The best of each workload", heads, cells)
 
 
-def _wide(
-    rows: Sequence[_Row], titles: Mapping[str, str], anchors: Mapping[DetailKey, str]
-) -> Table:
+def _wide(rows: Sequence[_Row], titles: Mapping[str, str], anchors: Anchors) -> Table:
     """A row for each configuration, a column for each workload, and no more than the figures."""
     heads = (Column("Configuration"), *(Column(row.title, number=True) for row in rows))
     cells = tuple(
@@ -380,14 +375,14 @@ def _wide(
     return Table("The best of each workload", heads, cells)
 
 
-def _short(row: _Row, owner: str, anchors: Mapping[DetailKey, str]) -> Cell:
+def _short(row: _Row, owner: str, anchors: Anchors) -> Cell:
     """A figure without what is known beside it, but for its verdict."""
     one = row.of(owner)
     doubted = one is not None and one.level is Level.INDICATIVE
     return replace(_cell(row, owner, anchors), under="indicative" if doubted else "")
 
 
-def _cell(row: _Row, owner: str, anchors: Mapping[DetailKey, str]) -> Cell:
+def _cell(row: _Row, owner: str, anchors: Anchors) -> Cell:
     """A figure with its interval, its latency and where it was reached."""
     one = row.of(owner)
     if one is None or one.level is None:
@@ -417,7 +412,7 @@ def _note(rows: Sequence[_Row]) -> str:
     return " ".join(notes)
 
 
-def _list(rows: Sequence[_Row], anchors: Mapping[DetailKey, str]) -> Table:
+def _list(rows: Sequence[_Row], anchors: Anchors) -> Table:
     """Of one configuration: a row for each workload, what is known of it in columns."""
     cells = [(row.title, cell) for row in rows for cell in row.cells]
     codes = {one.reason[0] for _, one in cells if not one.is_sound}

@@ -13,7 +13,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LOCAL_HOST
 from iolab.core.host import Role
 from iolab.core.study import Study
-from iolab.report.kinds import ChartGroup, ReportSection
+from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.numbers import NOTHING, axis_word, show_value
 from iolab.report.phrases import LEVELS, Names, joined, part, place, step_words
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
@@ -21,8 +21,7 @@ from iolab.units import format_count
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
-    from iolab.report.charts.choose import ConfigurationStyle
-    from iolab.report.charts.series import DetailKey
+    from iolab.report.charts.series import Anchors
 
 STOLEN_NAMED: Final = 0.02
 """Share of the processors' time that others had from which it is told beside."""
@@ -331,18 +330,13 @@ _WORDS: Final[Mapping[Cause, str]] = {
 }
 
 
-def limits(
-    brief: Brief,
-    points: Sequence[PointSummary],
-    looks: Mapping[str, ConfigurationStyle],  # noqa: ARG001 - as every maker of sections has it
-    anchors: Mapping[DetailKey, str],
-) -> ReportSection | None:
+def limits(brief: Brief) -> ReportSection | None:
     """The section; None where no run of a best point was watched."""
-    study = brief.study
+    study, points = brief.study, brief.points
     found = tuple(limited(study, points, tuple(bests(study, points)), brief.watched))
     if not found:
         return None
-    shares = (limits_table(study, found, anchors), _NOTE)
+    shares = (limits_table(study, found, brief.anchors), _NOTE)
     names = (places_table(study, found), _NAMES_NOTE)
     group = ChartGroup("", (), next_table(study, found, points), "", (shares, names))
     return ReportSection(ANCHOR, "Bottlenecks", _LEDE, (group,), in_appendix=False)
@@ -490,7 +484,7 @@ def _range(shares: Sequence[float]) -> str:
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
-def limits_table(study: Study, found: Sequence[Limited], anchors: Mapping[DetailKey, str]) -> Table:
+def limits_table(study: Study, found: Sequence[Limited], anchors: Anchors) -> Table:
     """A row for each best point: its limit, then how much of each resource was used."""
     several = len(study.configurations) > 1
     shares = tuple(name for _, name in _RESOURCES)

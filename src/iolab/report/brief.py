@@ -1,47 +1,74 @@
-"""Everything that a report says, gathered once: the session, its results, and the detail of some.
+"""A report's whole content, and what each kind of load and hosts that are booted add to it.
 
-`build_brief` reads from whatever has the shape of a `SessionSource`; what comes after it is pure.
+The command line says which kinds there are; all else asks the kind that a run or a workload is of.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
 
-from iolab.analysis.bottleneck.resources import RunResources
-from iolab.analysis.bottleneck.watch import view_of, watch
-from iolab.analysis.differences import Difference
-from iolab.analysis.points import PointSummary, summarise
-from iolab.analysis.resume_marks import shown_of
-from iolab.analysis.steady import measured_window
-from iolab.analysis.storage_bytes import account_of, kernels_of
-from iolab.analysis.sums import measure
-from iolab.core.host import HostFacts
-from iolab.core.metric import Level, Result
-from iolab.core.run import HostRun, Plan, RunRecord, RunStatus
-from iolab.core.samples import BinTable, CounterTable, IntervalTable, no_counters
-from iolab.core.study import Study
-from iolab.core.target_state import Ledger, RoundsSeries
-from iolab.errors import StoreError
-from iolab.hosts.rates import derive
-from iolab.report.best import Headline
-from iolab.report.charts.choose import curve_name
-from iolab.report.charts.run_series import heat_of, timeline_of
-from iolab.report.charts.series import DetailKey, NodeTimeline, RunDetail
-from iolab.report.kinds import (
-    Anchors,
-    HostsReport,
-    Kinds,
-    LoadReport,
-    Looks,
-    PublishedTables,
-    ReportSection,
-)
+from iolab.core.samples import Direction, ServiceTime
+from iolab.report.terminal import fitted
 from iolab.report.words import NO_WORDS, UserText
-from iolab.store.documents import HostsStart, Manifest, SessionDocument
-from iolab.store.verify import Damage
+
+if TYPE_CHECKING:
+    from iolab.analysis.bottleneck.resources import RunResources
+    from iolab.analysis.differences import Difference
+    from iolab.analysis.kinds import Analyses
+    from iolab.analysis.points import PointKey, PointSummary
+    from iolab.analysis.window import Window
+    from iolab.core.host import HostFacts
+    from iolab.core.metric import Metric, Result
+    from iolab.core.run import HostRun, Plan, RunRecord
+    from iolab.core.study import Study
+    from iolab.core.target_state import RoundsSeries
+    from iolab.core.workload import AnyJob, NamedOperation, Workload
+    from iolab.hosts.rates import CounterSeries
+    from iolab.report.best import BestFigure, Headline
+    from iolab.report.charts.chart import ChartGroup, Figure, Looks, ReportSection
+    from iolab.report.charts.palette import Token
+    from iolab.report.charts.series import (
+        Anchors,
+        DetailKey,
+        Grid,
+        LatencyCurve,
+        NodeTimeline,
+        Panel,
+        RunDetail,
+    )
+    from iolab.report.table import Table
+    from iolab.report.terminal import Screen
+    from iolab.store.documents import Manifest, SessionDocument
+    from iolab.store.verify import Damage
+
+
+Charts: TypeAlias = "Mapping[str, Sequence[ChartGroup]]"
+"""The charts of workloads by their ids."""
+
+
+NodeMetrics: TypeAlias = "Mapping[PointKey, Mapping[str, Mapping[str, Metric]]]"
+"""Published metrics of each point's nodes by their names."""
+
+
+SectionMaker: TypeAlias = "Callable[[Brief], ReportSection | None]"
+"""Makes a section of a brief; None where the results have nothing for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTables:
+    """What was published: where, on what, and a table of its figures.
+
+    `inside` are those of one node from inside, None where none were.
+    """
+
+    source: str
+    notes: tuple[tuple[str, str], ...]
+    results: Table
+    inside: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,108 +139,7 @@ ALONE: Final = Sessions()
 """A report on a single session."""
 
 
-MAX_TIMELINES: Final = 16
-"""Runs with their series drawn: each costs about 50 ms and 80 KiB of page."""
-
-MAX_HEAT_MAPS: Final = 10
-"""Runs whose latency over time is drawn: each costs about 20 KiB of page."""
-
-MAX_DISTRIBUTIONS: Final = 64
-"""Runs whose latency bins are read and drawn as a curve: each costs about 10 ms."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunSelection:
-    """Runs in the order of their importance; those with a timeline are also drawn as curves.
-
-    Those with a heat map, all of I/O on files, have a timeline too.
-    """
-
-    heat_maps: tuple[DetailKey, ...]
-    timelines: tuple[DetailKey, ...]
-    distributions: tuple[DetailKey, ...]
-
-
-def select(kinds: Kinds, results: Sequence[Result], found: Iterable[Headline]) -> RunSelection:
-    """The runs that get charts, at most the limits of this module."""
-    best = [
-        (headline.best.shown.digest, headline.best.shown.repeat)
-        for headline in found
-        if headline.best is not None
-    ]
-    measured = [result for result in results if kinds.of(result).is_measured(result)]
-    bad = sorted(
-        (result for result in measured if result.verdict.level is not Level.VALID),
-        key=lambda result: (result.status is RunStatus.DONE, -result.verdict.level.rank),
-    )
-    order = dict.fromkeys(
-        [*best, *((r.digest, r.repeat) for r in bad), *((r.digest, r.repeat) for r in measured)]
-    )
-    keys = tuple(order)
-    io = {(r.digest, r.repeat) for r in measured if kinds.of(r).has_one_figure}
-    heat_maps = tuple(key for key in keys[:MAX_TIMELINES] if key in io)[:MAX_HEAT_MAPS]
-    return RunSelection(heat_maps, keys[:MAX_TIMELINES], keys[:MAX_DISTRIBUTIONS])
-
-
-LIMITED_RUNS_MAX: Final = 48
-"""Runs whose telemetry is read for what limits them: each costs about 50 ms, and more in fleets."""
-
-
-class SessionSource(Protocol):
-    """A stored session as a report reads it; `iolab.store.reader.SessionReader` is one."""
-
-    @property
-    def session(self) -> SessionDocument:
-        """What the session is and how it stands."""
-
-    @property
-    def study(self) -> Study:
-        """The study as it was run, with its text."""
-
-    @property
-    def plan(self) -> Plan:
-        """The plan that the session executes."""
-
-    @property
-    def facts(self) -> dict[str, HostFacts]:
-        """The facts of each host by name."""
-
-    @property
-    def starts(self) -> tuple[HostsStart, ...]:
-        """The hosts as each start of the session found them."""
-
-    def results(self) -> tuple[Result, ...]:
-        """The results of all committed runs in the plan's order."""
-
-    def damaged(self) -> tuple[Damage, ...]:
-        """The committed runs that cannot be read."""
-
-    def ledger(self) -> Ledger:
-        """What the session did to its targets."""
-
-    def manifest(self, digest: str, repeat: int) -> Manifest:
-        """A committed run's manifest."""
-
-    def intervals(self, digest: str, repeat: int) -> IntervalTable:
-        """The intervals of a committed run."""
-
-    def bins(self, digest: str, repeat: int) -> BinTable:
-        """The latency bins of a committed run."""
-
-    def counters(self, digest: str, repeat: int) -> CounterTable:
-        """The telemetry of a committed run."""
-
-
-class SectionMaker(Protocol):
-    """Makes a section of a brief; None where the results have nothing for it."""
-
-    def __call__(
-        self, brief: Brief, points: Sequence[PointSummary], looks: Looks, anchors: Anchors, /
-    ) -> ReportSection | None:
-        """The section of those points, configurations' looks and runs' anchors."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Brief:
     """A report's whole content.
 
@@ -247,6 +173,18 @@ class Brief:
     words: UserText = NO_WORDS
     """What the user says beside it."""
 
+    @cached_property
+    def looks(self) -> Looks:
+        """How charts call and colour its configurations."""
+        from iolab.report.charts.chart import looks_of
+
+        return looks_of(self.study)
+
+    @cached_property
+    def anchors(self) -> Anchors:
+        """Where its page tells of each run."""
+        return {(run.digest, run.repeat): f"run-{i}" for i, run in enumerate(self.results, 1)}
+
     @property
     def host_runs(self) -> Mapping[DetailKey, tuple[HostRun, ...]]:
         """How those runs went on each host."""
@@ -268,168 +206,340 @@ def _versions(runs: Iterable[tuple[HostRun, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(run.engine_version for run in every if run.engine_version))
 
 
-def build_brief(
-    kinds: Kinds,
-    source: SessionSource,
-    published: PublishedTables | None = None,
-    sessions: Sessions = ALONE,
-    sections: tuple[SectionMaker, ...] = (),
-) -> Brief:
-    """Everything a report needs; a run whose tables are damaged is told and keeps its result.
-
-    `sessions` are those that `source` unites, where there are several.
-    """
-    study, results = shown_of(source)
-    points = summarise(results, study)
-    best = kinds.headlines(study, points)
-    chosen = select(kinds, results, best)
-    reading = _Reading(source, list(source.damaged()), sessions)
-    rounds = reading.rounds()
-    of_loads = (
-        key for kind, own in kinds.apart(results).items() for key in kind.detailed_runs(own)
-    )
-    manifests = reading.manifests((*of_loads, *kinds.hosts.detailed_runs(study, points, results)))
-    by_key = {(result.digest, result.repeat): result for result in results}
-    titles = {configuration.id: configuration.title for configuration in study.configurations}
-    kernels = kernels_of(source.facts)
-    details: dict[DetailKey, RunDetail] = {}
-    best_runs, watched = _best_runs(best), dict[DetailKey, RunResources]()
-    for key in chosen.distributions:
-        with_timeline = key in chosen.timelines
-        read = reading.run(key, with_counters=with_timeline or key in best_runs)
-        if read is None:
-            continue
-        manifests[key], record = read
-        if key in best_runs:
-            watched[key] = watch(view_of(record, source.facts, kinds.analyses))
-        if len(record.intervals):
-            result = by_key[key]
-            name = curve_name(result, titles[result.configuration] if len(titles) > 1 else "")
-            detail = _detail(
-                kinds.of(result),
-                result,
-                record,
-                name,
-                kernels if with_timeline else None,
-                with_heat=key in chosen.heat_maps,
-            )
-            details[key] = replace(detail, account=account_of(record, source.facts))
-    return Brief(
-        kinds=kinds,
-        session=source.session,
-        study=study,
-        plan=source.plan,
-        facts=source.facts,
-        results=results,
-        points=points,
-        details=details,
-        manifests=manifests,
-        inside=reading.inside(kinds.hosts, kinds.hosts.inside_run(source.plan, points)),
-        damaged=tuple(dict.fromkeys(reading.damaged)),
-        published=published,
-        sections=sections,
-        begun=tuple(start.real_ns for start in source.starts),
-        sessions=sessions,
-        watched=watched,
-        rounds=rounds,
-    )
-
-
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    """Reads runs of a session; `damaged` grows by those that cannot be read."""
+class Latencies:
+    """A run's latency by percentile: of all I/Os, and apart; `window` is what all hosts shared."""
 
-    source: SessionSource
-    damaged: list[Damage]
-    sessions: Sessions
-
-    def manifests(self, keys: Iterable[DetailKey]) -> dict[DetailKey, Manifest]:
-        """Those runs' manifests, of those that are not damaged."""
-        found = {}
-        for key in keys:
-            try:
-                found[key] = self.source.manifest(*key)
-            except StoreError as error:
-                self._note(key, error)
-        return found
-
-    def run(self, key: DetailKey, *, with_counters: bool) -> tuple[Manifest, RunRecord] | None:
-        """A run's evidence without the engine's own output, which a report does not show."""
-        try:
-            manifest = self.source.manifest(*key)
-            return manifest, record_of(self.source, key, manifest, with_counters=with_counters)
-        except StoreError as error:
-            self._note(key, error)
-            return None
-
-    def rounds(self) -> tuple[RoundsSeries, ...]:
-        """The rounds in which targets were brought to their steady state; none where damaged."""
-        return self.source.ledger().rounds
-
-    def inside(self, hosts: HostsReport, result: Result | None) -> NodeTimeline | None:
-        """A node from inside over that run."""
-        read = result and self.run((result.digest, result.repeat), with_counters=True)
-        if result is None or not read or not len(read[1].intervals):
-            return None
-        _, record = read
-        series = derive(record.counters, record.host_names)
-        window = measure(record, measured_window(record)).cut.common
-        return hosts.inside(record, result, series, self.source.facts, window)
-
-    def _note(self, key: DetailKey, error: StoreError) -> None:
-        says = _PLACE.sub(r"'\1'", error.happened)
-        trace = self.sessions.trace(key)
-        run = f"{trace.digest}, repeat {trace.repeat}"
-        self.damaged.append(Damage(f"{trace.label}: {run}" if trace.label else run, says))
+    whole: LatencyCurve
+    curves: tuple[LatencyCurve, ...]
+    window: Window | None
 
 
-_PLACE: Final = re.compile(r"'/.*/(points/[^']*)'", re.DOTALL)
-"""A file of a session; where that lies is nothing to whom a report is handed."""
+class Measurements(Protocol):
+    """What was measured, as a brief or a screen has it."""
+
+    @property
+    def study(self) -> Study:
+        """The study."""
+
+    @property
+    def points(self) -> tuple[PointSummary, ...]:
+        """Its results' repeats together."""
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Its results."""
 
 
-def _best_runs(best: Sequence[Headline]) -> frozenset[DetailKey]:
-    """Of the best points the runs that are shown, the first of them."""
-    found = (one.best.shown for one in best if one.best is not None)
-    return frozenset([(run.digest, run.repeat) for run in found][:LIMITED_RUNS_MAX])
+class LoadReport(ABC):
+    """One kind of load; results that are handed to it are its own."""
+
+    jobs: tuple[type[AnyJob], ...]
+    """What its workloads ask clients to do."""
+
+    has_one_figure: ClassVar[bool] = False
+    """Whether one figure and one latency tell a run, as they do of I/O."""
+
+    has_one_rate: ClassVar[bool] = True
+    """Whether all that a run does adds up to one rate, by which hosts are set side by side."""
+
+    lays_out_files: ClassVar[bool] = False
+    """Whether files are laid out for it before its runs."""
+
+    operations: ClassVar[Sequence[type[NamedOperation]]] = (Direction, ServiceTime)
+    """What intervals count."""
+
+    item: ClassVar[str] = "I/O"
+    """What a run is made of."""
+
+    spread_names: ClassVar[Mapping[str, str]] = {}
+    """The parts of a run that follow each other, by their keys in `operation_spreads`."""
+
+    def makes(self, workload: Workload) -> bool:
+        """Whether a workload makes this load."""
+        return isinstance(workload.job, self.jobs)
+
+    @abstractmethod
+    def is_measured(self, result: Result) -> bool:
+        """Whether there is anything to draw of a result."""
+
+    @abstractmethod
+    def figure(self, result: Result, workload: Workload) -> str:
+        """A run in a line."""
+
+    def rates(self, result: Result) -> str | None:  # noqa: ARG002 - of kinds without one figure
+        """The rates of a run's operations in a line; None where IOPS and bandwidth tell it."""
+        return None
+
+    def operation_word(self, number: int, job: AnyJob) -> str:  # noqa: ARG002 - of jobs that name theirs
+        """What intervals of such a job call by that number: `file-create`."""
+        return next(kind(number).word for kind in self.operations if number in set(kind))
+
+    def counted_once(self, numbers: Iterable[int]) -> set[int]:
+        """Those of a run's operations, by their numbers, that together count each of them once."""
+        return set(numbers) - set(ServiceTime)
+
+    def has_published(self, workload: Workload) -> bool:  # noqa: ARG002 - of kinds that have some
+        """Whether figures that others published of a workload are shown beside the measured."""
+        return False
+
+    def host_keys(self, result: Result) -> Sequence[str]:  # noqa: ARG002 - of all kinds of I/O
+        """The metrics that tell a host of a run that lags behind the others."""
+        return ("iops", "bw_bytes_per_s", "lat_ns_mean", "lat_ns_p99")
+
+    @abstractmethod
+    def columns(self, metrics: Sequence[Mapping[str, Metric]]) -> Sequence[tuple[str, str]]:
+        """Metrics and headings of a table of runs, or of hosts, that have these metrics."""
+
+    @abstractmethod
+    def host_key(self, result: Result, workload: Workload) -> str:
+        """The metric that tells fast hosts of a run from slow ones."""
+
+    @abstractmethod
+    def latencies(self, record: RunRecord, name: str) -> Latencies:
+        """The latencies of a run that charts call by that name."""
+
+    @abstractmethod
+    def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
+        """The load of all hosts together over time."""
+
+    @abstractmethod
+    def distribution(self, subject: str, detail: RunDetail, token: Token) -> Figure | None:
+        """One run's latency by percentile; None where none is known."""
+
+    @abstractmethod
+    def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
+        """The best of each workload in each configuration."""
+
+    @abstractmethod
+    def charts(self, brief: Brief) -> Charts:
+        """The charts of each workload over its points."""
+
+    @abstractmethod
+    def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
+        """One row a run."""
+
+    @abstractmethod
+    def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:
+        """What the workloads of a study ask for, and what they found."""
+
+    def method_rows(self, study: Study) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
+        """What all its workloads ask for alike, for the table of the method."""
+        return ()
+
+    def screen(
+        self,
+        study: Study,
+        results: Sequence[Result],
+        points: Sequence[PointSummary],  # noqa: ARG002 - of kinds that tell points apart
+        *,
+        repeats: bool,  # noqa: ARG002 - as above
+    ) -> Screen:
+        """Its results on the terminal: with `repeats` each run has a line."""
+        yield fitted(self.result_table(study, results, {}))
+
+    @abstractmethod
+    def markdown(self, study: Study, results: Sequence[Result]) -> str:
+        """Points and runs as tables of Markdown, for an export."""
+
+    def headlines(
+        self,
+        study: Study,  # noqa: ARG002 - of kinds that have a figure
+        points: Sequence[PointSummary],  # noqa: ARG002 - as above
+    ) -> tuple[Headline, ...]:
+        """The best point of each workload in each configuration."""
+        return ()
+
+    def gains(self, brief: Brief) -> tuple[tuple[Table, str], ...]:  # noqa: ARG002
+        """What configurations gain over the first, each table with its note."""
+        return ()
+
+    def detailed_runs(self, results: Sequence[Result]) -> tuple[DetailKey, ...]:  # noqa: ARG002
+        """Runs whose manifests are read although they may get no charts."""
+        return ()
+
+    def engine_notes(self, brief: Brief) -> tuple[str, ...]:  # noqa: ARG002
+        """What is to be known of the engines, under the title."""
+        return ()
+
+    def run_tables(self, result: Result) -> tuple[Table, ...]:  # noqa: ARG002
+        """What there is to tell of a run beside its hosts."""
+        return ()
+
+    def engine_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:  # noqa: ARG002
+        """What engine and server told of themselves in a run."""
+        return ()
+
+    def document(
+        self,
+        study: Study,  # noqa: ARG002 - of kinds that have parts of their own
+        points: Sequence[PointSummary],  # noqa: ARG002 - as above
+        results: Sequence[Result],  # noqa: ARG002 - as above
+    ) -> dict[str, Any]:
+        """Its own parts of `iolab show --json`, of all points and of its own results."""
+        return {}
 
 
-def record_of(
-    source: SessionSource, key: DetailKey, manifest: Manifest, *, with_counters: bool
-) -> RunRecord:
-    """A run's evidence but for what its engine wrote; StoreError where it is damaged."""
-    return RunRecord(
-        **manifest.facts(),
-        intervals=source.intervals(*key),
-        bins=source.bins(*key),
-        counters=source.counters(*key) if with_counters else no_counters(),
-        outputs=(),
-    )
+class HostsReport(Protocol):
+    """Hosts that are booted on nodes, and what is known of the nodes."""
+
+    def are_swept(self, workload: Workload) -> bool:
+        """Whether a workload is told over how many of them there are on a node."""
+
+    def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
+        """The best point of each such workload."""
+
+    def charts(self, brief: Brief) -> Charts:
+        """The charts of each such workload over its points."""
+
+    def detailed_runs(
+        self, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
+    ) -> tuple[DetailKey, ...]:
+        """Runs whose manifests are read for what the nodes told."""
+
+    def inside_run(self, plan: Plan, points: Sequence[PointSummary]) -> Result | None:
+        """The run that shows a node from inside; None where there is none."""
+
+    def inside(
+        self,
+        record: RunRecord,
+        result: Result,
+        telemetry: Sequence[CounterSeries],
+        facts: Mapping[str, HostFacts],
+        window: Window | None,
+    ) -> NodeTimeline | None:
+        """A node from inside over that run; None where none was watched."""
+
+    def screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
+        """The nodes at the points with the most of them, on the terminal."""
+
+    def run_screen(self, result: Result) -> Screen:
+        """The nodes of one run in full, on the terminal."""
+
+    def inside_charts(self, brief: Brief) -> tuple[ChartGroup, ...]:
+        """The same as charts."""
+
+    def caveats(self, brief: Brief) -> tuple[str, ...]:
+        """What makes their figures no figures of storage."""
+
+    def study_caveats(self, study: Study, results: Sequence[Result]) -> tuple[str, ...]:
+        """The same by what the study asks of them and what the checks of its runs found."""
+
+    def tables(self, brief: Brief) -> tuple[Table, ...]:
+        """How they were made, and where they lived."""
+
+    def run_tables(self, result: Result) -> tuple[Table, ...]:
+        """What each node did in a run."""
+
+    def fleet_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
+        """What nodes told of their guests in a run."""
+
+    def node_metrics(self, study: Study, points: Sequence[PointSummary]) -> NodeMetrics:
+        """The published values of the nodes of those points."""
 
 
-Kernels = Mapping[str, str] | None
-"""Hosts' boots for a run that is to be drawn over time, None for one that is not."""
+class RegisteredKind(Protocol):
+    """A kind of load of which it is known what it is called before its report is made."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def jobs(self) -> tuple[type[AnyJob], ...]:
+        """What its workloads ask clients to do."""
+
+    def reported(self, hosts: HostsReport) -> LoadReport:
+        """Its part of reports, where these are the hosts that are booted."""
 
 
-def _detail(
-    kind: LoadReport,
-    result: Result,
-    record: RunRecord,
-    name: str,
-    kernels: Kernels,
-    *,
-    with_heat: bool,
-) -> RunDetail:
-    """The run's latency curves, and its series if it is to be drawn over time."""
-    latencies = kind.latencies(record, name)
-    timeline = None
-    if kernels is not None:
-        series = derive(record.counters, record.host_names)
-        drawn = timeline_of(record, series, latencies.window, kernels, kind.panels)
-        timeline = drawn if drawn.panels else None
-    return RunDetail(
-        result=result,
-        whole=latencies.whole,
-        curves=latencies.curves,
-        timeline=timeline,
-        heat=heat_of(record, latencies.window) if with_heat else None,
-    )
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """The kinds of load that reports know, in the order shown, and the hosts that are booted.
+
+    Each is made when it is asked for: a session has results of few kinds, and the modules of all
+    take longer to import than most sessions to read.
+    """
+
+    registered: tuple[RegisteredKind, ...]
+    make_hosts: Callable[[], HostsReport]
+    make_analyses: Callable[[], Analyses]
+    _made: dict[str, LoadReport] = field(default_factory=dict)
+
+    @cached_property
+    def hosts(self) -> HostsReport:
+        """The hosts that are booted."""
+        return self.make_hosts()
+
+    @property
+    def loads(self) -> tuple[LoadReport, ...]:
+        """Every kind of load."""
+        return tuple(self._report(kind) for kind in self.registered)
+
+    @cached_property
+    def analyses(self) -> Analyses:
+        """What results are judged by."""
+        return self.make_analyses()
+
+    def operation_word(self, study: Study, result: Result, number: int) -> str:
+        """What people call that number of a result's tables: `file-create`."""
+        return self.of(result).operation_word(number, study.workload(result.workload).job)
+
+    def operation_key(self, study: Study, result: Result, number: int) -> str:
+        """What other programs call it: `file_create`."""
+        word = self.operation_word(study, result, number)
+        return word.replace("-", "_").replace(" ", "_")
+
+    def of(self, result: Result) -> LoadReport:
+        """The kind of load that a result is of."""
+        return self._report(self._registered(result.load))
+
+    def making(self, workload: Workload) -> LoadReport:
+        """The kind of load that a workload makes."""
+        return self._report(self._registered(workload.job.stored_as))
+
+    def within(self, study: Study) -> tuple[LoadReport, ...]:
+        """The kinds that workloads of a study are of."""
+        names = {self._registered(workload.job.stored_as).name for workload in study.workloads}
+        return tuple(self._report(one) for one in self.registered if one.name in names)
+
+    def apart(self, results: Iterable[Result]) -> dict[LoadReport, list[Result]]:
+        """The results by their kind, those of each in their order."""
+        found: dict[str, list[Result]] = {}
+        for result in results:
+            found.setdefault(self._registered(result.load).name, []).append(result)
+        return {
+            self._report(kind): found[kind.name] for kind in self.registered if kind.name in found
+        }
+
+    def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
+        """The best of each workload in each configuration."""
+        return tuple(
+            one
+            for kind in self.within(measurements.study)
+            for one in kind.best_figures(measurements)
+        )
+
+    def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
+        """The best points of all workloads that have a figure."""
+        return tuple(one for kind in self.within(study) for one in kind.headlines(study, points))
+
+    def plain_headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
+        """The same of those whose runs are told by one figure and one latency."""
+        kinds = (kind for kind in self.within(study) if kind.has_one_figure)
+        return tuple(one for kind in kinds for one in kind.headlines(study, points))
+
+    def has_published(self, study: Study) -> bool:
+        """Whether figures that others published of the same study are shown beside its own."""
+        return any(self.making(workload).has_published(workload) for workload in study.workloads)
+
+    def _registered(self, stored_as: str) -> RegisteredKind:
+        """The kind that makes jobs of that name."""
+        return next(
+            kind for kind in self.registered for job in kind.jobs if job.stored_as == stored_as
+        )
+
+    def _report(self, kind: RegisteredKind) -> LoadReport:
+        if kind.name not in self._made:
+            self._made[kind.name] = kind.reported(self.hosts)
+        return self._made[kind.name]

@@ -10,29 +10,27 @@ from iolab.analysis.findings import bends
 from iolab.analysis.points import Axis
 from iolab.core.workload import Workload
 from iolab.report.best import headlines_of
+from iolab.report.brief import Charts
+from iolab.report.charts.chart import ChartGroup
 from iolab.report.charts.choose import axis_figures, workload_distribution
-from iolab.report.kinds import ChartGroup, Charts, Looks
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
 
 
-def load_charts(brief: Brief, workloads: Sequence[Workload], looks: Looks) -> Charts:
+def load_charts(brief: Brief, workloads: Sequence[Workload]) -> Charts:
     """Of each of these workloads rate and latency over the load, and latency by percentile."""
     knees = {
         (one.workload, one.configuration, one.fixed): one.load
         for one in bends(brief.study, brief.points)
     }
     curves = findings(brief.study, brief.results).curves
-    return {
-        workload.id: list(_charts(brief, workload, looks, curves, knees)) for workload in workloads
-    }
+    return {workload.id: list(_charts(brief, workload, curves, knees)) for workload in workloads}
 
 
 def _charts(
     brief: Brief,
     workload: Workload,
-    looks: Looks,
     curves: Sequence[LoadCurve],
     knees: Mapping[tuple[str, str, Axis], int],
 ) -> Iterator[ChartGroup]:
@@ -41,9 +39,9 @@ def _charts(
     best = headlines_of(brief.study, own, (type(workload.job),))
     best = tuple(one for one in best if one.workload is workload)
     mine = {(who, fixed): at for (what, who, fixed), at in knees.items() if what == workload.id}
-    figures, others = axis_figures(workload, own, looks, curves, mine)
+    figures, others = axis_figures(workload, own, brief.looks, curves, mine)
     results = [result for result in brief.results if result.workload == workload.id]
-    by_percentile = workload_distribution(workload, best, results, brief.details, looks)
+    by_percentile = workload_distribution(workload, best, results, brief.details, brief.looks)
     further = (*others, *by_percentile)
     if figures or further:
         yield ChartGroup(workload.title, tuple(figures), further=further)

@@ -27,7 +27,8 @@ from iolab.core.study import Study
 from iolab.core.target_state import Ledger
 from iolab.core.workload import Axis, Workload
 from iolab.errors import Fault, StoreError, UsageError
-from iolab.report.brief import ALONE, Apart, Member, RunSource, Sessions, SessionSource
+from iolab.report.brief import ALONE, Apart, Member, RunSource, Sessions
+from iolab.report.gather import SessionSource
 from iolab.report.numbers import listing
 from iolab.store.documents import HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage

@@ -5,13 +5,11 @@ No sentence without a finding. What an interval does not support is not said as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import singledispatch
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.bottleneck.resources import RunResources
 from iolab.analysis.findings import (
     Bent,
     Best,
@@ -25,20 +23,12 @@ from iolab.analysis.findings import (
     Tallied,
 )
 from iolab.analysis.pairs import gains
-from iolab.analysis.points import PointSummary
 from iolab.analysis.ranked_findings import findings
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Metric
 from iolab.core.metric_spec import Better, spec_of
 from iolab.core.study import Study
 from iolab.report.bottleneck import limit_words
-from iolab.report.numbers import (
-    axis_word,
-    count,
-    listing,
-    show,
-    show_value,
-    why_no_interval,
-)
+from iolab.report.numbers import axis_word, count, listing, show, show_value, why_no_interval
 from iolab.report.phrases import (
     LEVELS,
     Names,
@@ -55,7 +45,8 @@ from iolab.report.value import value_text
 from iolab.stats.comparison import ComparisonVerdict
 
 if TYPE_CHECKING:
-    from iolab.report.charts.series import DetailKey
+    from iolab.report.brief import Brief
+    from iolab.report.charts.series import Anchors
 
 ALIKE_NAMED: Final = 3
 """Places that is not distinguishable as the best that are named; more are counted."""
@@ -257,25 +248,18 @@ class LinkedSentence:
 
 
 def linked_sentences(
-    study: Study,
-    points: Sequence[PointSummary],
-    results: Sequence[Result],
-    anchors: Mapping[DetailKey, str],
-    watched: Mapping[DetailKey, RunResources] = MappingProxyType({}),
+    brief: Brief,
 ) -> tuple[LinkedSentence, ...]:
-    """Every sentence that the results support, what decides first.
-
-    `watched` is what some runs tell of the resources under their load.
-    """
+    """Every sentence that the results support, what decides first."""
+    study, points = brief.study, brief.points
     titles = names_among_several(study)
-    names = {(result.digest, result.repeat): whose_run(result, titles) for result in results}
-    found = findings(study, points, gains(study, points), watched)
-    return tuple(_linked(one, names, anchors) for one in without_repeats(story(study, found)))
+    names = {(run.digest, run.repeat): whose_run(run, titles) for run in brief.results}
+    found = findings(study, points, gains(study, points), brief.watched)
+    sentences = without_repeats(story(study, found))
+    return tuple(_linked(sentence, names, brief.anchors) for sentence in sentences)
 
 
-def _linked(
-    sentence: Sentence, names: Mapping[DetailKey, str], anchors: Mapping[DetailKey, str]
-) -> LinkedSentence:
+def _linked(sentence: Sentence, names: Anchors, anchors: Anchors) -> LinkedSentence:
     keys = list(dict.fromkeys(key for key in sentence.runs if key in anchors))
     links = tuple((anchors[key], names[key]) for key in keys[:LINKS_MOST])
     hidden = len(keys) - len(links)

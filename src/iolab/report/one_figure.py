@@ -24,7 +24,8 @@ from iolab.report.best import (
     by_operation,
     headlines_of,
 )
-from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measurements
+from iolab.report.brief import Charts, Latencies, LoadReport, Measurements
+from iolab.report.charts.series import Anchors
 from iolab.report.numbers import show
 from iolab.report.results import POINT_METRICS, runs_markdown
 from iolab.report.runs import SHOWN_METRICS, every_run, io_columns
@@ -103,13 +104,12 @@ class OneFigureReport(LoadReport):
         found = self.headlines(measurements.study, measurements.points)
         return tuple(best_figure(one, _latencies(one)) for one in found)
 
-    def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:  # noqa: ARG002
+    def charts(self, brief: Brief) -> Charts:
         """Throughput and latency against the axis, and latency by percentile."""
         from iolab.report.load_charts import load_charts
 
-        return load_charts(
-            brief, [workload for workload in brief.study.workloads if self.makes(workload)], looks
-        )
+        own = [workload for workload in brief.study.workloads if self.makes(workload)]
+        return load_charts(brief, own)
 
     def result_table(self, study: Study, results: Sequence[Result], anchors: Anchors) -> Table:
         """With rates and latencies."""

@@ -15,8 +15,7 @@ from iolab.core.metric import Result
 from iolab.core.run import Plan
 from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
 from iolab.report.best import VerdictCounts
-from iolab.report.brief import ALONE, Brief, Member, Sessions
-from iolab.report.kinds import Kinds
+from iolab.report.brief import ALONE, Brief, Kinds, Member, Sessions
 from iolab.report.merged import asked_apart
 from iolab.report.numbers import NOTHING, count, listing
 from iolab.report.phrases import run_name

@@ -25,7 +25,7 @@ from iolab.core.samples import IntervalTable
 from iolab.core.stopping import Steadiness
 from iolab.core.study import Study
 from iolab.core.workload import Direction
-from iolab.report.kinds import Kinds
+from iolab.report.brief import Kinds
 from iolab.report.numbers import NOTHING, axis_names, finite, metric_document, show, show_interval
 from iolab.report.phrases import findings_document
 from iolab.report.table import Column, Table, Value, columns, csv_of, markdown, markdown_text, row

@@ -12,7 +12,7 @@ from iolab.core.metric_spec import declared_among
 from iolab.core.run import HostRun
 from iolab.core.study import Study
 from iolab.core.workload import Workload
-from iolab.report.kinds import LoadReport
+from iolab.report.brief import LoadReport
 from iolab.report.numbers import NOTHING, axis_names, count, listing, show, show_steadiness
 from iolab.report.phrases import names_among_several, run_name
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
@@ -21,8 +21,7 @@ from iolab.units import format_bytes, format_duration_s
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import Figure
-    from iolab.report.charts.choose import ConfigurationStyle
-    from iolab.report.charts.series import DetailKey, RunDetail
+    from iolab.report.charts.series import Anchors, RunDetail
 
 SHOWN_METRICS: Final = (
     ("iops", "IOPS"),
@@ -57,7 +56,7 @@ def every_run(
     study: Study,
     results: Sequence[Result],
     shown: Sequence[tuple[str, str]],
-    anchors: Mapping[DetailKey, str],
+    anchors: Anchors,
     *,
     most: int = ROWS_MOST,
 ) -> Table:
@@ -347,21 +346,15 @@ class RunPart:
     commands: tuple[EngineCommand, ...]
 
 
-def run_parts(
-    brief: Brief,
-    anchors: Mapping[DetailKey, str],
-    looks: Mapping[str, ConfigurationStyle],
-    cited: Iterable[str] = (),
-) -> tuple[RunPart, ...]:
+def run_parts(brief: Brief, cited: Iterable[str] = ()) -> tuple[RunPart, ...]:
     """Every run, those with charts first; of very many those that `_detailed` chooses.
 
     `cited` are the anchors that sentences lead to.
     """
-    chosen = _detailed(brief, {anchor: key for key, anchor in anchors.items()}, cited)
-    return tuple(_part(brief, result, anchors, looks) for result in chosen)
+    return tuple(_part(brief, result) for result in _detailed(brief, cited))
 
 
-def _detailed(brief: Brief, keys: Mapping[str, DetailKey], cited: Iterable[str]) -> list[Result]:
+def _detailed(brief: Brief, cited: Iterable[str]) -> list[Result]:
     """The runs with charts first, in the order in which they were chosen; then the others.
 
     Of more than `RUNS_SHOWN` those that sentences lead to, then the worst verdicts, then the first.
@@ -370,6 +363,7 @@ def _detailed(brief: Brief, keys: Mapping[str, DetailKey], cited: Iterable[str])
     drawn = [key for key, detail in brief.details.items() if detail.timeline is not None]
     order = list(dict.fromkeys([*drawn, *by_key]))
     if len(order) > RUNS_SHOWN:
+        keys = {anchor: key for key, anchor in brief.anchors.items()}
         worst = sorted(by_key, key=lambda key: -by_key[key].verdict.level.rank)
         wanted = [*drawn, *(keys[one] for one in cited if one in keys), *worst]
         kept = set(list(dict.fromkeys(wanted))[:RUNS_SHOWN])
@@ -377,18 +371,13 @@ def _detailed(brief: Brief, keys: Mapping[str, DetailKey], cited: Iterable[str])
     return [by_key[key] for key in order]
 
 
-def _part(
-    brief: Brief,
-    result: Result,
-    anchors: Mapping[DetailKey, str],
-    looks: Mapping[str, ConfigurationStyle],
-) -> RunPart:
+def _part(brief: Brief, result: Result) -> RunPart:
     from iolab.report.charts.heat import heat_figure
     from iolab.report.charts.hosts import strip_figure
     from iolab.report.charts.timeline import timeline_figure
 
     run_key = (result.digest, result.repeat)
-    token = looks[result.configuration].token
+    token = brief.looks[result.configuration].token
     kind, hosts = brief.kinds.of(result), brief.kinds.hosts
     workload = brief.study.workload(result.workload)
     detail = brief.details.get(run_key)
@@ -416,7 +405,7 @@ def _part(
     objected = len(result.verdict.objections)
     objections = f"{count(objected, 'objection')}" if objected else "no objection"
     return RunPart(
-        anchor=anchors[run_key],
+        anchor=brief.anchors[run_key],
         result=result,
         trace=trace_of(brief, result),
         aside=f"{kind.figure(result, workload)}, {checks}, {objections}",

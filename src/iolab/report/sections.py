@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from iolab.analysis.bottleneck.resources import ResourceUse, RunResources
 from iolab.analysis.bottleneck.watch import view_of, watch
 from iolab.analysis.curves import Scaling, scalings
-from iolab.analysis.points import PointSummary, alarms, positive_values, sentinel_of
+from iolab.analysis.points import alarms, positive_values, sentinel_of
 from iolab.analysis.prediction import Predicted, Watch, predictions
 from iolab.analysis.value import Scaled, per_host, scaled
 from iolab.core.metric import Level, Metric, worst_level
@@ -20,12 +20,13 @@ from iolab.core.study import Study
 from iolab.core.target_state import RoundsSeries
 from iolab.errors import StoreError
 from iolab.report.bottleneck import limits
-from iolab.report.brief import Brief, SectionMaker, SessionSource, record_of
-from iolab.report.charts.choose import DASHES, ConfigurationStyle
+from iolab.report.brief import Brief, SectionMaker
+from iolab.report.charts.chart import ChartGroup, Looks, ReportSection
+from iolab.report.charts.choose import DASHES
 from iolab.report.charts.scaling import ScalingLine, efficiency_figure, growth_figure
 from iolab.report.charts.stability import SentinelRuns, rounds_figure, sentinel_figure
 from iolab.report.charts.value import Bar, BarGroup, lying_bars
-from iolab.report.kinds import Anchors, ChartGroup, Looks, ReportSection
+from iolab.report.gather import SessionSource, record_of
 from iolab.report.numbers import NOTHING, axis_label, axis_word, count, show, show_value
 from iolab.report.table import Cell, Table, columns, row
 from iolab.report.value import (
@@ -43,7 +44,6 @@ from iolab.report.value import (
 if TYPE_CHECKING:
     from iolab.analysis.kinds import Analyses
     from iolab.report.charts.chart import Figure
-    from iolab.report.charts.series import DetailKey
 
 _SCALING_LEDE: Final = (
     "The same load, made by more of the hosts of a configuration. Where the rate stays below the "
@@ -51,21 +51,16 @@ _SCALING_LEDE: Final = (
 )
 
 
-def scaling(
-    brief: Brief,
-    points: Sequence[PointSummary],
-    looks: Mapping[str, ConfigurationStyle],
-    _anchors: Mapping[DetailKey, str],
-) -> ReportSection | None:
+def scaling(brief: Brief) -> ReportSection | None:
     """None where no workload was made by several numbers of hosts."""
-    found = scalings(brief.study, points)
+    found = scalings(brief.study, brief.points)
     if not found:
         return None
     groups = []
     for workload in brief.study.workloads:
         own = [one for one in found if one.workload is workload]
         if own:
-            drawn = _drawn(own, looks)
+            drawn = _drawn(own, brief.looks)
             figures = (
                 growth_figure(workload.title, drawn),
                 efficiency_figure(workload.title, drawn),
@@ -74,7 +69,7 @@ def scaling(
     return ReportSection("scaling", "Scaling with hosts", _SCALING_LEDE, tuple(groups))
 
 
-def _drawn(found: Sequence[Scaling], looks: Mapping[str, ConfigurationStyle]) -> list[ScalingLine]:
+def _drawn(found: Sequence[Scaling], looks: Looks) -> list[ScalingLine]:
     """Each curve in its configuration's colour; other axes tell them apart by name and dash."""
     fixed = list(dict.fromkeys(one.fixed for one in found))
     several = len({one.configuration for one in found}) > 1
@@ -105,21 +100,17 @@ _CLIENTS: Final = (
 )
 
 
-def maxima(
-    brief: Brief,
-    points: Sequence[PointSummary],
-    looks: Mapping[str, ConfigurationStyle],
-    anchors: Mapping[DetailKey, str],
-) -> ReportSection | None:
+def maxima(brief: Brief) -> ReportSection | None:
     """None where no workload has a figure."""
-    peaks = peaks_of(brief.kinds, brief.study, points)
+    peaks = peaks_of(brief)
     if not peaks:
         return None
+    anchors, looks = brief.anchors, brief.looks
     owners = brief.study.configurations
     table = maxima_table(owners, peaks, anchors)
-    figures = tuple(_figures(brief.study, peaks, looks, anchors))
+    figures = tuple(_figures(brief, peaks))
     groups = [ChartGroup("", figures, table, _note(table))]
-    alone = singles_of(brief.kinds, brief.study, points)
+    alone = singles_of(brief)
     found = scaled(owners, [peak.best for peak in peaks], alone)
     clients = clients_table(owners, peaks, found, anchors)
     if clients is not None:
@@ -135,13 +126,9 @@ def _note(table: Table) -> str:
     )
 
 
-def _figures(
-    study: Study,
-    peaks: Sequence[PeakFigure],
-    looks: Mapping[str, ConfigurationStyle],
-    anchors: Mapping[DetailKey, str],
-) -> Iterator[Figure]:
+def _figures(brief: Brief, peaks: Sequence[PeakFigure]) -> Iterator[Figure]:
     """One chart for each unit, a group of bars for each workload."""
+    looks = brief.looks
     for unit in dict.fromkeys(peak.best.value.unit for peak in peaks):
         mine = [peak for peak in peaks if peak.best.value.unit == unit]
         workloads = list(dict.fromkeys(one.best.workload for one in mine))
@@ -159,7 +146,7 @@ def _figures(
             f"{title}, and where it was reached",
             groups,
             finding=_finding(mine, looks),
-            table=maxima_table(study.configurations, mine, anchors),
+            table=maxima_table(brief.study.configurations, mine, brief.anchors),
             named=len(looks) > 1,
             better=mine[0].best.better,
         )
@@ -167,14 +154,14 @@ def _figures(
             yield figure
 
 
-def _bar(peak: PeakFigure, looks: Mapping[str, ConfigurationStyle]) -> Bar:
+def _bar(peak: PeakFigure, looks: Looks) -> Bar:
     look, best = looks[peak.best.configuration], peak.best
     at = axis_label(tuple((axis_word(name), value) for name, value in best.axis))
     place = f"at {at}" if best.axis else ""
     return Bar(look.name, look.token, best.value, best.level, place, look.title)
 
 
-def _finding(peaks: Sequence[PeakFigure], looks: Mapping[str, ConfigurationStyle]) -> str:
+def _finding(peaks: Sequence[PeakFigure], looks: Looks) -> str:
     """Of each workload the best configuration."""
     several = len(looks) > 1
     sentences = []
@@ -200,7 +187,7 @@ def _trust(peaks: Sequence[PeakFigure]) -> str:
 
 def _shares(
     found: Sequence[Scaled],
-    looks: Mapping[str, ConfigurationStyle],
+    looks: Looks,
     table: Table,
 ) -> Iterator[Figure]:
     """One client alone beside the mean of a host in the fleet, a chart for each unit."""
@@ -233,9 +220,9 @@ def _shares(
             yield figure
 
 
-def workload_charts(brief: Brief, looks: Looks, anchors: Anchors) -> tuple[ChartGroup, ...]:
+def workload_charts(brief: Brief) -> tuple[ChartGroup, ...]:
     """The charts of every workload; fleets of guests end with one of their nodes from inside."""
-    found = [kind.charts(brief, looks, anchors) for kind in brief.kinds.within(brief.study)]
+    found = [kind.charts(brief) for kind in brief.kinds.within(brief.study)]
     charts = (
         group
         for workload in brief.study.workloads
@@ -254,18 +241,14 @@ _LEDE: Final = (
 )
 
 
-def ground(
-    brief: Brief,
-    _points: Sequence[PointSummary],
-    looks: Mapping[str, ConfigurationStyle],
-    _anchors: Mapping[DetailKey, str],
-) -> ReportSection | None:
+def ground(brief: Brief) -> ReportSection | None:
     """None where neither rounds nor a sentinel was run."""
-    groups = (*_rounds(brief, looks), *_sentinel(brief, looks))
+    groups = (*_rounds(brief), *_sentinel(brief))
     return ReportSection("ground", "Stability", _LEDE, groups) if groups else None
 
 
-def _rounds(brief: Brief, looks: Mapping[str, ConfigurationStyle]) -> Iterator[ChartGroup]:
+def _rounds(brief: Brief) -> Iterator[ChartGroup]:
+    looks = brief.looks
     found = [series for series in brief.rounds if series.configuration in looks]
     if not found:
         return
@@ -285,7 +268,7 @@ def _subject(study: Study, series: RoundsSeries) -> str:
     return f"{series.label}, {study.configuration(series.configuration).title}"
 
 
-def _table(found: Sequence[RoundsSeries], looks: Mapping[str, ConfigurationStyle]) -> Table:
+def _table(found: Sequence[RoundsSeries], looks: Looks) -> Table:
     heads = columns(
         ("Workload", "Configuration"),
         ("Rounds", "Average", "Excursion (20 % may)", "Slope (10 % may)"),
@@ -315,10 +298,10 @@ def _judged(series: RoundsSeries) -> tuple[Cell, ...]:
     )
 
 
-def _sentinel(brief: Brief, looks: Mapping[str, ConfigurationStyle]) -> Iterator[ChartGroup]:
+def _sentinel(brief: Brief) -> Iterator[ChartGroup]:
     """The runs of the point that is measured again and again, where there are two or more."""
     point = sentinel_of(brief.study)
-    if point is None or point.configuration not in looks:
+    if point is None or point.configuration not in brief.looks:
         return
     metric = brief.study.workload(point.workload).figure
     own = [
@@ -337,21 +320,16 @@ def _sentinel(brief: Brief, looks: Mapping[str, ConfigurationStyle]) -> Iterator
         alarms=alarms(brief.results, brief.study),
         last=max(result.order for result in brief.results),
     )
-    figure: Figure = sentinel_figure(point.label, watched, looks[point.configuration].token)
+    figure: Figure = sentinel_figure(point.label, watched, brief.looks[point.configuration].token)
     yield ChartGroup("The sentinel", (figure,))
 
 
 MAKERS: Final[tuple[SectionMaker, ...]] = (maxima, scaling, value, limits, ground)
 
 
-def sections(
-    brief: Brief,
-    points: Sequence[PointSummary],
-    looks: Mapping[str, ConfigurationStyle],
-    anchors: Mapping[DetailKey, str],
-) -> tuple[ReportSection, ...]:
+def sections(brief: Brief) -> tuple[ReportSection, ...]:
     """Those that the results have something for."""
-    made = (maker(brief, points, looks, anchors) for maker in (*MAKERS, *brief.sections))
+    made = (maker(brief) for maker in (*MAKERS, *brief.sections))
     return tuple(section for section in made if section is not None)
 
 
@@ -372,12 +350,10 @@ class AskedLoad:
     load: int
     extrapolate: bool
 
-    def of(
-        self, brief: Brief, points: Sequence[PointSummary], look: Watch
-    ) -> tuple[Predicted, ...]:
+    def of(self, brief: Brief, look: Watch) -> tuple[Predicted, ...]:
         """What every curve over that axis says of it."""
         return predictions(
-            brief.study, points, self.axis, self.load, look, extrapolate=self.extrapolate
+            brief.study, brief.points, self.axis, self.load, look, extrapolate=self.extrapolate
         )
 
 
@@ -385,18 +361,15 @@ def predicted(
     asked: Sequence[AskedLoad],
     look: Watch,
     brief: Brief,
-    points: Sequence[PointSummary],
-    looks: Mapping[str, ConfigurationStyle],
-    _anchors: Mapping[DetailKey, str],
 ) -> ReportSection | None:
     """None where no workload varies any of the axes."""
     groups = []
     for one in asked:
-        found = one.of(brief, points, look)
+        found = one.of(brief, look)
         if found:
             title = f"{axis_word(one.axis)} {one.load}"
-            table = _basis(title, one, found, brief, looks)
-            figures = tuple(_predicted_figures(title, found, brief, looks))
+            table = _basis(title, one, found, brief)
+            figures = tuple(_predicted_figures(title, found, brief))
             groups.append(ChartGroup(title, figures, table))
     if not groups:
         return None
@@ -453,7 +426,6 @@ def _basis(
     asked: AskedLoad,
     found: Sequence[Predicted],
     brief: Brief,
-    looks: Mapping[str, ConfigurationStyle],
 ) -> Table:
     """What each prediction is made of, and what to know of it."""
     heads = columns(
@@ -464,7 +436,7 @@ def _basis(
     rows = tuple(
         (
             Cell(_title(one, brief)),
-            Cell(looks[one.configuration].title),
+            Cell(brief.looks[one.configuration].title),
             Cell(
                 f"{one.measured[0].load:g} to {one.measured[-1].load:g}"
                 if one.measured
@@ -488,13 +460,11 @@ def _rate(one: Predicted) -> tuple[Cell, ...]:
     return row(show_value(prediction.rate, one.unit), ends)
 
 
-def _rates(
-    title: str, found: Sequence[Predicted], brief: Brief, looks: Mapping[str, ConfigurationStyle]
-) -> Table:
+def _rates(title: str, found: Sequence[Predicted], brief: Brief) -> Table:
     """The figures behind a chart's bars."""
     heads = columns(("Workload", "Configuration"), ("Predicted", "90 % interval"))
     rows = tuple(
-        (Cell(_title(one, brief)), Cell(looks[one.configuration].title), *_rate(one))
+        (Cell(_title(one, brief)), Cell(brief.looks[one.configuration].title), *_rate(one))
         for one in found
     )
     return Table(f"Predicted at {title}", heads, rows)
@@ -509,9 +479,9 @@ def _predicted_figures(
     title: str,
     found: Sequence[Predicted],
     brief: Brief,
-    looks: Mapping[str, ConfigurationStyle],
 ) -> Iterator[Figure]:
     """A chart for each unit; bars are hatched as those of points that are not valid."""
+    looks = brief.looks
     known = [one for one in found if one.prediction is not None and one.configuration in looks]
     for unit in dict.fromkeys(one.unit for one in known):
         mine = [one for one in known if one.unit == unit]
@@ -527,15 +497,16 @@ def _predicted_figures(
             "Predicted",
             f"Predicted at {title}",
             groups,
-            finding=sentence([_sentence(one, brief, looks) for one in mine]),
-            table=_rates(title, mine, brief, looks),
+            finding=sentence([_sentence(one, brief) for one in mine]),
+            table=_rates(title, mine, brief),
             named=len(looks) > 1,
         )
         if figure is not None:
             yield replace(figure, note=_NOTE)
 
 
-def _sentence(one: Predicted, brief: Brief, looks: Mapping[str, ConfigurationStyle]) -> str:
+def _sentence(one: Predicted, brief: Brief) -> str:
+    looks = brief.looks
     prediction = one.prediction
     if prediction is None:
         return ""
@@ -546,7 +517,7 @@ def _sentence(one: Predicted, brief: Brief, looks: Mapping[str, ConfigurationSty
     )
 
 
-def _predicted_bar(one: Predicted, looks: Mapping[str, ConfigurationStyle]) -> Bar:
+def _predicted_bar(one: Predicted, looks: Looks) -> Bar:
     look, prediction = looks[one.configuration], one.prediction
     value = (
         Metric(None, one.unit)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.curves import HOSTS
-from iolab.analysis.points import PointSummary
 from iolab.analysis.value import (
     MONEY,
     TERABYTES,
@@ -27,13 +26,12 @@ from iolab.analysis.value import (
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import shared_label
-from iolab.core.study import Study
 from iolab.report.best import Headline
+from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.charts.cost import Bought, cost_figure
 from iolab.report.charts.hosts import host_values
-from iolab.report.charts.series import DetailKey
+from iolab.report.charts.series import Anchors, DetailKey
 from iolab.report.charts.value import Bar, BarGroup, lying_bars
-from iolab.report.kinds import ChartGroup, Kinds, ReportSection
 from iolab.report.numbers import (
     NOTHING,
     axis_label,
@@ -47,8 +45,7 @@ from iolab.report.table import Cell, Table, columns, filled, row, verdict_cell
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
-    from iolab.report.charts.chart import Figure
-    from iolab.report.charts.choose import ConfigurationStyle
+    from iolab.report.charts.chart import Figure, Looks
 
 PRINTED: Final = "printed"
 """What stands in place of a verdict where others published a figure."""
@@ -66,25 +63,25 @@ class PeakFigure:
     slowest: float | None = None
     fastest: float | None = None
 
-    def verdict(self, anchors: Mapping[DetailKey, str]) -> Cell:
+    def verdict(self, anchors: Anchors) -> Cell:
         """The cell of its verdict, which leads to the run."""
         if self.best.level is None:
             return Cell(PRINTED)
         return verdict_cell(self.best.level, anchors.get(self.shown) if self.shown else None)
 
 
-def peaks_of(kinds: Kinds, study: Study, points: Sequence[PointSummary]) -> tuple[PeakFigure, ...]:
+def peaks_of(brief: Brief) -> tuple[PeakFigure, ...]:
     """Of I/O each workload and each mix of guests; of load on keys each group of operations.
 
     Invalid points are taken only where there is no other, and their level says so.
     """
-    return _peaks(kinds.headlines(study, points))
+    return _peaks(brief.kinds.headlines(brief.study, brief.points))
 
 
-def singles_of(kinds: Kinds, study: Study, points: Sequence[PointSummary]) -> tuple[Maximum, ...]:
+def singles_of(brief: Brief) -> tuple[Maximum, ...]:
     """The best of each workload with one host, where a study varies how many make its load."""
-    alone = [point for point in points if dict(point.key.axis).get(HOSTS) == 1]
-    return tuple(one.best for one in _peaks(kinds.plain_headlines(study, alone)))
+    alone = [point for point in brief.points if dict(point.key.axis).get(HOSTS) == 1]
+    return tuple(one.best for one in _peaks(brief.kinds.plain_headlines(brief.study, alone)))
 
 
 def _peaks(found: Iterable[Headline]) -> tuple[PeakFigure, ...]:
@@ -133,8 +130,6 @@ def worst(levels: Sequence[Level | None]) -> Level | None:
     known = [level for level in levels if level is not None]
     return max(known, key=lambda level: level.rank, default=None)
 
-
-Anchors = Mapping[DetailKey, str]
 
 TIMES: Final = "Times"
 """How the heading of factors over the first configuration begins."""
@@ -364,28 +359,23 @@ NAMED_MOST: Final = 6
 """Workloads, configurations or currencies in a sentence; more are counted."""
 
 
-def value(
-    brief: Brief,
-    points: Sequence[PointSummary],
-    looks: Mapping[str, ConfigurationStyle],
-    anchors: Mapping[DetailKey, str],
-) -> ReportSection | None:
+def value(brief: Brief) -> ReportSection | None:
     """None where no configuration tells its capacity, nodes or cost."""
     owners = whole_ones(brief.study.configurations)
     if not any(sizes(owner) for owner in owners):
         return None
     kept = {owner.id for owner in owners}
-    every = peaks_of(brief.kinds, brief.study, points)
+    every = peaks_of(brief)
     peaks = [one for one in every if one.best.configuration in kept]
     left_out = [
         configuration.title
         for configuration in brief.study.configurations
         if configuration.id not in kept
     ]
-    first = _bought(owners, peaks, looks, anchors)
+    first = _bought(owners, peaks, brief.looks, brief.anchors)
     if left_out:
         first = replace(first, note=f"{first.note} {_fewer(left_out)}")
-    groups = (first, *_each(owners, peaks, looks, anchors))
+    groups = (first, *_each(owners, peaks, brief.looks, brief.anchors))
     title = "Price/performance" if currencies(owners) else "Capacity and size"
     return ReportSection("value", title, _LEDE, groups, in_appendix=False)
 
@@ -393,8 +383,8 @@ def value(
 def _bought(
     owners: Sequence[Configuration],
     peaks: Sequence[PeakFigure],
-    looks: Mapping[str, ConfigurationStyle],
-    anchors: Mapping[DetailKey, str],
+    looks: Looks,
+    anchors: Anchors,
 ) -> ChartGroup:
     """Cost and capacity of all, with what is not told of some."""
     table = purchase_table(owners)
@@ -437,8 +427,8 @@ def _note(owners: Sequence[Configuration]) -> str:
 def _each(
     owners: Sequence[Configuration],
     peaks: Sequence[PeakFigure],
-    looks: Mapping[str, ConfigurationStyle],
-    anchors: Mapping[DetailKey, str],
+    looks: Looks,
+    anchors: Anchors,
 ) -> Iterator[ChartGroup]:
     """A group of charts for each measure; the one that decides is for the brief."""
     found = [*quotients(owners, [peak.best for peak in peaks]), *capacities(owners)]
@@ -459,7 +449,7 @@ def _each(
 def _figures(
     per: str,
     found: Sequence[Quotient],
-    looks: Mapping[str, ConfigurationStyle],
+    looks: Looks,
     verdicts: Mapping[Maximum, Cell],
 ) -> Iterator[Figure]:
     """One chart for each unit."""
@@ -476,7 +466,7 @@ def _figure(
     per: str,
     unit: str,
     found: Sequence[Quotient],
-    looks: Mapping[str, ConfigurationStyle],
+    looks: Looks,
     table: Table,
 ) -> Figure | None:
     groups: dict[tuple[str, str], list[Quotient]] = {}
@@ -498,12 +488,12 @@ def _title(quotient: Quotient) -> str:
     return quotient.of.title or _CAPACITIES.get(quotient.of.metric, quotient.of.workload)
 
 
-def _bar(quotient: Quotient, looks: Mapping[str, ConfigurationStyle]) -> Bar:
+def _bar(quotient: Quotient, looks: Looks) -> Bar:
     look = looks[quotient.of.configuration]
     return Bar(look.name, look.token, quotient.value, quotient.of.level, title=look.title)
 
 
-def _finding(groups: Sequence[Sequence[Quotient]], looks: Mapping[str, ConfigurationStyle]) -> str:
+def _finding(groups: Sequence[Sequence[Quotient]], looks: Looks) -> str:
     """Of each group the largest, and of whom."""
     sentences = []
     for of in groups:

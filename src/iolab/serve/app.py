@@ -28,8 +28,8 @@ from iolab.analysis.comparison import compare_sides
 from iolab.analysis.differences import ComparisonSide, read_side
 from iolab.analysis.points import summarise
 from iolab.errors import IolabError, UsageError
+from iolab.report.brief import Kinds
 from iolab.report.formats.openmetrics import CONTENT_TYPE
-from iolab.report.kinds import Kinds
 from iolab.report.results import session_document
 from iolab.serve.metrics import LibraryMetrics
 from iolab.serve.pages import (

@@ -29,6 +29,7 @@ from iolab.core.run import Plan, PlannedRun, RunStatus
 from iolab.core.samples import Floats, IntervalTable
 from iolab.errors import StoreError
 from iolab.report.best import VerdictCounts, tally
+from iolab.report.brief import Kinds, LoadReport
 from iolab.report.charts.chart import Figure, Line, Plot
 from iolab.report.charts.palette import series_token
 from iolab.report.charts.scale import linear_scale, seconds_axis
@@ -37,7 +38,6 @@ from iolab.report.comparison import differences_table, point_text, row_texts, su
 from iolab.report.formats.html import digest_source, style_sheet, template_engine
 from iolab.report.formats.html import policy as report_policy
 from iolab.report.formats.html import script as report_script
-from iolab.report.kinds import Kinds, LoadReport
 from iolab.report.numbers import axis_label, count, show, show_value
 from iolab.report.phrases import Objection, metric_word, objections, run_name
 from iolab.report.table import Cell, Column, Table, columns, row

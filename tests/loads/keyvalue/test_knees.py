@@ -5,7 +5,7 @@ from __future__ import annotations
 from iolab.analysis.findings import bends
 from iolab.loads.keyvalue.charts import lines_of
 from iolab.loads.keyvalue.tables import groups_of
-from iolab.report.charts.choose import looks_of
+from iolab.report.charts.chart import looks_of
 from tests.loads.keyvalue.key_value_session import rocksdb
 from tests.report.made import build_brief
 

@@ -18,15 +18,10 @@ from iolab.core.run import RunStatus
 from iolab.loads.metadata.charts import best_points, operation_token, rates_figure
 from iolab.loads.metadata.metrics import METADATA_KEYS, point_statistics
 from iolab.loads.metadata.report import MetadataReport
-from iolab.loads.metadata.tables import (
-    brief_rates,
-    host_rate_keys,
-    rate_text,
-    summary_table,
-)
+from iolab.loads.metadata.tables import brief_rates, host_rate_keys, rate_text, summary_table
 from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation
 from iolab.report.brief import Brief
-from iolab.report.charts.choose import looks_of
+from iolab.report.charts.chart import looks_of
 from iolab.report.charts.series import LatencyCurve
 from iolab.report.charts.svg import draw
 from iolab.report.formats.html import make_page

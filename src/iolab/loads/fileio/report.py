@@ -10,7 +10,7 @@ from iolab.core.study import Study
 from iolab.core.workload import Axis, Workload
 from iolab.loads.fileio.workload import Job
 from iolab.report.best import Headline
-from iolab.report.kinds import Anchors, Charts, HostsReport, Looks
+from iolab.report.brief import Charts, HostsReport
 from iolab.report.numbers import NOTHING
 from iolab.report.one_figure import OneFigureReport
 from iolab.report.table import Cell, Table, columns, row
@@ -39,13 +39,13 @@ class FileReport(OneFigureReport):
         plain = (one for one in every if not self.hosts.are_swept(one.workload))
         return (*plain, *self.hosts.headlines(study, points))
 
-    def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:  # noqa: ARG002
+    def charts(self, brief: Brief) -> Charts:
         """As of any load, and those of guests."""
         from iolab.report.load_charts import load_charts
 
         workloads = [workload for workload in brief.study.workloads if self.makes(workload)]
         plain = [workload for workload in workloads if not self.hosts.are_swept(workload)]
-        return {**load_charts(brief, plain, looks), **self.hosts.charts(brief, looks)}
+        return {**load_charts(brief, plain), **self.hosts.charts(brief)}
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:  # noqa: ARG002
         """The jobs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -33,6 +33,7 @@ from iolab.loads.keyvalue.tables import (
 )
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.report.best import BestFigure, PointFigures, best_figure, by_operation
+from iolab.report.charts.chart import ChartGroup
 from iolab.report.charts.lines import (
     ChartLine,
     ChartQuantity,
@@ -44,14 +45,12 @@ from iolab.report.charts.lines import (
     rate_of,
 )
 from iolab.report.charts.tradeoff import tradeoff_figure
-from iolab.report.kinds import ChartGroup
 from iolab.report.numbers import NOTHING, axis_label, count, metric_document, show
 from iolab.report.phrases import metric_word
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 
 if TYPE_CHECKING:
-    from iolab.report.charts.chart import Figure
-    from iolab.report.charts.choose import ConfigurationStyle
+    from iolab.report.charts.chart import Figure, Looks
 
 GAIN_NOTE: Final = (
     "A gain is more operations a second or less latency than the baseline has in the same cell: "
@@ -108,9 +107,7 @@ def cell_name(gain: ComparedMetric, group: PointGroup) -> str:
     return axis_label(own) or NOTHING
 
 
-def gains_table(
-    found: Sequence[Gains], group: PointGroup, looks: Mapping[str, ConfigurationStyle]
-) -> Table | None:
+def gains_table(found: Sequence[Gains], group: PointGroup, looks: Looks) -> Table | None:
     """Every cell of a group with both values; None where nothing is compared."""
     several = len(found) > 1
     rows = tuple(
@@ -154,7 +151,7 @@ def largest_of(found: Sequence[Gains], metric: str) -> tuple[Gains, LargestGain]
 
 
 def largest_table(
-    groups: Sequence[PointGroup], found: Sequence[Gains], looks: Mapping[str, ConfigurationStyle]
+    groups: Sequence[PointGroup], found: Sequence[Gains], looks: Looks
 ) -> Table | None:
     """For each group, candidate and metric the largest gain with its cell."""
     if not found:
@@ -199,9 +196,7 @@ def largest_gains(groups: Sequence[PointGroup], found: Sequence[Gains]) -> list[
     return made
 
 
-def _largest_row(
-    largest: Largest, looks: Mapping[str, ConfigurationStyle], *, several: bool
-) -> tuple[Cell, ...]:
+def _largest_row(largest: Largest, looks: Looks, *, several: bool) -> tuple[Cell, ...]:
     start = row(
         largest.group.title, *((looks[largest.candidate].title,) if several else ()), largest.words
     )
@@ -226,9 +221,7 @@ def difference_text(gain: ComparedMetric) -> str:
     return f"{sign}{show(replace(gain.candidate, value=abs(gain.difference)))}"
 
 
-def gain_sentence(
-    found: Sequence[Gains], group: PointGroup, looks: Mapping[str, ConfigurationStyle]
-) -> str:
+def gain_sentence(found: Sequence[Gains], group: PointGroup, looks: Looks) -> str:
     """The largest gain in operations a second with its cell and what it says; empty for none."""
     best = largest_of(found, WHOLE_KEY)
     if best is None:
@@ -345,7 +338,7 @@ def key_charts(
     group: PointGroup,
     study: Study,
     host_runs: Hosts,
-    looks: Mapping[str, ConfigurationStyle],
+    looks: Looks,
     found: Sequence[Gains],
 ) -> ChartGroup | None:
     """The group's charts, and under them what each operation took and what devices did."""
@@ -361,15 +354,13 @@ def key_charts(
     return ChartGroup(group.title, figures, more=tables, further=tuple(further))
 
 
-def _gains(
-    group: PointGroup, looks: Mapping[str, ConfigurationStyle], found: Sequence[Gains]
-) -> Iterator[tuple[Table, str]]:
+def _gains(group: PointGroup, looks: Looks, found: Sequence[Gains]) -> Iterator[tuple[Table, str]]:
     table = gains_table(found, group, looks)
     if table is not None:
         yield table, f"{GAIN_NOTE}{skipped_note(found)}"
 
 
-def lines_of(group: PointGroup, looks: Mapping[str, ConfigurationStyle]) -> list[ChartLine]:
+def lines_of(group: PointGroup, looks: Looks) -> list[ChartLine]:
     """One line a configuration, in the order in which they were measured."""
     found: dict[str, list[PointSummary]] = {}
     for point in group.points:
@@ -392,7 +383,7 @@ def lines_of(group: PointGroup, looks: Mapping[str, ConfigurationStyle]) -> list
 def _figures(
     group: PointGroup,
     lines: Sequence[ChartLine],
-    looks: Mapping[str, ConfigurationStyle],
+    looks: Looks,
     found: Sequence[Gains],
 ) -> Iterator[Figure]:
     """Rate and latency over the load, and one against the other."""
@@ -482,7 +473,7 @@ def _latency(operation: KeyOperation, name: str, *, alone: bool = False) -> Char
 
 
 def _tables(
-    group: PointGroup, study: Study, hosts: Hosts, looks: Mapping[str, ConfigurationStyle]
+    group: PointGroup, study: Study, hosts: Hosts, looks: Looks
 ) -> Iterator[tuple[Table, str]]:
     """What stands under a group's charts, with a note each."""
     several = len(study.configurations) > 1

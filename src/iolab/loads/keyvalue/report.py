@@ -50,6 +50,8 @@ from iolab.loads.keyvalue.workload import (
     server_in,
 )
 from iolab.report.best import BestFigure, Headline
+from iolab.report.brief import Charts, Latencies, LoadReport, Measurements
+from iolab.report.charts.chart import ChartGroup
 from iolab.report.charts.distribution import DrawnCurve, distribution_figure
 from iolab.report.charts.palette import Token, series_token
 from iolab.report.charts.run_series import (
@@ -61,21 +63,13 @@ from iolab.report.charts.run_series import (
     tail_of,
 )
 from iolab.report.charts.series import (
+    Anchors,
     DetailKey,
     Grid,
     LatencyCurve,
     Panel,
     RunDetail,
     trace_on_grid,
-)
-from iolab.report.kinds import (
-    Anchors,
-    ChartGroup,
-    Charts,
-    Latencies,
-    LoadReport,
-    Looks,
-    Measurements,
 )
 from iolab.report.results import runs_markdown
 from iolab.report.runs import every_run
@@ -175,21 +169,21 @@ class KeyValueReport(LoadReport):
         """The most operations a second of each group."""
         return key_figures(groups_in(measurements.study, measurements.points), measurements.study)
 
-    def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:  # noqa: ARG002
+    def charts(self, brief: Brief) -> Charts:
         """Each group, with what devices and databases told beside it."""
         groups = groups_in(brief.study, brief.points)
         gained = key_gains(brief.study, groups)
         hosts = Hosts(brief.host_runs, brief.facts)
         found: dict[str, list[ChartGroup]] = {}
         for group in groups:
-            made = key_charts(group, brief.study, hosts, looks, gained)
+            made = key_charts(group, brief.study, hosts, brief.looks, gained)
             found.setdefault(group.workload.id, []).extend([made] if made else [])
         return found
 
-    def gains(self, brief: Brief, looks: Looks) -> tuple[tuple[Table, str], ...]:
+    def gains(self, brief: Brief) -> tuple[tuple[Table, str], ...]:
         """The largest ones."""
         groups = groups_in(brief.study, brief.points)
-        table = largest_table(groups, key_gains(brief.study, groups), looks)
+        table = largest_table(groups, key_gains(brief.study, groups), brief.looks)
         return ((table, f"{GAIN_NOTE} {LARGEST_NOTE}"),) if table else ()
 
     def detailed_runs(self, results: Sequence[Result]) -> tuple[DetailKey, ...]:

@@ -28,20 +28,29 @@ from iolab.loads.metadata.tables import (
 )
 from iolab.loads.metadata.workload import MetadataJob, Operation
 from iolab.report.best import BestFigure, reason_of
-from iolab.report.charts.chart import End, Figure, Mark, MarkTip, Plot, Points, Rules, TextMark
+from iolab.report.brief import Measurements
+from iolab.report.charts.chart import (
+    ChartGroup,
+    End,
+    Figure,
+    Mark,
+    MarkTip,
+    Plot,
+    Points,
+    Rules,
+    TextMark,
+)
 from iolab.report.charts.distribution import DrawnCurve, distribution_figure
 from iolab.report.charts.palette import FAINT, INK, MUTED, Token, series_token
 from iolab.report.charts.run_series import tail_of
 from iolab.report.charts.scale import ChartAxis, log_scale
-from iolab.report.kinds import ChartGroup, Measurements
 from iolab.report.numbers import NOTHING, axis_label, count, show
 from iolab.report.table import Table, columns, row
 from iolab.units import format_count
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
-    from iolab.report.charts.choose import ConfigurationStyle
-    from iolab.report.charts.series import DetailKey, RunDetail
+    from iolab.report.charts.series import RunDetail
 
 _HEADLINE: Final = Operation.FILE_CREATE
 """The operation by which the best point is chosen."""
@@ -116,14 +125,12 @@ def operation_charts(
     brief: Brief,
     workload: Workload,
     results: Sequence[Result],
-    looks: Mapping[str, ConfigurationStyle],
-    anchors: Mapping[DetailKey, str],
 ) -> list[ChartGroup]:
     """The workload's summary, rates of every iteration, and latencies of the median one."""
     points = [point for point in point_statistics(results) if point.operations]
     if not points:
         return []
-    figures = (rates_figure(workload.title, points, brief.study, looks),)
+    figures = (rates_figure(workload.title, points, brief.study, brief.looks),)
     further: list[Figure] = []
     for point in best_points(points):
         shown = next(
@@ -139,7 +146,7 @@ def operation_charts(
         tails = {NAMES[operation.operation]: operation.tail for operation in point.operations}
         curves = operations_distribution(workload.title, title, detail, tails)
         further += [curves] if curves else []
-    table = summary_table(points, brief.study, anchors)
+    table = summary_table(points, brief.study, brief.anchors)
     iterations = "; ".join(dict.fromkeys(iterations_text(point) for point in points))
     note = f"{iterations}. {RATE_NOTE}"
     return [ChartGroup(workload.title, figures, table, note, further=tuple(further))]

@@ -10,7 +10,7 @@ from iolab.loads.metadata.workload import MDTEST_ENGINE, METADATA_ENGINE, Metada
 if TYPE_CHECKING:
     from iolab.loads.metadata.analysis import MetadataAnalysis
     from iolab.loads.metadata.report import MetadataReport
-    from iolab.report.kinds import HostsReport
+    from iolab.report.brief import HostsReport
     from iolab.session.kinds import LoadSession
     from iolab.study.kinds import LoadStudy
 

@@ -19,11 +19,7 @@ from iolab.loads.metadata.charts import (
     operation_token,
     operations_distribution,
 )
-from iolab.loads.metadata.metrics import (
-    FILE_OPERATIONS,
-    measure_metadata,
-    point_statistics,
-)
+from iolab.loads.metadata.metrics import FILE_OPERATIONS, measure_metadata, point_statistics
 from iolab.loads.metadata.tables import (
     NAMES,
     RATE_NOTE,
@@ -37,9 +33,9 @@ from iolab.loads.metadata.tables import (
 from iolab.loads.metadata.terminal import operations_screen
 from iolab.loads.metadata.workload import MetadataJob, Operation
 from iolab.report.best import BestFigure
+from iolab.report.brief import Charts, Latencies, LoadReport, Measurements
 from iolab.report.charts.run_series import curve_of, only_operation, spread_over, tail_by_cell
-from iolab.report.charts.series import Grid, LatencyCurve, Panel, RunDetail, trace_on_grid
-from iolab.report.kinds import Anchors, Charts, Latencies, LoadReport, Looks, Measurements
+from iolab.report.charts.series import Anchors, Grid, LatencyCurve, Panel, RunDetail, trace_on_grid
 from iolab.report.runs import every_run
 from iolab.report.table import Table, markdown
 from iolab.report.terminal import Screen
@@ -104,15 +100,13 @@ class MetadataReport(LoadReport):
         """The mean rate of each operation on files."""
         return operation_figures(measurements)
 
-    def charts(self, brief: Brief, looks: Looks, anchors: Anchors) -> Charts:
+    def charts(self, brief: Brief) -> Charts:
         """Of every workload, also of one point."""
         return {
             workload.id: operation_charts(
                 brief,
                 workload,
                 [run for run in brief.results if run.workload == workload.id],
-                looks,
-                anchors,
             )
             for workload in brief.study.workloads
             if self.makes(workload)

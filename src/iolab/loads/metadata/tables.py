@@ -23,7 +23,7 @@ from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
-    from iolab.report.charts.series import DetailKey
+    from iolab.report.charts.series import Anchors
 
 NAMES: Final[Mapping[Operation, str]] = {
     Operation.TREE_CREATE: "Tree create",
@@ -107,9 +107,7 @@ def iterations_text(point: PointStatistics) -> str:
     return f"{count(len(point.results), 'iteration')}{left_out}"
 
 
-def summary_table(
-    points: Sequence[PointStatistics], study: Study, anchors: Mapping[DetailKey, str]
-) -> Table:
+def summary_table(points: Sequence[PointStatistics], study: Study, anchors: Anchors) -> Table:
     """Max, Min, Mean and Std Dev of each operation, its latencies, and the worst verdict."""
     named = any(point_name(point, study) for point in points)
     rates = ("Max", "Min", "Arithmetic mean", "Std Dev", "n")

@@ -6,8 +6,9 @@ to and what a pointer is told of it, so that nothing is found out from a drawing
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from string import ascii_uppercase
@@ -15,7 +16,8 @@ from textwrap import wrap
 from typing import Final
 
 from iolab.core.metric import Level, Metric
-from iolab.report.charts.palette import RAISED, Token
+from iolab.core.study import Study
+from iolab.report.charts.palette import RAISED, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH, WIDTH, ChartAxis, Scale
 from iolab.report.numbers import TOO_FEW, TOO_UNLIKE, clean, short, why_no_interval
 from iolab.report.table import Table
@@ -328,3 +330,87 @@ def lacking_notes(found: Sequence[Metric], what: str) -> list[str]:
         f"{why.capitalize()} for an interval of {number} of {len(found)} {what}."
         for why, number in lacking.items()
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class ChartGroup:
+    """Charts that belong together, as those of one workload, with their table and its note.
+
+    `more` are tables, each with a note, and `further` figures that go to the appendix.
+    """
+
+    title: str
+    figures: tuple[Figure, ...]
+    table: Table | None = None
+    note: str = ""
+    more: tuple[tuple[Table, str], ...] = ()
+    further: tuple[Figure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSection:
+    """A part of the report under a heading of its own; `lede` says what it is about.
+
+    What only backs the answer stands in the appendix.
+    """
+
+    anchor: str
+    title: str
+    lede: str
+    groups: tuple[ChartGroup, ...]
+    in_appendix: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationStyle:
+    """How a configuration is called and coloured on every chart.
+
+    `short_name` stands on charts where a long title would be cut.
+    """
+
+    title: str
+    token: Token
+    short_name: str = ""
+
+    @property
+    def name(self) -> str:
+        """What is written beside its lines and bars."""
+        return self.short_name or self.title
+
+    @property
+    def legend(self) -> str:
+        """Its title, with what charts call it where that is another name."""
+        return self.title if self.name == self.title else f"{self.name}: {self.title}"
+
+
+Looks = Mapping[str, ConfigurationStyle]
+"""How each configuration is called and coloured."""
+
+
+def looks_of(study: Study) -> Looks:
+    """Each configuration's look, the colours in the study's order."""
+    ids = _short_names([configuration.id for configuration in study.configurations])
+    return {
+        one.id: ConfigurationStyle(
+            one.title,
+            series_token(index),
+            "" if len(one.title) <= LABEL_CHARACTERS else name,
+        )
+        for index, (one, name) in enumerate(zip(study.configurations, ids, strict=True))
+    }
+
+
+def _short_names(ids: Sequence[str]) -> list[str]:
+    """Names that fit beside a plot: the ids, what tells them apart, or else their numbers."""
+    if all(len(one) <= LABEL_CHARACTERS for one in ids):
+        return list(ids)
+    parts = [re.findall(r"[^-_.]+[-_.]*", one) or [one] for one in ids]
+    alike = 0
+    while len(ids) > 1 and all(len(part) > alike + 1 for part in parts):
+        if len({part[alike] for part in parts}) > 1:
+            break
+        alike += 1
+    names = ["".join(part[alike:]) for part in parts]
+    if all(len(name) <= LABEL_CHARACTERS for name in names):
+        return names
+    return [f"No. {number}" for number in range(1, len(ids) + 1)]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
@@ -12,10 +10,9 @@ from iolab.analysis.curves import LoadCurve
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Result
 from iolab.core.metric_spec import spec_of
-from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.report.best import Headline
-from iolab.report.charts.chart import LABEL_CHARACTERS, Figure
+from iolab.report.charts.chart import Figure, Looks
 from iolab.report.charts.distribution import MAX_CURVES, DrawnCurve, distribution_figure
 from iolab.report.charts.lines import (
     MAX_LINES,
@@ -29,7 +26,7 @@ from iolab.report.charts.lines import (
     quantity_figure,
     rate_of,
 )
-from iolab.report.charts.palette import Token, series_token
+from iolab.report.charts.palette import Token
 from iolab.report.charts.series import DetailKey, RunDetail
 from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.numbers import axis_label, axis_number, clean
@@ -50,61 +47,10 @@ Knees = Mapping[tuple[str, Axis], int]
 """The load from which more stops paying, by configuration and what else of the axes is held."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationStyle:
-    """How a configuration is called and coloured on every chart.
-
-    `short_name` stands on charts where a long title would be cut.
-    """
-
-    title: str
-    token: Token
-    short_name: str = ""
-
-    @property
-    def name(self) -> str:
-        """What is written beside its lines and bars."""
-        return self.short_name or self.title
-
-    @property
-    def legend(self) -> str:
-        """Its title, with what charts call it where that is another name."""
-        return self.title if self.name == self.title else f"{self.name}: {self.title}"
-
-
-def looks_of(study: Study) -> dict[str, ConfigurationStyle]:
-    """Each configuration's look, the colours in the study's order."""
-    ids = _short_names([configuration.id for configuration in study.configurations])
-    return {
-        one.id: ConfigurationStyle(
-            one.title,
-            series_token(index),
-            "" if len(one.title) <= LABEL_CHARACTERS else name,
-        )
-        for index, (one, name) in enumerate(zip(study.configurations, ids, strict=True))
-    }
-
-
-def _short_names(ids: Sequence[str]) -> list[str]:
-    """Names that fit beside a plot: the ids, what tells them apart, or else their numbers."""
-    if all(len(one) <= LABEL_CHARACTERS for one in ids):
-        return list(ids)
-    parts = [re.findall(r"[^-_.]+[-_.]*", one) or [one] for one in ids]
-    alike = 0
-    while len(ids) > 1 and all(len(part) > alike + 1 for part in parts):
-        if len({part[alike] for part in parts}) > 1:
-            break
-        alike += 1
-    names = ["".join(part[alike:]) for part in parts]
-    if all(len(name) <= LABEL_CHARACTERS for name in names):
-        return names
-    return [f"No. {number}" for number in range(1, len(ids) + 1)]
-
-
 def axis_figures(
     workload: Workload,
     points: Sequence[PointSummary],
-    looks: Mapping[str, ConfigurationStyle],
+    looks: Looks,
     curves: Sequence[LoadCurve] = (),
     knees: Knees = MappingProxyType({}),
 ) -> tuple[list[Figure], list[Figure]]:
@@ -174,7 +120,7 @@ def main_axis(axes: Sequence[Axis]) -> str | None:
 def _lines(
     points: Sequence[PointSummary],
     axis: str,
-    looks: Mapping[str, ConfigurationStyle],
+    looks: Looks,
     curves: Mapping[tuple[str, Axis], LoadCurve],
     knees: Knees,
 ) -> list[ChartLine]:
@@ -205,7 +151,7 @@ def workload_distribution(
     found: Sequence[Headline],
     results: Sequence[Result],
     details: Mapping[DetailKey, RunDetail],
-    looks: Mapping[str, ConfigurationStyle],
+    looks: Looks,
 ) -> list[Figure]:
     """A workload's latency by percentile: of one configuration each point, of several the best.
 

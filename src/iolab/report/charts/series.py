@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,6 +21,9 @@ from iolab.report.charts.palette import Token
 
 DetailKey = tuple[str, int]
 """A run: the digest of its point, and the repeat."""
+
+Anchors = Mapping[DetailKey, str]
+"""Where a page tells of each run."""
 
 
 @dataclass(frozen=True, slots=True)

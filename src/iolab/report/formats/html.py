@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -23,11 +23,10 @@ from iolab.core.metric import Level, Result
 from iolab.core.run import RunStatus
 from iolab.report.answer import Answer, answer
 from iolab.report.best import tally
-from iolab.report.brief import Brief
-from iolab.report.charts.chart import NO_INTERVAL, Figure
-from iolab.report.charts.choose import looks_of
+from iolab.report.brief import Brief, PublishedTables
+from iolab.report.charts.chart import NO_INTERVAL, ChartGroup, Figure, ReportSection
 from iolab.report.charts.palette import declarations
-from iolab.report.charts.series import DetailKey
+from iolab.report.charts.series import Anchors
 from iolab.report.charts.svg import draw
 from iolab.report.charts.topology import Topology, topology
 from iolab.report.hardware import (
@@ -38,7 +37,6 @@ from iolab.report.hardware import (
     nics_table,
     same_hosts,
 )
-from iolab.report.kinds import Anchors, ChartGroup, PublishedTables, ReportSection
 from iolab.report.narrative import FIRST as FINDINGS_FIRST
 from iolab.report.narrative import LinkedSentence, linked_sentences
 from iolab.report.numbers import clean, count, listing, mark
@@ -88,7 +86,7 @@ class ReportPage:
     objections: tuple[Objection, ...]
     failures: tuple[Result, ...]
     more_failures: str
-    anchors: Mapping[DetailKey, str]
+    anchors: Anchors
     colour_note: str
     colours: tuple[tuple[str, str], ...]
     workloads: tuple[ChartGroup, ...]
@@ -119,17 +117,14 @@ class ReportPage:
 
 def make_page(brief: Brief) -> ReportPage:
     """The brief arranged; pure, and the same for the same brief."""
-    points = brief.points
     kinds = brief.kinds.within(brief.study)
-    looks = looks_of(brief.study)
-    anchors = {(r.digest, r.repeat): f"run-{i}" for i, r in enumerate(brief.results, 1)}
     failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
-    workloads, notes = shared_notes(workload_charts(brief, looks, anchors))
-    sentences = linked_sentences(brief.study, points, brief.results, anchors, brief.watched)
-    made = sections(brief, points, looks, anchors)
+    workloads, notes = shared_notes(workload_charts(brief))
+    sentences = linked_sentences(brief)
+    made = sections(brief)
     in_brief = tuple(one for one in made if not one.in_appendix)
     backing = (*further_parts(workloads, in_brief), *(one for one in made if one.in_appendix))
-    gains = tuple(one for kind in kinds for one in kind.gains(brief, looks))
+    gains = tuple(one for kind in kinds for one in kind.gains(brief))
     caveats = objections(brief.results, names_among_several(brief.study))
     bests = next((one for one in made if one.anchor == MAXIMA), None)
     hidden = len(failures) - MAX_FAILURES
@@ -153,7 +148,6 @@ def make_page(brief: Brief) -> ReportPage:
             brief.kinds.best_figures(brief),
             tally(brief.results),
             caveats,
-            anchors,
             bests,
         ),
         topology=topology(brief),
@@ -164,18 +158,18 @@ def make_page(brief: Brief) -> ReportPage:
         more_failures=f"{count(hidden, 'more run')} failed or was interrupted."
         if hidden > 0
         else "",
-        anchors=anchors,
+        anchors=brief.anchors,
         colour_note="A configuration has the same colour everywhere." if several else "",
-        colours=tuple((look.legend, look.token.css) for look in looks.values()) if several else (),
+        colours=tuple((look.legend, look.token.css) for look in brief.looks.values())
+        if several
+        else (),
         workloads=workloads,
         chart_notes=notes,
         sections=in_brief,
         backing=backing,
-        results=_results(brief, anchors),
+        results=_results(brief),
         runs=run_parts(
             brief,
-            anchors,
-            looks,
             (anchor for sentence in sentences for anchor, _ in sentence.links),
         ),
         runs_note=runs_note(brief),
@@ -192,10 +186,10 @@ def make_page(brief: Brief) -> ReportPage:
     )
 
 
-def _results(brief: Brief, anchors: Anchors) -> tuple[Table, ...]:
+def _results(brief: Brief) -> tuple[Table, ...]:
     """Every run, a table for each kind of load."""
     found = brief.kinds.apart(brief.results)
-    return tuple(kind.result_table(brief.study, own, anchors) for kind, own in found.items())
+    return tuple(kind.result_table(brief.study, own, brief.anchors) for kind, own in found.items())
 
 
 def _hosts(brief: Brief) -> tuple[tuple[str, tuple[Table, ...]], ...]:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from iolab.report.brief import Brief
+from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.formats.html import ReportPage, make_page, numbers_of
-from iolab.report.kinds import ChartGroup, ReportSection
 from iolab.report.numbers import clean, count, mark
 from iolab.report.phrases import Objection, failure_words, names_among_several, where
 from iolab.report.table import Table

@@ -20,20 +20,12 @@ from typing import Any, Final
 from iolab.core.metric import CheckResult, Level, Result
 from iolab.errors import ReportError
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure
-from iolab.report.charts.choose import looks_of
+from iolab.report.charts.chart import ChartGroup, Figure, ReportSection
 from iolab.report.charts.palette import INK
 from iolab.report.charts.svg import document
 from iolab.report.formats.html import ReportPage, figures_of, make_page, shared_notes
-from iolab.report.kinds import ChartGroup, ReportSection
 from iolab.report.numbers import NOTHING, clean, count
-from iolab.report.phrases import (
-    Objection,
-    failure_words,
-    names_among_several,
-    where,
-    whose_run,
-)
+from iolab.report.phrases import Objection, failure_words, names_among_several, where, whose_run
 from iolab.report.runs import RunPart, checks_note, checks_table, evidence_text
 from iolab.report.table import Table, columns, csv_text, filled, row, typst, typst_level
 from iolab.report.words import blocks_of
@@ -168,7 +160,7 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
 
 def _names(brief: Brief) -> str:
     """What charts call configurations whose titles are too long for them."""
-    looks = looks_of(brief.study).values()
+    looks = brief.looks.values()
     legends = [one.legend for one in looks if one.name != one.title]
     return f"{'; '.join(legends)}." if legends else ""
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.errors import ReportError
 from iolab.report.brief import Brief
-from iolab.report.charts.chart import Figure
+from iolab.report.charts.chart import ChartGroup, Figure
 from iolab.report.formats.html import ReportPage, make_page
 from iolab.report.formats.render import figure_png
-from iolab.report.kinds import ChartGroup
 from iolab.report.numbers import clean, mark
 from iolab.report.phrases import where
 from iolab.report.table import Cell, Table

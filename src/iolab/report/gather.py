@@ -1,0 +1,301 @@
+"""Everything that a report says, gathered once: the session, its results, and the detail of some.
+
+`build_brief` reads from whatever has the shape of a `SessionSource`; what comes after it is pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from iolab.analysis.bottleneck.resources import RunResources
+from iolab.analysis.bottleneck.watch import view_of, watch
+from iolab.analysis.points import summarise
+from iolab.analysis.resume_marks import shown_of
+from iolab.analysis.steady import measured_window
+from iolab.analysis.storage_bytes import account_of, kernels_of
+from iolab.analysis.sums import measure
+from iolab.core.host import HostFacts
+from iolab.core.metric import Level, Result
+from iolab.core.run import Plan, RunRecord, RunStatus
+from iolab.core.samples import BinTable, CounterTable, IntervalTable, no_counters
+from iolab.core.study import Study
+from iolab.core.target_state import Ledger, RoundsSeries
+from iolab.errors import StoreError
+from iolab.hosts.rates import derive
+from iolab.report.best import Headline
+from iolab.report.brief import (
+    ALONE,
+    Brief,
+    HostsReport,
+    Kinds,
+    LoadReport,
+    PublishedTables,
+    SectionMaker,
+    Sessions,
+)
+from iolab.report.charts.choose import curve_name
+from iolab.report.charts.run_series import heat_of, timeline_of
+from iolab.report.charts.series import DetailKey, NodeTimeline, RunDetail
+from iolab.store.documents import HostsStart, Manifest, SessionDocument
+from iolab.store.verify import Damage
+
+MAX_TIMELINES: Final = 16
+"""Runs with their series drawn: each costs about 50 ms and 80 KiB of page."""
+
+MAX_HEAT_MAPS: Final = 10
+"""Runs whose latency over time is drawn: each costs about 20 KiB of page."""
+
+MAX_DISTRIBUTIONS: Final = 64
+"""Runs whose latency bins are read and drawn as a curve: each costs about 10 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSelection:
+    """Runs in the order of their importance; those with a timeline are also drawn as curves.
+
+    Those with a heat map, all of I/O on files, have a timeline too.
+    """
+
+    heat_maps: tuple[DetailKey, ...]
+    timelines: tuple[DetailKey, ...]
+    distributions: tuple[DetailKey, ...]
+
+
+def select(kinds: Kinds, results: Sequence[Result], found: Iterable[Headline]) -> RunSelection:
+    """The runs that get charts, at most the limits of this module."""
+    best = [
+        (headline.best.shown.digest, headline.best.shown.repeat)
+        for headline in found
+        if headline.best is not None
+    ]
+    measured = [result for result in results if kinds.of(result).is_measured(result)]
+    bad = sorted(
+        (result for result in measured if result.verdict.level is not Level.VALID),
+        key=lambda result: (result.status is RunStatus.DONE, -result.verdict.level.rank),
+    )
+    order = dict.fromkeys(
+        [*best, *((r.digest, r.repeat) for r in bad), *((r.digest, r.repeat) for r in measured)]
+    )
+    keys = tuple(order)
+    io = {(r.digest, r.repeat) for r in measured if kinds.of(r).has_one_figure}
+    heat_maps = tuple(key for key in keys[:MAX_TIMELINES] if key in io)[:MAX_HEAT_MAPS]
+    return RunSelection(heat_maps, keys[:MAX_TIMELINES], keys[:MAX_DISTRIBUTIONS])
+
+
+LIMITED_RUNS_MAX: Final = 48
+"""Runs whose telemetry is read for what limits them: each costs about 50 ms, and more in fleets."""
+
+
+class SessionSource(Protocol):
+    """A stored session as a report reads it; `iolab.store.reader.SessionReader` is one."""
+
+    @property
+    def session(self) -> SessionDocument:
+        """What the session is and how it stands."""
+
+    @property
+    def study(self) -> Study:
+        """The study as it was run, with its text."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that the session executes."""
+
+    @property
+    def facts(self) -> dict[str, HostFacts]:
+        """The facts of each host by name."""
+
+    @property
+    def starts(self) -> tuple[HostsStart, ...]:
+        """The hosts as each start of the session found them."""
+
+    def results(self) -> tuple[Result, ...]:
+        """The results of all committed runs in the plan's order."""
+
+    def damaged(self) -> tuple[Damage, ...]:
+        """The committed runs that cannot be read."""
+
+    def ledger(self) -> Ledger:
+        """What the session did to its targets."""
+
+    def manifest(self, digest: str, repeat: int) -> Manifest:
+        """A committed run's manifest."""
+
+    def intervals(self, digest: str, repeat: int) -> IntervalTable:
+        """The intervals of a committed run."""
+
+    def bins(self, digest: str, repeat: int) -> BinTable:
+        """The latency bins of a committed run."""
+
+    def counters(self, digest: str, repeat: int) -> CounterTable:
+        """The telemetry of a committed run."""
+
+
+def build_brief(
+    kinds: Kinds,
+    source: SessionSource,
+    published: PublishedTables | None = None,
+    sessions: Sessions = ALONE,
+    sections: tuple[SectionMaker, ...] = (),
+) -> Brief:
+    """Everything a report needs; a run whose tables are damaged is told and keeps its result.
+
+    `sessions` are those that `source` unites, where there are several.
+    """
+    study, results = shown_of(source)
+    points = summarise(results, study)
+    best = kinds.headlines(study, points)
+    chosen = select(kinds, results, best)
+    reading = _Reading(source, list(source.damaged()), sessions)
+    rounds = reading.rounds()
+    of_loads = (
+        key for kind, own in kinds.apart(results).items() for key in kind.detailed_runs(own)
+    )
+    manifests = reading.manifests((*of_loads, *kinds.hosts.detailed_runs(study, points, results)))
+    by_key = {(result.digest, result.repeat): result for result in results}
+    titles = {configuration.id: configuration.title for configuration in study.configurations}
+    kernels = kernels_of(source.facts)
+    details: dict[DetailKey, RunDetail] = {}
+    best_runs, watched = _best_runs(best), dict[DetailKey, RunResources]()
+    for key in chosen.distributions:
+        with_timeline = key in chosen.timelines
+        read = reading.run(key, with_counters=with_timeline or key in best_runs)
+        if read is None:
+            continue
+        manifests[key], record = read
+        if key in best_runs:
+            watched[key] = watch(view_of(record, source.facts, kinds.analyses))
+        if len(record.intervals):
+            result = by_key[key]
+            name = curve_name(result, titles[result.configuration] if len(titles) > 1 else "")
+            detail = _detail(
+                kinds.of(result),
+                result,
+                record,
+                name,
+                kernels if with_timeline else None,
+                with_heat=key in chosen.heat_maps,
+            )
+            details[key] = replace(detail, account=account_of(record, source.facts))
+    return Brief(
+        kinds=kinds,
+        session=source.session,
+        study=study,
+        plan=source.plan,
+        facts=source.facts,
+        results=results,
+        points=points,
+        details=details,
+        manifests=manifests,
+        inside=reading.inside(kinds.hosts, kinds.hosts.inside_run(source.plan, points)),
+        damaged=tuple(dict.fromkeys(reading.damaged)),
+        published=published,
+        sections=sections,
+        begun=tuple(start.real_ns for start in source.starts),
+        sessions=sessions,
+        watched=watched,
+        rounds=rounds,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Reads runs of a session; `damaged` grows by those that cannot be read."""
+
+    source: SessionSource
+    damaged: list[Damage]
+    sessions: Sessions
+
+    def manifests(self, keys: Iterable[DetailKey]) -> dict[DetailKey, Manifest]:
+        """Those runs' manifests, of those that are not damaged."""
+        found = {}
+        for key in keys:
+            try:
+                found[key] = self.source.manifest(*key)
+            except StoreError as error:
+                self._note(key, error)
+        return found
+
+    def run(self, key: DetailKey, *, with_counters: bool) -> tuple[Manifest, RunRecord] | None:
+        """A run's evidence without the engine's own output, which a report does not show."""
+        try:
+            manifest = self.source.manifest(*key)
+            return manifest, record_of(self.source, key, manifest, with_counters=with_counters)
+        except StoreError as error:
+            self._note(key, error)
+            return None
+
+    def rounds(self) -> tuple[RoundsSeries, ...]:
+        """The rounds in which targets were brought to their steady state; none where damaged."""
+        return self.source.ledger().rounds
+
+    def inside(self, hosts: HostsReport, result: Result | None) -> NodeTimeline | None:
+        """A node from inside over that run."""
+        read = result and self.run((result.digest, result.repeat), with_counters=True)
+        if result is None or not read or not len(read[1].intervals):
+            return None
+        _, record = read
+        series = derive(record.counters, record.host_names)
+        window = measure(record, measured_window(record)).cut.common
+        return hosts.inside(record, result, series, self.source.facts, window)
+
+    def _note(self, key: DetailKey, error: StoreError) -> None:
+        says = _PLACE.sub(r"'\1'", error.happened)
+        trace = self.sessions.trace(key)
+        run = f"{trace.digest}, repeat {trace.repeat}"
+        self.damaged.append(Damage(f"{trace.label}: {run}" if trace.label else run, says))
+
+
+_PLACE: Final = re.compile(r"'/.*/(points/[^']*)'", re.DOTALL)
+"""A file of a session; where that lies is nothing to whom a report is handed."""
+
+
+def _best_runs(best: Sequence[Headline]) -> frozenset[DetailKey]:
+    """Of the best points the runs that are shown, the first of them."""
+    found = (one.best.shown for one in best if one.best is not None)
+    return frozenset([(run.digest, run.repeat) for run in found][:LIMITED_RUNS_MAX])
+
+
+def record_of(
+    source: SessionSource, key: DetailKey, manifest: Manifest, *, with_counters: bool
+) -> RunRecord:
+    """A run's evidence but for what its engine wrote; StoreError where it is damaged."""
+    return RunRecord(
+        **manifest.facts(),
+        intervals=source.intervals(*key),
+        bins=source.bins(*key),
+        counters=source.counters(*key) if with_counters else no_counters(),
+        outputs=(),
+    )
+
+
+Kernels = Mapping[str, str] | None
+"""Hosts' boots for a run that is to be drawn over time, None for one that is not."""
+
+
+def _detail(
+    kind: LoadReport,
+    result: Result,
+    record: RunRecord,
+    name: str,
+    kernels: Kernels,
+    *,
+    with_heat: bool,
+) -> RunDetail:
+    """The run's latency curves, and its series if it is to be drawn over time."""
+    latencies = kind.latencies(record, name)
+    timeline = None
+    if kernels is not None:
+        series = derive(record.counters, record.host_names)
+        drawn = timeline_of(record, series, latencies.window, kernels, kind.panels)
+        timeline = drawn if drawn.panels else None
+    return RunDetail(
+        result=result,
+        whole=latencies.whole,
+        curves=latencies.curves,
+        timeline=timeline,
+        heat=heat_of(record, latencies.window) if with_heat else None,
+    )
