@@ -40,7 +40,6 @@ from iolab.study.load_tables import LoadTable
 from iolab.study.names import HOSTS_MAX
 from iolab.study.tables import Tables
 from iolab.study.target_tables import Label, Numbers, Sizes, StudyTable, TargetPath
-from iolab.study.wording import shown, suggestion
 from iolab.units import parse_size
 
 PROGRAMS: Final = ("db_bench", "sst_dump")
@@ -236,56 +235,39 @@ _ENDPOINT: Final = re.compile(
     r"(?:\[(?P<six>[^\]]{1,60})\]|(?P<name>[^:\[\]]{1,253}))(?::(?P<port>[0-9]{1,5}))?"
 )
 _PROGRAM: Final = re.compile(
-    r"(?:/[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,99}){1,20}|[A-Za-z0-9_.+-]{1,99}"
+    r"(?:/[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,99}){1,20}|[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,98}"
 )
-
-
-def portion_value() -> values.Read:
-    """A part of a whole: a number from 0 to 1, both of them too."""
-
-    def read(value: object) -> float:
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
-            return float(value)
-        raise values.fault(f"is {shown(value)}", "Give a share from 0 to 1, as 0.95.")
-
-    return values.Read(read, {"type": "number", "minimum": 0, "maximum": 1})
 
 
 def version_value() -> values.Read:
     """A version of Cassandra; one without a third part is the one that was tried of its line."""
+    do = f"Give a version of {', '.join(VERSIONS)} in quotes, as '{VERSIONS['4.0']}' or '4.0'."
+    known = values.matching(_VERSION.fullmatch, do, {"pattern": f"^(?:{_VERSION.pattern})$"})
 
     def read(value: object) -> str:
-        if isinstance(value, str) and _VERSION.fullmatch(value):
-            return VERSIONS.get(value, value)
-        lines = ", ".join(VERSIONS)
-        do = f"Give a version of {lines} in quotes, as '{VERSIONS['4.0']}' or '4.0'."
-        raise values.fault(f"is {shown(value)}", do)
+        version = str(known.reader(value))
+        return VERSIONS.get(version, version)
 
-    return values.Read(read, {"type": "string", "pattern": f"^(?:{_VERSION.pattern})$"})
+    return values.Read(read, known.schema)
 
 
 def keyspace_value() -> values.Read:
     """The name of a keyspace, which is never quoted."""
+    do = "Use small letters, digits and '_', a letter first, "
+    do += f"at most {KEYSPACE_CHARACTERS} characters."
+    return values.matching(_KEYSPACE.fullmatch, do, {"pattern": f"^{_KEYSPACE.pattern}$"})
 
-    def read(value: object) -> str:
-        if isinstance(value, str) and _KEYSPACE.fullmatch(value):
-            return value
-        do = "Use small letters, digits and '_', a letter first, "
-        raise values.fault(f"is {shown(value)}", f"{do}at most {KEYSPACE_CHARACTERS} characters.")
 
-    return values.Read(read, {"type": "string", "pattern": f"^{_KEYSPACE.pattern}$"})
+def program_value() -> values.Read:
+    """A program by its full path, or by a name that is found on PATH; nothing else of a path."""
+    do = "Give a full path, as '/opt/jdk-17/bin/java', or a name without a slash."
+    return values.matching(_PROGRAM.fullmatch, do, {"pattern": f"^(?:{_PROGRAM.pattern})$"})
 
 
 def endpoint_value() -> values.Read:
     """Where a server listens, `HOST[:PORT]`, an IPv6 address in brackets."""
-
-    def read(value: object) -> str:
-        if isinstance(value, str) and is_endpoint(value):
-            return value
-        do = "Write HOST[:PORT], as in 'db-1.example.org:9042'."
-        raise values.fault(f"has {shown(value)}", do)
-
-    return values.Read(read, {"type": "string"})
+    do = "Write HOST[:PORT], as in 'db-1.example.org:9042'."
+    return values.matching(is_endpoint, do, {}, "has")
 
 
 def is_endpoint(text: str) -> bool:
@@ -299,44 +281,15 @@ def is_endpoint(text: str) -> bool:
 
 
 def listen_address_value() -> values.Read:
-    """The IP address that a server of ours listens on."""
+    """The IP address that a server of ours listens on.
 
-    def read(value: object) -> str:
-        # On all ports at once nobody could say who reaches it, and Cassandra refuses it.
-        if isinstance(value, str) and ssh_addresses.is_ip(value) and not _is_every(value):
-            return value
-        do = "Give the IP address of one of the host's own ports, as '127.0.0.1' or '192.0.2.7'."
-        raise values.fault(f"is {shown(value)}", do)
-
-    return values.Read(read, {"type": "string"})
-
-
-def _is_every(address: str) -> bool:
-    return ipaddress.ip_address(address).is_unspecified
-
-
-def program_value() -> values.Read:
-    """A program by its full path, or by a name that is found on PATH; nothing else of a path."""
-
-    def read(value: object) -> str:
-        if isinstance(value, str) and _PROGRAM.fullmatch(value) and not value.startswith("-"):
-            return value
-        do = "Give a full path, as '/opt/jdk-17/bin/java', or a name without a slash."
-        raise values.fault(f"is {shown(value)}", do)
-
-    return values.Read(read, {"type": "string", "pattern": f"^(?:{_PROGRAM.pattern})$"})
-
-
-def benchmark_value() -> values.Read:
-    """What db_bench does, by its own name."""
-
-    def read(value: object) -> str:
-        if isinstance(value, str) and value in BENCHMARKS:
-            return value
-        spelling = value if isinstance(value, str) else ""
-        raise values.fault(f"is {shown(value)}", suggestion(spelling, BENCHMARKS, "benchmarks"))
-
-    return values.Read(read, {"enum": list(BENCHMARKS)})
+    On all ports at once nobody could say who reaches it, and Cassandra refuses it.
+    """
+    return values.matching(
+        lambda text: ssh_addresses.is_ip(text) and not ipaddress.ip_address(text).is_unspecified,
+        "Give the IP address of one of the host's own ports, as '127.0.0.1' or '192.0.2.7'.",
+        {},
+    )
 
 
 def adds_up(shares: list[float]) -> bool:
@@ -393,7 +346,7 @@ BlockBytes = Annotated[int | str, values.size(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX, 
 Bytes = Annotated[int | str, values.size(0, BYTES_MAX, multiple=1)]
 MemoryBytes = Annotated[int | str, values.size(MEMORY_BYTES_MIN, BYTES_MAX, multiple=1)]
 ValueBytes = Annotated[int | str, values.size(1, VALUE_BYTES_MAX, multiple=1)]
-Share = Annotated[float, portion_value()]
+Share = Annotated[float, values.number(0, 1, ", as 0.95")]
 
 
 class DbBenchTable(LoadTable):
@@ -403,7 +356,7 @@ class DbBenchTable(LoadTable):
     axes: ClassVar[tuple[str, ...]] = ("block_size", "threads")
 
     engine: Annotated[EngineName, values.word(DB_BENCH_ENGINES, "engines")]
-    benchmark: Annotated[str, benchmark_value()]
+    benchmark: Annotated[str, values.word(BENCHMARKS, "benchmarks")]
     keys: Annotated[int, values.whole(1, KEYS_MAX)]
     key_size: Annotated[int | str, values.size(KEY_BYTES_MIN, KEY_BYTES_MAX, multiple=1)] = 16
     value_size: ValueBytes = 1024
