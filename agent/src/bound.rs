@@ -16,11 +16,10 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::facts::disks::mounts;
-use crate::job::sign_of;
-use crate::prepare::filesystem;
 use crate::probe::mountinfo::Mount;
 use crate::roots::{Roots, names, text};
-use crate::sys::mount::mount_device;
+use crate::sign::sign_of;
+use crate::sys::mount::{mount_device, seclude};
 use crate::sys::process::{Pid, kill, own_pid};
 use crate::sys::thread::lock;
 use crate::tree::may_live;
@@ -192,7 +191,7 @@ fn show_groups(roots: &Roots) {
     let _turn = lock(&ONE_AT_A_TIME);
     let Some((kind, options)) = hidden_groups(roots) else { return };
     // Another request may have mounted it in the meantime, where this one did not look yet.
-    if filesystem::seclude().is_ok() && hidden_groups(roots).is_some() {
+    if seclude().is_ok() && hidden_groups(roots).is_some() {
         let at = roots.sys.join("fs/cgroup");
         let _ = mount_device(Path::new("cgroup"), &at, kind, options);
     }

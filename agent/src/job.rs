@@ -6,7 +6,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs};
@@ -15,14 +14,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::{Bound, MemoryUse, group_of};
 use crate::error::{Error, Result};
-use crate::probe::process::setting_after;
 use crate::processor::{Got, Watcher};
-use crate::request::MAX_ID;
 use crate::roots::Roots;
 use crate::runs::{Exit, Runs, Started};
-use crate::sys::process::{Program, READABLE, WRITABLE, never_block, own_pid, poll, start_alone};
+use crate::sign::{MARK, mark_of, own_sign};
+use crate::sys::process::{Program, READABLE, WRITABLE, never_block, poll, start_alone};
 use crate::sys::time::{SECOND_NS, real_ns};
 use crate::tree::kill_family;
+use crate::wire::MAX_ID;
 
 /// Output in one message: what a pipe of the kernel holds, so one read empties it.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -32,18 +31,12 @@ const DEFAULT_OUTPUT_LIMIT_BYTES: u64 = 256 << 20;
 const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
 /// A start further ahead is a wrong clock, not a plan.
 const LONGEST_AHEAD_NS: u64 = 3600 * SECOND_NS;
-/// The environment variable that marks a run's processes.
-const MARK: &str = "IOLAB_RUN";
 /// The environment variable that tells a process when to start.
 pub const START: &str = "IOLAB_START_REAL_NS";
 /// The program's name that means this agent's own file, wherever that lies.
 const OWN_NAME: &str = "iolab-agent";
 /// It is there as long as a process of it is, also when the file was replaced or removed.
 const OWN_FILE: &str = "/proc/self/exe";
-/// What the marks of this agent begin with: two agents never have the same, wherever they run.
-static SIGN: LazyLock<String> = LazyLock::new(|| format!("{}-{:016x}", own_pid(), real_ns()));
-/// Digits of nanoseconds since 1970 in hexadecimal, from 2006 to 2554.
-const SIGN_TIME_DIGITS: usize = 16;
 /// The search path of a process when the agent itself was given none.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -139,7 +132,7 @@ pub fn run(
     mut tell: impl FnMut(Event),
 ) -> Result<Exited> {
     let wall_limit = check_limits(job)?;
-    let mark = format!("{MARK}={}.{id}", *SIGN);
+    let mark = mark_of(id);
     let bound = bound_of(job, id)?;
     let mut command = command_of(job, &mark, input, bound.as_ref())?;
     if let Some(at_ns) = job.start_at_real_ns.filter(|_| !job.told_start) {
@@ -165,7 +158,7 @@ pub fn run(
 }
 
 fn bound_of(job: &Job, id: u64) -> Result<Option<Bound>> {
-    let make = |bytes| Bound::make(&Roots::default(), &group_of(&SIGN, id), bytes);
+    let make = |bytes| Bound::make(&Roots::default(), &group_of(own_sign(), id), bytes);
     job.memory_limit_bytes.map(make).transpose()
 }
 
@@ -224,30 +217,6 @@ fn environment(job: &Job, path: String, mark: &str) -> Vec<String> {
     }
     let settings = all.into_iter().map(|(name, value)| format!("{name}={value}"));
     settings.chain([mark.to_owned()]).collect()
-}
-
-/// By what this agent's processes can be told from all others.
-#[must_use]
-pub fn own_sign() -> &'static str {
-    &SIGN
-}
-
-/// The sign of the agent that an environment was given by, if one has.
-#[must_use]
-pub fn sign_in(environ: &[u8]) -> Option<String> {
-    let mark = setting_after(environ, &format!("{MARK}="))?;
-    sign_of(std::str::from_utf8(mark).ok()?).map(str::to_owned)
-}
-
-/// The sign in `SIGN.ID`; none in what only looks like it, for what bears a sign may be killed.
-#[must_use]
-pub fn sign_of(mark: &str) -> Option<&str> {
-    let (sign, id) = mark.rsplit_once('.')?;
-    let (pid, made_at) = sign.split_once('-')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-    let is_time = made_at.len() == SIGN_TIME_DIGITS && made_at.bytes().all(is_hex);
-    (is_number(pid) && is_number(id) && is_time).then_some(sign)
 }
 
 /// The search path that processes of this agent get.

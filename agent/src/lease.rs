@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, Result};
 use crate::ledgers::Ledgers;
 use crate::metadata::{Phases, Place};
-use crate::prepare::filesystem::{self, FileSystem, Ground, Opened, Steps, mount_xfs};
+use crate::prepare::filesystem::{FileSystem, Ground, Opened, Steps, mount_xfs};
 use crate::prepare::scratch::{Leave, Scratch};
 use crate::runs::Runs;
+use crate::sys::mount;
 use crate::sys::process;
 use crate::sys::signal::{self, Seen};
 use crate::sys::thread::lock;
@@ -106,7 +107,7 @@ impl Lease {
         self.runs.close();
         self.phases.close();
         tree::kill_all();
-        let _ = filesystem::follow(); // To where the groups and files are.
+        let _ = mount::follow(); // To where the groups and files are.
         bound::remove_own();
         for path in lock(&self.asides).drain(..) {
             let _ = fs::remove_file(path);
@@ -208,7 +209,7 @@ impl Lease {
             }
             held.file_system = Mounted::Soon;
         }
-        let mount = |device: &Path, at: &Path| {
+        let mount_here = |device: &Path, at: &Path| {
             // Nothing is mounted behind the back of an end of the agent, which takes this lock.
             let _held = lock(&self.scratches);
             if self.ended.load(Ordering::SeqCst) {
@@ -219,7 +220,7 @@ impl Lease {
         let made = FileSystem::open(
             dir,
             ground,
-            Steps { seclude: &filesystem::seclude, execute, mount: &mount },
+            Steps { seclude: &mount::seclude, execute, mount: &mount_here },
         );
         let mut held = lock(&self.scratches);
         let Some(held) = held.get_mut(dir) else {

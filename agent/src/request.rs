@@ -7,14 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::guard;
 use crate::job::Job;
-use crate::keeper;
 use crate::metadata::Load;
 use crate::sys::process::{own_pid, own_user};
-use crate::wire::WIRE;
-
-/// Ids fit a double, so that any JSON reader keeps them; larger ones are the agent's own.
-pub const MAX_ID: u64 = 1 << 53;
+use crate::wire::{MAX_ID, WIRE};
 
 /// One request. Verbs without arguments are written `{}`: only so are unknown ones refused.
 #[derive(Debug, PartialEq, Deserialize)]
@@ -202,7 +199,7 @@ impl Hello {
     #[expect(clippy::new_without_default, reason = "no process has other first words")]
     pub fn new() -> Self {
         let version = env!("CARGO_PKG_VERSION");
-        let runs_end_by = keeper::pid().map(|_| "pid-namespace");
+        let runs_end_by = guard::pid().map(|_| "pid-namespace");
         let (pid, uid) = (own_pid(), own_user());
         Self { wire: WIRE, version, pid, uid, capabilities: &VERBS, runs_end_by }
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::keeper;
+use crate::guard;
 use crate::probe::process::{parse_schedule, parse_ticks};
 use crate::roots::{Roots, names, text};
 use crate::sys::process::{self, Pid, Reaped};
@@ -129,7 +129,7 @@ impl Runs {
             return Err(io::Error::from_raw_os_error(libc::ECANCELED));
         }
         let real_ns = time::real_ns();
-        let child = match keeper::namespace() {
+        let child = match guard::namespace() {
             Some(namespace) => namespace.start(|| command.spawn())?,
             None => command.spawn()?,
         };
@@ -151,7 +151,7 @@ impl Runs {
         let mut table = self.lock();
         let mut guard_ended = false;
         while let Some(reaped) = process::reap() {
-            guard_ended |= Some(reaped.pid) == keeper::pid();
+            guard_ended |= Some(reaped.pid) == guard::pid();
             let known = table.entries.values_mut().find(
                 |entry| matches!(entry, Entry::Alive { family, .. } if family.leader == reaped.pid),
             );

@@ -17,13 +17,15 @@ use crate::error::{Error, Result};
 use crate::job::{self, Event, Job, Stream};
 use crate::lease::Lease;
 use crate::metadata::{self, Load, Place};
-use crate::prepare::filesystem::{self, Ground};
+use crate::prepare::filesystem::Ground;
 use crate::prepare::pages;
 use crate::prepare::scratch::{Leave, Scratch};
 use crate::request::{Hello, Request, parse, take_id};
 use crate::roots::Roots;
 use crate::sampler::Sampler;
+use crate::sign::own_sign;
 use crate::sys::file::sync_all;
+use crate::sys::mount;
 use crate::watch::{Watch, Watches};
 use crate::wire::{Empty, Frame, Outbox, read_frame};
 use crate::{bound, facts, leftovers, runs, transfer};
@@ -156,7 +158,7 @@ impl Service {
     }
 
     fn work(&self, id: u64, work: Work) {
-        if let Err(error) = filesystem::follow() {
+        if let Err(error) = mount::follow() {
             self.lease.runs.release(id);
             return self.outbox.refuse(id, &Error::io("reach the agent's own mounts", &error));
         }
@@ -405,8 +407,8 @@ impl Service {
         let mut probed = pages::probe(path, aside)?;
         if rights {
             probed.memory_error =
-                bound::objection(&Roots::default(), &bound::group_of(job::own_sign(), id));
-            probed.mount_error = filesystem::objection();
+                bound::objection(&Roots::default(), &bound::group_of(own_sign(), id));
+            probed.mount_error = mount::objection();
         }
         self.outbox.say(id, "probed", &probed);
         Ok(())

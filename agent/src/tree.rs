@@ -8,9 +8,9 @@ use std::{fs, thread};
 
 use serde::Serialize;
 
-use crate::job::{own_sign, sign_in};
-use crate::keeper;
+use crate::guard;
 use crate::probe::process::{Place, has_setting, parse_place};
+use crate::sign::{own_sign, sign_in};
 use crate::sys::process::{Pid, kill, own_pid, parent_pid, reap};
 
 /// How long killed processes may take to go: only one stuck in the kernel takes longer, and
@@ -203,7 +203,7 @@ fn members(family: &Family) -> Vec<Place> {
     let mut chosen: HashSet<Pid> = HashSet::new();
     // Parents stand before their children, so one pass is enough.
     for place in &under {
-        let adopted = place.parent == own_pid() || Some(place.parent) == keeper::pid();
+        let adopted = place.parent == own_pid() || Some(place.parent) == guard::pid();
         if place.pid == family.leader
             || place.session == family.leader
             || chosen.contains(&place.parent)
@@ -255,20 +255,9 @@ fn descendants(places: &[Place], root: Pid) -> Vec<Place> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::sign_of;
 
     fn place(pid: Pid, parent: Pid) -> Place {
         Place { pid, is_zombie: false, parent, session: pid }
-    }
-
-    #[test]
-    fn nothing_that_only_looks_like_a_sign_is_one() {
-        assert_eq!(sign_of("812-18b2f3a4c5d6e7f8.31"), Some("812-18b2f3a4c5d6e7f8"));
-        for other in
-            ["2024-11-23.log", "3-node.service", "812-18b2f3a4c5d6e7f8", "-.1", "", "1-x.1"]
-        {
-            assert_eq!(sign_of(other), None, "{other}");
-        }
     }
 
     #[test]

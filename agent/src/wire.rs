@@ -12,6 +12,8 @@ use crate::sys::thread::lock;
 
 /// The number of this wire format; a controller that does not know it stops at the hello.
 pub const WIRE: u32 = 1;
+/// Ids fit a double, so that any JSON reader keeps them; larger ones are the agent's own.
+pub const MAX_ID: u64 = 1 << 53;
 /// A header of facts of a host with a thousand disks is under 1 MiB; four leave room.
 pub const MAX_HEADER_BYTES: usize = 4 << 20;
 /// One piece of a file or of process output; larger things are sent in several.

@@ -6,7 +6,6 @@
 //! allocates nothing, takes no lock and formats nothing.
 
 pub mod aio;
-pub mod buffer;
 pub mod contents;
 pub mod counts;
 pub mod crew;

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::aio;
-use super::buffer::{Block, Region};
 use super::plan::MAX_LANES;
 use super::queue::{Act, Queue, Request, Wait};
 use super::ring::{self, Ring, Wish};
@@ -19,6 +18,7 @@ use super::spec::{JobSpec, Method, Spec, Wanted};
 use super::target::{Target, Targets};
 use crate::error::sentence;
 use crate::sys::block::{IsDevice, read_block, read_block_now};
+use crate::sys::buffer::{Block, Region};
 
 /// How long each way is tried at a time.
 const TRIAL_TIME: Duration = Duration::from_millis(3);

@@ -4,16 +4,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::buffer::Block;
-use super::source::Way;
 use super::target::Target;
 use crate::sys::block::{keep, read_block, trim_range, write_block};
+use crate::sys::buffer::Block;
 
 /// What the kernel had no room for waits for so long, and every further time for twice as long: no
 /// storm of calls that take away the time in which room could be made.
 pub const FIRST_PAUSE_NS: u64 = 10_000;
 
-/// What is done with a block.
+/// What is done with a block; its number is the place of its counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Act {
@@ -29,17 +28,6 @@ pub enum Act {
 
 /// How many acts there are.
 pub const ACTS: usize = 4;
-
-impl From<Way> for Act {
-    #[inline]
-    fn from(way: Way) -> Self {
-        match way {
-            Way::Read => Self::Read,
-            Way::Write => Self::Write,
-            Way::Trim => Self::Trim,
-        }
-    }
-}
 
 /// One I/O for the kernel. Its block is left alone until it is reaped.
 #[derive(Debug, Clone, Copy)]

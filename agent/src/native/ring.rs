@@ -11,10 +11,10 @@ use std::time::Duration;
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, Probe, cqueue, opcode, squeue};
 
-use super::buffer::Block;
 use super::queue::{Act, FIRST_PAUSE_NS, Queue, Request, Wait};
 use super::target::Target;
 use crate::error::sentence;
+use crate::sys::buffer::Block;
 use crate::sys::time::SECOND_NS;
 
 /// `IOSQE_FIXED_FILE` of `linux/io_uring.h`: the file is told by its place among those registered.
@@ -388,8 +388,8 @@ impl Queue for Ring {
 mod tests {
     use super::*;
     use crate::native::bed::{BLOCK, Bed};
-    use crate::native::buffer::Region;
     use crate::native::target::Targets;
+    use crate::sys::buffer::Region;
     use serde_json::json;
 
     #[test]

@@ -4,13 +4,13 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::buffer::{BLOCK_ALIGNMENT, Block, Region};
 use super::contents::Contents;
 use super::counts::{Keeping, Reason, Scores};
 use super::proof::{Outcome, Proof};
 use super::queue::{Act, FIRST_PAUSE_NS, Queue, Request};
 use super::source::{Feed, Op, Waiting};
 use super::tsc::Clock;
+use crate::sys::buffer::{BLOCK_ALIGNMENT, Block, Region};
 
 /// An I/O that the kernel refuses so often for lack of room counts as failed: after some 5 s.
 const MAX_TRIES: u16 = 1000;

@@ -131,9 +131,9 @@ impl Source {
             self.dirty = 0;
             return Some(self.fsync());
         }
-        let (way, size) = self.mix.next(&mut self.random);
+        let (act, size) = self.mix.next(&mut self.random);
         let file = &mut self.files[self.next_file];
-        let (offset, bytes) = file.next(way, self.blocks[size as usize], &mut self.random);
+        let (offset, bytes) = file.next(act, self.blocks[size as usize], &mut self.random);
         let target = file.target;
         if self.files.len() > 1 {
             self.next_file = (self.next_file + 1) % self.files.len();
@@ -142,11 +142,11 @@ impl Source {
             *left = left.saturating_sub(u64::from(bytes));
         }
         let due = self.pace.as_mut().map_or(0, Pace::next);
-        if way == Way::Write {
+        if act == Act::Write {
             self.sequence += 1;
             self.dirty += u32::from(self.fsync_every > 0);
         }
-        Some(Op { act: way.into(), target, offset, bytes, due, sequence: self.sequence })
+        Some(Op { act, target, offset, bytes, due, sequence: self.sequence })
     }
 
     /// An fsync of the file that was last written to.
@@ -196,16 +196,16 @@ impl Source {
 
 impl Place {
     #[inline]
-    fn next(&mut self, way: Way, block: u32, random: &mut Random) -> (u64, u32) {
+    fn next(&mut self, act: Act, block: u32, random: &mut Random) -> (u64, u32) {
         let bytes = u64::from(block);
         let (at, length) = match &mut self.order {
             Order::Random { offsets, unit } => (offsets.next(random) * *unit, block),
             Order::Blocks(sequences) => {
-                let at = sequences[usize::from(way != Way::Read)].next(1) * bytes;
+                let at = sequences[usize::from(act != Act::Read)].next(1) * bytes;
                 (at, bytes.min(self.bytes - at) as u32)
             }
             Order::Bytes(sequences) => {
-                (sequences[usize::from(way != Way::Read)].next(bytes), block)
+                (sequences[usize::from(act != Act::Read)].next(bytes), block)
             }
         };
         (self.start + at, length)
@@ -221,9 +221,9 @@ impl Pace {
 
 fn ways(job: &JobSpec) -> Ways {
     match job.rw {
-        Pattern::Read | Pattern::Randread => Ways::Only(Way::Read),
-        Pattern::Write | Pattern::Randwrite => Ways::Only(Way::Write),
-        Pattern::Trim | Pattern::Randtrim => Ways::Only(Way::Trim),
+        Pattern::Read | Pattern::Randread => Ways::Only(Act::Read),
+        Pattern::Write | Pattern::Randwrite => Ways::Only(Act::Write),
+        Pattern::Trim | Pattern::Randtrim => Ways::Only(Act::Trim),
         Pattern::Rw | Pattern::Randrw => Ways::Mixed { read_percent: job.read_percent },
     }
 }
@@ -278,23 +278,11 @@ const MAX_BLOCK_SIZES: usize = 32;
 /// What half of a random number can tell apart.
 const WHOLE: f64 = (1_u64 << 32) as f64;
 
-/// The direction of an I/O; its number is the place of its counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Way {
-    /// From the target.
-    Read = 0,
-    /// To the target.
-    Write = 1,
-    /// Tell the target that it may forget.
-    Trim = 2,
-}
-
 /// The directions of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Ways {
     /// Always the same.
-    Only(Way),
+    Only(Act),
     /// Reads, and writes for the rest.
     Mixed {
         /// 0 to 100.
@@ -306,7 +294,7 @@ enum Ways {
 /// average, as fio does it.
 #[derive(Debug, Clone)]
 struct Mix {
-    first: Way,
+    first: Act,
     /// Whether anything must be drawn.
     is_drawn: bool,
     /// Below it, of 2^32, the first direction; else a write.
@@ -320,9 +308,9 @@ impl Mix {
     /// in one sentence.
     pub fn new(ways: Ways, shares: &[f64]) -> Result<Self, String> {
         let (first, first_part) = match ways {
-            Ways::Only(way) => (way, 1.0),
+            Ways::Only(act) => (act, 1.0),
             Ways::Mixed { read_percent } if (0.0..=100.0).contains(&read_percent) => {
-                (Way::Read, read_percent / 100.0)
+                (Act::Read, read_percent / 100.0)
             }
             Ways::Mixed { read_percent } => {
                 return Err(format!("read_percent is {read_percent}; it must be 0 to 100."));
@@ -336,15 +324,15 @@ impl Mix {
 
     /// The next direction, and which of the block sizes.
     #[inline]
-    pub fn next(&mut self, random: &mut Random) -> (Way, u32) {
+    pub fn next(&mut self, random: &mut Random) -> (Act, u32) {
         if !self.is_drawn {
             return (self.first, 0);
         }
         // Both halves of a number are random by themselves.
         let bits = random.next();
         let (high, low) = (bits >> 32, bits & u64::from(u32::MAX));
-        let way = if low < self.first_below { self.first } else { Way::Write };
-        (way, self.ends.iter().map(|&end| u32::from(high >= end)).sum())
+        let act = if low < self.first_below { self.first } else { Act::Write };
+        (act, self.ends.iter().map(|&end| u32::from(high >= end)).sum())
     }
 }
 
@@ -398,7 +386,7 @@ mod tests {
 
     #[test]
     fn one_way_and_one_size_take_no_random_number() {
-        for way in [Way::Read, Way::Write, Way::Trim] {
+        for way in [Act::Read, Act::Write, Act::Trim] {
             let mut random = Random::new(1);
             let mut mix = Mix::new(Ways::Only(way), &[100.0]).unwrap();
             assert_eq!((mix.next(&mut random), mix.next(&mut random)), ((way, 0), (way, 0)));
@@ -414,7 +402,7 @@ mod tests {
         assert_close(&ways, &[0.7, 0.3, 0.0]);
         assert_close(&sizes, &[0.6, 0.0, 0.3, 0.1]);
         assert!(sizes[1] == 0.0);
-        let (ways, sizes) = shares_of(Ways::Only(Way::Trim), &[1.0, 3.0]);
+        let (ways, sizes) = shares_of(Ways::Only(Act::Trim), &[1.0, 3.0]);
         assert_eq!(ways.map(|share| share as u32), [0, 0, 1]);
         assert_close(&sizes, &[0.25, 0.75]);
         // The size says nothing about the direction.
@@ -422,25 +410,25 @@ mod tests {
         let mut random = Random::new(6);
         let all: Vec<_> = (0..DRAWS).map(|_| mix.next(&mut random)).collect();
         let small = all.iter().filter(|&&(_, size)| size == 0);
-        let reads = small.clone().filter(|&&(way, _)| way == Way::Read).count();
+        let reads = small.clone().filter(|&&(way, _)| way == Act::Read).count();
         assert_close(&[reads as f64 / small.count() as f64], &[0.7]);
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "hundreds of thousands of draws")]
     fn none_and_all_are_exact() {
-        for (read_percent, other) in [(0.0, Way::Read), (100.0, Way::Write)] {
+        for (read_percent, other) in [(0.0, Act::Read), (100.0, Act::Write)] {
             let (ways, _) = shares_of(Ways::Mixed { read_percent }, &[1.0]);
-            assert!(ways[other as usize] == 0.0 && ways[Way::Trim as usize] == 0.0);
+            assert!(ways[other as usize] == 0.0 && ways[Act::Trim as usize] == 0.0);
         }
-        let (_, sizes) = shares_of(Ways::Only(Way::Read), &[1.0, 1.0, 1.0, 0.0]);
+        let (_, sizes) = shares_of(Ways::Only(Act::Read), &[1.0, 1.0, 1.0, 0.0]);
         assert!(sizes[3] == 0.0);
     }
 
     #[test]
     fn what_cannot_be_meant_is_told_with_its_value() {
         let told = |ways, shares: &[f64]| Mix::new(ways, shares).expect_err("cannot be meant");
-        let read = Ways::Only(Way::Read);
+        let read = Ways::Only(Act::Read);
         assert!(told(Ways::Mixed { read_percent: 101.0 }, &[1.0]).contains("101"));
         assert!(told(Ways::Mixed { read_percent: f64::NAN }, &[1.0]).contains("NaN"));
         assert!(told(read, &[]).contains("0 block sizes"));

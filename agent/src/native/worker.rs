@@ -8,13 +8,13 @@
 use std::sync::Arc;
 use std::thread;
 
-use super::buffer::Region;
 use super::counts::{Keeping, Scores};
 use super::halt::{Halt, LOOK_NS};
 use super::proof::{Book, Proof};
 use super::queue::{Queue, Wait};
 use super::slot::{Alike, Ground, Lane, Memory, NEVER, Next, Slot, Track};
 use super::tsc::Clock;
+use crate::sys::buffer::Region;
 use crate::sys::thread::{Usage, process_usage};
 
 /// Before something is due the thread stays awake for so long: timers wake it some tens of

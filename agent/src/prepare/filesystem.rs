@@ -7,7 +7,6 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
@@ -15,12 +14,11 @@ use serde::Serialize;
 
 use super::scratch::Leave;
 use crate::device::{Hold, Wish, look};
-use crate::error::{Error, Result, sentence};
+use crate::error::{Error, Result};
 use crate::roots::Roots;
 use crate::sys::block::direct_alignment;
 use crate::sys::file::space;
-use crate::sys::mount::{OwnMounts, Unmount, allocate, attach, free_loop, mount_device, unmount};
-use crate::sys::thread::lock;
+use crate::sys::mount::{Unmount, allocate, attach, free_loop, mount_device, unmount};
 
 /// Where it is mounted, in the scratch folder.
 const MOUNT_POINT: &str = "fs";
@@ -325,39 +323,6 @@ impl Loop {
         let told = Roots::default().sys_text(format!("block/{}/loop/dio", self.name));
         told.is_some_and(|text| text.trim() == "1")
     }
-}
-
-static NAMESPACE: Mutex<Option<OwnMounts>> = Mutex::new(None);
-
-/// Move the calling thread into the namespace, which is made if there is none.
-///
-/// What the host mounts later still arrives where it shares its mounts.
-pub fn seclude() -> io::Result<()> {
-    let mut namespace = lock(&NAMESPACE);
-    if let Some(namespace) = namespace.as_ref() {
-        return namespace.enter();
-    }
-    *namespace = Some(OwnMounts::new()?);
-    Ok(())
-}
-
-/// Why the namespace cannot be had, None when it can. The calling thread may have left the host's
-/// mounts after this and should do nothing more.
-#[must_use]
-pub fn objection() -> Option<String> {
-    let namespace = lock(&NAMESPACE);
-    if namespace.is_some() {
-        return None;
-    }
-    OwnMounts::new()
-        .err()
-        .map(|error| format!("the agent may not mount anything: {}", sentence(&error)))
-}
-
-/// Move the calling thread into the namespace, if there is one.
-pub fn follow() -> io::Result<()> {
-    let namespace = lock(&NAMESPACE);
-    namespace.as_ref().map_or(Ok(()), OwnMounts::enter)
 }
 
 #[cfg(test)]

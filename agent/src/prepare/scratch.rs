@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound;
 use crate::error::{Error, Result};
-use crate::job::own_sign;
 use crate::prepare::removal;
 use crate::roots::Roots;
+use crate::sign::own_sign;
 use crate::sys::file::{Locked, entry_in, is_locked, open_file_in, open_folder};
 use crate::sys::process::own_user;
 use crate::tree::{kill_orphans, kill_orphans_of};

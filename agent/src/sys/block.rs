@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use crate::native::buffer::Block;
+use crate::sys::buffer::Block;
 use crate::sys::check;
 
 /// `_IOR(0x12, 114, size_t)` of linux/fs.h.

@@ -5,6 +5,7 @@
 
 pub mod block;
 pub mod boot;
+pub mod buffer;
 pub mod file;
 pub mod map;
 pub mod mount;

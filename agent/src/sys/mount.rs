@@ -7,9 +7,12 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
+use std::sync::Mutex;
 
 use super::check;
 use super::file::c_path;
+use super::thread::lock;
+use crate::error::sentence;
 
 /// Of linux/loop.h.
 const LOOP_SET_FD: libc::Ioctl = 0x4C00;
@@ -93,6 +96,39 @@ impl OwnMounts {
         }
         Ok(())
     }
+}
+
+static NAMESPACE: Mutex<Option<OwnMounts>> = Mutex::new(None);
+
+/// Move the calling thread into the namespace, which is made if there is none.
+///
+/// What the host mounts later still arrives where it shares its mounts.
+pub fn seclude() -> io::Result<()> {
+    let mut namespace = lock(&NAMESPACE);
+    if let Some(namespace) = namespace.as_ref() {
+        return namespace.enter();
+    }
+    *namespace = Some(OwnMounts::new()?);
+    Ok(())
+}
+
+/// Why the namespace cannot be had, None when it can. The calling thread may have left the host's
+/// mounts after this and should do nothing more.
+#[must_use]
+pub fn objection() -> Option<String> {
+    let namespace = lock(&NAMESPACE);
+    if namespace.is_some() {
+        return None;
+    }
+    OwnMounts::new()
+        .err()
+        .map(|error| format!("the agent may not mount anything: {}", sentence(&error)))
+}
+
+/// Move the calling thread into the namespace, if there is one.
+pub fn follow() -> io::Result<()> {
+    let namespace = lock(&NAMESPACE);
+    namespace.as_ref().map_or(Ok(()), OwnMounts::enter)
 }
 
 /// Mount a block device, without times of access.

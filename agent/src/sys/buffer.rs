@@ -1,5 +1,4 @@
 //! The memory of all I/O of a worker: one aligned region, cut into a block for each slot.
-#![allow(unsafe_code)]
 
 use std::io;
 use std::ptr::{self, NonNull};
