@@ -55,9 +55,9 @@ pub struct Job {
     /// When to start; at once when null or past.
     #[serde(default)]
     pub start_at_real_ns: Option<u64>,
-    /// Started at once and told the start, which it then waits for itself, all set up.
+    /// Started at once and told the start, for which it then waits itself, all set up.
     #[serde(default)]
-    pub told_start: bool,
+    pub waits_for_start: bool,
     /// Killed after this, counted from its start at the earliest; never when null.
     #[serde(default)]
     pub wall_limit_s: Option<f64>,
@@ -135,7 +135,7 @@ pub fn run(
     let mark = mark_of(id);
     let bound = bound_of(job, id)?;
     let mut command = command_of(job, &mark, input, bound.as_ref())?;
-    if let Some(at_ns) = job.start_at_real_ns.filter(|_| !job.told_start) {
+    if let Some(at_ns) = job.start_at_real_ns.filter(|_| !job.waits_for_start) {
         if let Some(signal) = runs.wait_for_start(id, at_ns) {
             return Ok(never_started(signal));
         }
@@ -171,8 +171,8 @@ fn check_limits(job: &Job) -> Result<Option<Duration>> {
         }
     }
     let Some(limit_s) = job.wall_limit_s else { return Ok(None) };
-    let told_ns = job.start_at_real_ns.filter(|_| job.told_start).unwrap_or(0);
-    let ahead = Duration::from_nanos(told_ns.saturating_sub(real_ns()));
+    let awaited_ns = job.start_at_real_ns.filter(|_| job.waits_for_start).unwrap_or(0);
+    let ahead = Duration::from_nanos(awaited_ns.saturating_sub(real_ns()));
     match Duration::try_from_secs_f64(limit_s) {
         Ok(limit) if !limit.is_zero() => Ok(Some(limit.saturating_add(ahead))),
         _ => Err(Error::bad_request(format!("wall_limit_s {limit_s} is not a time above zero"))),
@@ -212,7 +212,7 @@ fn environment(job: &Job, path: String, mark: &str) -> Vec<String> {
     let mut all: BTreeMap<&str, String> = minimal.into_iter().collect();
     all.extend(job.env.iter().map(|(name, value)| (name.as_str(), value.clone())));
     all.remove(MARK);
-    if let Some(at_ns) = job.start_at_real_ns.filter(|_| job.told_start) {
+    if let Some(at_ns) = job.start_at_real_ns.filter(|_| job.waits_for_start) {
         all.insert(START, at_ns.to_string());
     }
     let settings = all.into_iter().map(|(name, value)| format!("{name}={value}"));

@@ -11,7 +11,7 @@ use crate::sys::signal;
 use crate::sys::thread::lock;
 
 /// The number of this wire format; a controller that does not know it stops at the hello.
-pub const WIRE: u32 = 1;
+pub const WIRE: u32 = 2;
 /// Ids fit a double, so that any JSON reader keeps them; larger ones are the agent's own.
 pub const MAX_ID: u64 = 1 << 53;
 /// A header of facts of a host with a thousand disks is under 1 MiB; four leave room.

@@ -14,7 +14,7 @@ from tests.agent.speaker import Agent
 
 def test_the_agent_speaks_first(agent: Agent) -> None:
     hello = agent.hello
-    assert (hello["id"], hello.is_, hello["wire"]) == (0, "hello", 1)
+    assert (hello["id"], hello.is_, hello["wire"]) == (0, "hello", 2)
     assert hello["version"].count(".") == 2
     assert Path(f"/proc/{hello['pid']}/comm").read_text().strip() == "iolab-agent"
     assert {"facts", "run", "watch", "scratch_open"} <= set(hello["capabilities"])

@@ -173,14 +173,14 @@ def test_a_start_in_the_past_is_at_once(agent: Agent) -> None:
 
 def test_a_process_can_be_told_its_start_and_begin_before_that(agent: Agent) -> None:
     at_ns = time.time_ns() + 600_000_000_000
-    said = agent.run("env", start_at_real_ns=at_ns, told_start=True)
+    said = agent.run("env", start_at_real_ns=at_ns, waits_for_start=True)
     assert f"IOLAB_START_REAL_NS={at_ns}" in output(said).decode().splitlines()
     assert said[0]["real_ns"] < at_ns
 
 
 def test_a_wall_limit_counts_from_the_start_that_was_told(agent: Agent) -> None:
     at_ns = time.time_ns() + 600_000_000_000
-    limit: dict[str, Any] = {"told_start": True, "wall_limit_s": 0.01}
+    limit: dict[str, Any] = {"waits_for_start": True, "wall_limit_s": 0.01}
     # Longer than its limit, and long before that begins.
     ended = agent.run("sleep", "0.3", start_at_real_ns=at_ns, **limit)[-1]
     assert (ended["code"], ended["timed_out"]) == (0, False)

@@ -72,7 +72,7 @@ class FakeAgent:
             return
         verbs = ["facts", "sample", "run"]
         told = {"version": "0.0.0", "pid": 4242, "uid": 0, "runs_end_by": None}
-        self.tell(0, {"is": "hello", "wire": 1, "capabilities": verbs, **told})
+        self.tell(0, {"is": "hello", "wire": 2, "capabilities": verbs, **told})
 
     def hear(self, piece: bytes) -> None:
         """Take bytes from the controller; each whole frame is served by a task of its own."""

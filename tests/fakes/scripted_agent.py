@@ -36,7 +36,7 @@ def hello() -> dict[str, Any]:
     return {
         "id": 0,
         "is": "hello",
-        "wire": {"older-wire": 0, "newer-wire": 99}.get(MODE, 1),
+        "wire": {"older-wire": 0, "newer-wire": 99}.get(MODE, 2),
         "version": "0.0.0-scripted",
         "pid": os.getpid(),
         "capabilities": ["clock"],

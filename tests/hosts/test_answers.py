@@ -28,7 +28,7 @@ USE: dict[str, Any] = {
     "cores": [0],
     "groups": [GROUP],
 }
-HELLO: dict[str, Any] = {"wire": 1, "version": "1", "pid": 1, "capabilities": ["x"]}
+HELLO: dict[str, Any] = {"wire": 2, "version": "1", "pid": 1, "capabilities": ["x"]}
 PROOF: dict[str, Any] = {"method": "seek", "file_count": 1} | dict.fromkeys(
     ("size_bytes", "written_bytes", "unwritten_bytes", "hole_bytes"), 1
 )

@@ -146,8 +146,8 @@ def test_a_host_that_breaks_the_wire_is_given_up_with_a_sentence(mode: str, sent
     [
         ("banner", "it printed text where frames should be: 'Welcome to Example OS 12"),
         ("dies", "exit code 7; cannot start: no such thing"),
-        ("older-wire", "speaks wire 0, this controller speaks wire 1"),
-        ("newer-wire", "speaks wire 99, this controller speaks wire 1"),
+        ("older-wire", "speaks wire 0, this controller speaks wire 2"),
+        ("newer-wire", "speaks wire 99, this controller speaks wire 2"),
     ],
 )
 def test_a_host_that_does_not_begin_well_cannot_be_connected(mode: str, sentence: str) -> None:

@@ -14,7 +14,7 @@ from iolab.core.run import Count, ProcessorUse
 from iolab.errors import HostError
 from iolab.hosts.message import Hello, Message, printable
 
-WIRE: Final = 1
+WIRE: Final = 2
 """The number of the wire that this controller speaks."""
 
 MAX_TRACED_SIZES: Final = 65

@@ -28,8 +28,8 @@ class Command:
     `memory_limit_bytes` it and all that it starts have no more memory, page cache included.
     `job_file` is what the engine was told, as text for the record (it is part of `stdin` or of
     `argv`). A process that still runs after `wall_limit_s` is hung and is killed.
-    `output_limit_bytes` bounds what it may print. One that is `told_start` is started at once, is
-    told its start by the agent, and waits for it itself, with all that it needs set up.
+    `output_limit_bytes` bounds what it may print. One that
+    `waits_for_start` is started at once, told its start by the agent, and waits for it, set up.
     """
 
     argv: tuple[str, ...]
@@ -40,7 +40,7 @@ class Command:
     output_limit_bytes: int
     env: tuple[tuple[str, str], ...] = ()
     memory_limit_bytes: int | None = None
-    told_start: bool = False
+    waits_for_start: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def _bound(command: Command) -> dict[str, int]:
 
 def _start_options(command: Command) -> dict[str, bool]:
     """Whether the process waits for its start itself, where it does."""
-    return {"told_start": True} if command.told_start else {}
+    return {"waits_for_start": True} if command.waits_for_start else {}
 
 
 async def _listen(

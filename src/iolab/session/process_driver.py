@@ -227,7 +227,7 @@ class ProcessDriver(Driver):
             if fault:
                 raise fault
 
-        waits = any(command.told_start for command in commands.values())
+        waits = any(command.waits_for_start for command in commands.values())
         set_up_s = SET_UP_S if waits else 0.0
         await load_at_once(session, shares, counters, one, halt, set_up_s=set_up_s)
 

@@ -77,7 +77,7 @@ def test_a_layout_makes_whole_files_that_can_be_verified() -> None:
     assert (first["rw"], first["io_bytes"], first["end_fsync"]) == ("write", 2 << 20, True)
     assert (first["blocks"], first["verify"]) == ([{"bytes": 1 << 20}], True)
     assert first["contents"]["kind"] == "random"
-    assert (spec(command)["runtime_s"], command.told_start) == (None, False)
+    assert (spec(command)["runtime_s"], command.waits_for_start) == (None, False)
 
 
 def test_odd_files_are_laid_out_in_blocks_that_divide_them() -> None:

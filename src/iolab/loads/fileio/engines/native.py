@@ -384,7 +384,7 @@ class NativeEngine:
         direct, method = (job.direct, job.ioengine) if job else (True, AUTO)
         spec = layout_spec(data_set, direct=direct, method=method, seed=seed)
         limit_s = END_LIMIT_S + data_set.bytes_per_host / SLOWEST_BYTES_PER_S
-        return _command(directory, spec, limit_s, told_start=False)
+        return _command(directory, spec, limit_s, waits_for_start=False)
 
     def layout_reader(self, data_set: DataSet) -> OutputReader:
         """A reader that finds fault with a layout that wrote less than the data set."""
@@ -397,7 +397,7 @@ class NativeEngine:
         """Write over the data set so many times, with random contents, flushed at the end."""
         spec = fill_spec(data_set, passes, direct=job.direct, method=job.ioengine, seed=seed)
         limit_s = END_LIMIT_S + passes * data_set.bytes_per_host / SLOWEST_BYTES_PER_S
-        return _command(directory, spec, limit_s, told_start=False)
+        return _command(directory, spec, limit_s, waits_for_start=False)
 
     def fill_reader(self, data_set: DataSet, passes: float) -> OutputReader:
         """A reader that finds fault with a fill that wrote less than it should."""
@@ -417,7 +417,7 @@ class NativeEngine:
     ) -> Command:
         """Make the job's load on the laid-out files for so many seconds."""
         spec = measure_spec(job, data_set, seconds, seed, later=later)
-        return _command(directory, spec, seconds + end_limit_s(job), told_start=True)
+        return _command(directory, spec, seconds + end_limit_s(job), waits_for_start=True)
 
     def null(self, job: Job, *, seconds: float) -> Command | None:
         """The same jobs for so many seconds on a target that does nothing; None of trims.
@@ -427,7 +427,7 @@ class NativeEngine:
         if job.access.trims:
             return None
         spec = null_spec(job, seconds)
-        return _command(NULL_FOLDER, spec, seconds + END_LIMIT_S, told_start=False)
+        return _command(NULL_FOLDER, spec, seconds + END_LIMIT_S, waits_for_start=False)
 
     def null_reader(self, job: Job) -> OutputReader:
         """A reader for the output of `null`."""
@@ -454,7 +454,7 @@ def _lacks(wanted: int) -> Callable[[EngineTotals], str | None]:
     return lacks
 
 
-def _command(directory: str, spec: Spec, wall_limit_s: float, *, told_start: bool) -> Command:
+def _command(directory: str, spec: Spec, wall_limit_s: float, *, waits_for_start: bool) -> Command:
     text = spec_text(spec)
     return Command(
         argv=ARGV,
@@ -463,5 +463,5 @@ def _command(directory: str, spec: Spec, wall_limit_s: float, *, told_start: boo
         job_file=text,
         wall_limit_s=wall_limit_s,
         output_limit_bytes=(math.ceil(wall_limit_s) + SPARE_REPORTS) * REPORT_LIMIT_BYTES,
-        told_start=told_start,
+        waits_for_start=waits_for_start,
     )
