@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::runs::MAX_RUNS;
 use crate::sys::socket::connect_in;
 use crate::sys::thread::allow_open_files;
@@ -189,13 +189,11 @@ impl Place {
         let (mut input, mut output) = stream
             .try_clone()
             .and_then(|copy| Ok((stream.try_clone()?, copy)))
-            .map_err(|error| Error::io("keep a socket open", &error))?;
+            .context("keep a socket open")?;
         lock(&self.line.state).hold(stream);
         let line = Arc::clone(&self.line);
         let writer = thread::Builder::new().name(format!("writer-{}", self.id));
-        let writer = writer
-            .spawn(move || line.write_all(&mut output))
-            .map_err(|error| Error::io("start a thread", &error))?;
+        let writer = writer.spawn(move || line.write_all(&mut output)).context("start a thread")?;
         tell(Event::Connected);
         read_all(&mut input, |bytes| tell(Event::Received(bytes)));
         lock(&self.line.state).close();

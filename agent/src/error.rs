@@ -50,6 +50,18 @@ impl Error {
     }
 }
 
+/// What could not be done, said with the error of the operating system.
+pub trait Context<T> {
+    /// `doing` completes the sentence "cannot …".
+    fn context(self, doing: impl Display) -> Result<T>;
+}
+
+impl<T> Context<T> for io::Result<T> {
+    fn context(self, doing: impl Display) -> Result<T> {
+        self.map_err(|error| Error::io(doing, &error))
+    }
+}
+
 /// The message of an operating system error with the errno's name: `No such file… (ENOENT)`.
 #[must_use]
 pub fn sentence(error: &io::Error) -> String {

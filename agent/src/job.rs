@@ -13,7 +13,7 @@ use std::{env, fs};
 use serde::{Deserialize, Serialize};
 
 use crate::bound::{Bound, MemoryUse, group_of};
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::processor::{Got, Watcher};
 use crate::roots::Roots;
 use crate::runs::{Exit, Runs, Started};
@@ -140,12 +140,12 @@ pub fn run(
             return Ok(never_started(signal));
         }
     }
-    let started = runs.start(id, &mut command, mark, wall_limit).map_err(|error| {
-        Error::io(format_args!("start {}", command.get_program().to_string_lossy()), &error)
-    })?;
+    let started = runs
+        .start(id, &mut command, mark, wall_limit)
+        .context(format_args!("start {}", command.get_program().to_string_lossy()))?;
     tell(Event::Started { pid: started.child.id(), real_ns: started.real_ns });
     let limit = job.output_limit_bytes.unwrap_or(DEFAULT_OUTPUT_LIMIT_BYTES);
-    let mut pump = Pump::new(started, input, limit).map_err(|e| Error::io("read output", &e))?;
+    let mut pump = Pump::new(started, input, limit).context("read output")?;
     let begins_ns = job.start_at_real_ns.unwrap_or(0);
     let leader = pump.started.family.leader;
     let make = || Watcher::of(Roots::default(), leader, begins_ns);
@@ -188,8 +188,7 @@ fn command_of(job: &Job, mark: &str, input: &[u8], bound: Option<&Bound>) -> Res
         Error::errno(libc::ENOENT, format!("cannot start {name}: no such program on PATH ({path})"))
     })?;
     let cwd = job.cwd.as_deref().unwrap_or(Path::new("/"));
-    fs::read_dir(cwd)
-        .map_err(|error| Error::io(format_args!("start {name} in {}", cwd.display()), &error))?;
+    fs::read_dir(cwd).context(format_args!("start {name} in {}", cwd.display()))?;
     let mut command = Command::new(&program);
     command.current_dir(cwd);
     let argv = job.argv.iter().map(String::as_str);
@@ -198,7 +197,7 @@ fn command_of(job: &Job, mark: &str, input: &[u8], bound: Option<&Bound>) -> Res
     let door: Option<OwnedFd> = bound
         .map(|bound| bound.door().try_clone_to_owned())
         .transpose()
-        .map_err(|error| Error::io("keep the door of a control group open", &error))?;
+        .context("keep the door of a control group open")?;
     start_alone(&mut command, program, door);
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());

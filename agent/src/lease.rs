@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::ledgers::Ledgers;
 use crate::metadata::{Phases, Place};
 use crate::prepare::filesystem::{FileSystem, Ground, Opened, Steps, mount_xfs};
@@ -172,7 +172,7 @@ impl Lease {
     pub fn folder(&self, dir: &Path) -> Result<File> {
         let held = lock(&self.scratches);
         let held = held.get(dir).ok_or_else(|| not_held(dir))?;
-        held.scratch.folder().map_err(|error| Error::io("keep a folder open", &error))
+        held.scratch.folder().context("keep a folder open")
     }
 
     /// Let go of a scratch folder: remove it, or keep its files.

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 
 use serde::Serialize;
 
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::sys::file::memory_file;
 use crate::sys::process::own_pid;
 use crate::sys::thread::lock;
@@ -49,8 +49,7 @@ impl Ledgers {
         if open.len() >= MAX_LEDGERS && !open.contains_key(&name) {
             return Err(Error::busy(format!("{MAX_LEDGERS} ledgers are kept already")));
         }
-        let file = memory_file(c"iolab-ledger")
-            .map_err(|error| Error::io("make a ledger in memory", &error))?;
+        let file = memory_file(c"iolab-ledger").context("make a ledger in memory")?;
         let path = format!("/proc/{}/fd/{}", own_pid(), file.as_raw_fd()).into();
         open.insert(name, file);
         Ok(Opened { path })

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::lease::Aside;
 use crate::sys::process::own_pid;
 
@@ -30,7 +30,7 @@ pub fn put(path: &Path, mode: u32, bytes: &[u8], aside: &Aside) -> Result<Moved>
         return Err(Error::bad_request(format!("a mode of {mode} (decimal) is above 0o7777")));
     }
     write_whole(path, mode, bytes, &aside.path)
-        .map_err(|error| Error::io(format_args!("write {}", path.display()), &error))?;
+        .context(format_args!("write {}", path.display()))?;
     Ok(Moved { size: bytes.len() as u64, sha256: format!("{:x}", Sha256::digest(bytes)) })
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use serde::Serialize;
 
-use crate::error::{Error, Result, sentence};
+use crate::error::{Context, Error, Result, sentence};
 use crate::facts::disks::{chain, device_of, mounts, scsi_serial};
 use crate::facts::target::{is_memory, is_memory_device};
 use crate::guest;
@@ -67,14 +67,13 @@ impl Devices {
             let held = self.held();
             let (file, size) = held.get(path).ok_or_else(|| not_held(path))?;
             let copy = file.try_clone();
-            (copy.map_err(|error| Error::io("keep the device open", &error))?, *size)
+            (copy.context("keep the device open")?, *size)
         };
         let mut at = 0;
         while at < size {
             let length = (size - at).min(PIECE_BYTES);
-            block::discard(&file, at, length).map_err(|error| {
-                Error::io(format_args!("discard {} at byte {at}", path.display()), &error)
-            })?;
+            block::discard(&file, at, length)
+                .context(format_args!("discard {} at byte {at}", path.display()))?;
             at += length;
         }
         Ok(Purged { bytes: at })
@@ -89,7 +88,7 @@ impl Devices {
 pub fn trim(folder: &Path) -> Result<Purged> {
     let doing = format_args!("trim the file system of {}", folder.display());
     let bytes = File::open(folder).and_then(|folder| block::trim(&folder));
-    bytes.map(|bytes| Purged { bytes }).map_err(|error| Error::io(doing, &error))
+    bytes.map(|bytes| Purged { bytes }).context(doing)
 }
 
 fn not_held(path: &Path) -> Error {

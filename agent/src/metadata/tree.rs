@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::load::{Load, Phase};
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::prepare::scratch;
 use crate::sys::file::{self, open_folder, open_folder_in};
 use crate::sys::thread::allow_open_files;
@@ -22,8 +22,7 @@ const OWN_FILES: u64 = 1024;
 /// Makes the iteration's folder where trees are created.
 pub fn open_all(load: &Load) -> Result<Vec<Arc<File>>> {
     let wanted = OWN_FILES + 2 * u64::from(load.ranks) + load.others.len() as u64;
-    allow_open_files(wanted)
-        .map_err(|e| Error::io(format_args!("open {wanted} files at a time"), &e))?;
+    allow_open_files(wanted).context(format_args!("open {wanted} files at a time"))?;
     let tree = tree_name(load.iteration);
     if load.phase == Phase::TreeCreate {
         make_tree(&load.dir, &tree)?;
@@ -70,8 +69,8 @@ fn make_tree(dir: &Path, tree: &CStr) -> Result<()> {
 
 /// A folder of an iteration in a scratch folder; one without our lock file is somebody else's.
 fn open_tree(dir: &Path, tree: &CStr) -> Result<File> {
-    let scratch = open_folder(dir)
-        .map_err(|e| Error::io(format_args!("open the scratch folder {}", dir.display()), &e))?;
+    let scratch =
+        open_folder(dir).context(format_args!("open the scratch folder {}", dir.display()))?;
     if !scratch::is_ours(&scratch) {
         let says = format!("{} is not a scratch folder of this program", dir.display());
         return Err(Error::bad_request(says));

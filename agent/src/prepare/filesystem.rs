@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::scratch::Leave;
 use crate::device::{Hold, Wish, look};
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::roots::Roots;
 use crate::sys::block::direct_alignment;
 use crate::sys::file::space;
@@ -113,9 +113,7 @@ pub struct Steps<'a> {
 impl FileSystem {
     /// Make it, or mount what an earlier session kept, in a scratch folder that is held.
     pub fn open(scratch: &Path, ground: &Ground, steps: Steps) -> Result<(Self, Opened)> {
-        (steps.seclude)().map_err(|error| {
-            Error::io("make a file system, for which the agent needs to be root", &error)
-        })?;
+        (steps.seclude)().context("make a file system, for which the agent needs to be root")?;
         let mount_point = scratch.join(MOUNT_POINT);
         match DirBuilder::new().mode(0o700).create(&mount_point) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -139,7 +137,7 @@ impl FileSystem {
     /// End it and, unless its files are to stay, what it was made on. An error leaves it mounted.
     pub fn close(&self, leave: Leave) -> Result<()> {
         let doing = format_args!("unmount {}", self.mount_point.display());
-        unmount_free(&self.mount_point).map_err(|error| Error::io(doing, &error))?;
+        unmount_free(&self.mount_point).context(doing)?;
         self.clear(leave)
     }
 
@@ -160,10 +158,12 @@ impl FileSystem {
         let _ = fs::remove_dir(&self.mount_point); // The scratch folder may keep an empty one.
         match (&self.ground, leave) {
             (_, Leave::Files) => Ok(()),
-            (Place::Image(image), Leave::Nothing) => fs::remove_file(image)
-                .map_err(|error| Error::io(format_args!("remove {}", image.display()), &error)),
-            (Place::Device(device), Leave::Nothing) => wipe(device)
-                .map_err(|error| Error::io(format_args!("wipe {}", device.display()), &error)),
+            (Place::Image(image), Leave::Nothing) => {
+                fs::remove_file(image).context(format_args!("remove {}", image.display()))
+            }
+            (Place::Device(device), Leave::Nothing) => {
+                wipe(device).context(format_args!("wipe {}", device.display()))
+            }
         }
     }
 }
@@ -233,9 +233,11 @@ fn format(device: &Path, options: &[&str], steps: Steps) -> Result<()> {
 
 /// Mount the XFS of a device, with discard and without times of access.
 pub fn mount_xfs(device: &Path, at: &Path) -> Result<()> {
-    mount_device(device, at, c"xfs", c"discard").map_err(|error| {
-        Error::io(format_args!("mount {} at {}", device.display(), at.display()), &error)
-    })
+    mount_device(device, at, c"xfs", c"discard").context(format_args!(
+        "mount {} at {}",
+        device.display(),
+        at.display()
+    ))
 }
 
 fn unmount_free(at: &Path) -> io::Result<()> {
@@ -297,9 +299,7 @@ struct Loop {
 
 impl Loop {
     fn over(file: &File, image: &Path) -> Result<Self> {
-        Self::find(file, image).map_err(|error| {
-            Error::io(format_args!("attach {} to a loop device", image.display()), &error)
-        })
+        Self::find(file, image).context(format_args!("attach {} to a loop device", image.display()))
     }
 
     fn find(file: &File, image: &Path) -> io::Result<Self> {

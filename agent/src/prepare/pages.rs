@@ -9,7 +9,7 @@ use std::{io, thread};
 use serde::Serialize;
 
 use super::scratch::held_by;
-use crate::error::{Error, Result, sentence};
+use crate::error::{Context, Result, sentence};
 use crate::lease::Aside;
 use crate::sys::block::{
     DIRECT, Extent, Part, cached_pages, direct_alignment, for_each_extent, mapped_resident_pages,
@@ -40,8 +40,7 @@ pub struct Probed {
 /// Try direct I/O in the folder `path` with a file at `aside` that is gone when this returns.
 pub fn probe(path: &Path, aside: Aside) -> Result<Probed> {
     let held_by = held_by(path);
-    File::create_new(&aside.path)
-        .map_err(|error| Error::io(format_args!("make a file in {}", path.display()), &error))?;
+    File::create_new(&aside.path).context(format_args!("make a file in {}", path.display()))?;
     let outcome = try_direct(aside);
     let (direct_error, direct_align_bytes) = match outcome {
         Ok(align) => (None, Some(align)),
@@ -143,8 +142,7 @@ pub struct Extents {
 pub fn prove(paths: &[PathBuf]) -> Result<Extents> {
     let mut sum = Extents::default();
     for path in paths {
-        let one = of_file(path)
-            .map_err(|error| Error::io(format_args!("map {}", path.display()), &error))?;
+        let one = of_file(path).context(format_args!("map {}", path.display()))?;
         sum.method = sum.method.max(one.method);
         sum.file_count += 1;
         sum.size_bytes += one.size_bytes;
@@ -245,8 +243,7 @@ pub struct Evicted {
 /// Write and forget the pages of `paths`; with `whole_system` also what the kernel will drop.
 pub fn evict(paths: &[PathBuf], whole_system: bool) -> Result<Evicted> {
     for path in paths {
-        File::open(path)
-            .map_err(|error| Error::io(format_args!("open {}", path.display()), &error))?;
+        File::open(path).context(format_args!("open {}", path.display()))?;
     }
     let mut evicted = Evicted {
         resident_bytes_before: resident_bytes(paths),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::bound;
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, Result};
 use crate::prepare::removal;
 use crate::roots::Roots;
 use crate::sign::own_sign;
@@ -97,9 +97,7 @@ impl Scratch {
             } else {
                 removal::empty_wide(&folder, OsStr::new(LOCK))
             };
-            let found = found.map_err(|e| {
-                Error::io(format_args!("clear what was left in {}", dir.display()), &e)
-            })?;
+            let found = found.context(format_args!("clear what was left in {}", dir.display()))?;
             let marker = Marker {
                 owner: owner.to_owned(),
                 agent: own_sign().to_owned(),
@@ -152,7 +150,7 @@ impl Scratch {
             .and_then(|()| lock.write_all(text.as_bytes()))
             .and_then(|()| lock.set_len(text.len() as u64))
             .and_then(|()| lock.sync_all())
-            .map_err(|e| Error::io(format_args!("write in {}", self.dir.display()), &e))
+            .context(format_args!("write in {}", self.dir.display()))
     }
 }
 
@@ -271,9 +269,7 @@ fn enter(dir: &Path) -> Result<Option<(File, Locked)>> {
 
 /// Refuse a folder that another user made: what is in it would be in his hands.
 fn require_own(folder: &File, dir: &Path) -> Result<()> {
-    let found = folder
-        .metadata()
-        .map_err(|error| Error::io(format_args!("look at {}", dir.display()), &error))?;
+    let found = folder.metadata().context(format_args!("look at {}", dir.display()))?;
     let user = found.uid();
     if user != own_user() && Some(user) != user_beside(dir) {
         let says = format!("{} was made by another user, whose id is {user}", dir.display());
