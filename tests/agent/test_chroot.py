@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from iolab.hosts.answers import read_facts
+from iolab.hosts.message import Message
+from iolab.study.guard import no_target
 from tests.agent.speaker import Agent
+from tests.facts import tells
 from tests.needs import ROOT, require
 
 SET_UP = """
@@ -37,5 +41,11 @@ def test_an_agent_that_mounts_for_itself_stays_in_its_root(
         assert after["mount_point"] == before["mount_point"]
         outside = agent.ask("facts", path=str(tmp_path))["facts"]["target"]
         assert outside is None
+        own = agent.ask("facts", path="/dev/..")["facts"]
+        assert (own["target"] is None) == (root_is == "folder")
+        if own["target"] is None:
+            answer = Message("facts", {"facts": own})
+            fault = no_target(read_facts("c", answer), "/dev/..", "'/dev/..' on host 'c'")
+            assert tells(fault.happened, "/proc/self/mountinfo", "root", "mount")
         ended = agent.run("/agent", "--version", memory_limit_bytes=64 << 20)
         assert ended[-1].is_ == "exited", ended

@@ -72,6 +72,10 @@ def on(**changes: object) -> HostFacts:
     return replace(FACTS, target=replace(TARGET, **changes))  # type: ignore[arg-type]
 
 
+def gone(why: str) -> HostFacts:
+    return replace(FACTS, target=None, faults=(f"The target /mnt/t is {why}.",))
+
+
 def fio(path: str | None, version: str | None) -> HostFacts:
     return replace(FACTS, tools=(ToolFacts("fio", path, version),))
 
@@ -81,6 +85,9 @@ def fio(path: str | None, version: str | None) -> HostFacts:
     [
         (None, "'local' told nothing"),
         (replace(FACTS, target=None), "no directory '/mnt/t' on host 'local'"),
+        (gone("not there: No such file or directory (ENOENT)"), "no directory '/mnt/t' on host"),
+        (gone("not there: Permission denied (EACCES)"), "'Permission denied (EACCES)'"),
+        (gone("not a folder"), "'/mnt/t' on host 'local' is not a directory"),
         (on(writable=False), "written to '/mnt/t' on host 'local'"),
         (on(in_memory=True, fs_type="tmpfs"), "'/mnt/t' on host 'local' is tmpfs"),
         (on(free_bytes=1 << 20), "1 MiB free, the files need 65.1 MiB"),

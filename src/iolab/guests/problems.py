@@ -27,7 +27,7 @@ from iolab.study.checks import NODE_DO
 from iolab.study.cost import with_spare
 from iolab.study.document import Path, StudyDocument
 from iolab.study.file import ConfigurationTable, HostTable
-from iolab.study.guard import NOTHING_WRITTEN, refusal
+from iolab.study.guard import NOTHING_WRITTEN, no_target, refusal
 from iolab.study.load_tables import LoadTable, SearchTable
 from iolab.study.names import HOSTS_MAX
 from iolab.study.tables import Item, Tables, guest_tables, members, node_names, start
@@ -353,8 +353,7 @@ def _where(study: Study, node: HostSpec) -> str:
 def _place_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fault]:
     where, seen = _where(study, node), facts.target
     if seen is None:
-        do = "Make the directory, or give another with --path."
-        yield Fault(f"There is no directory {where}.", do)
+        yield no_target(facts, node_path(study, node) or "", where)
     elif not seen.writable:
         do = "Give the directory to the user who runs iolab, or run it as one who may write."
         yield Fault(f"Nothing may be written to {where}.", do)

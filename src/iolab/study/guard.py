@@ -257,8 +257,7 @@ def _target_faults(
     where = f"{shown(target.path)} on host {shown(target.host)}"
     seen = facts.target
     if seen is None:
-        do = "Make the directory, or give another with --path."
-        return [Fault(f"There is no directory {where}.", do)]
+        return [no_target(facts, target.path, where)]
     if not seen.writable:
         do = "Give the directory to the user who runs iolab, or run it as one who may write."
         return [Fault(f"Nothing may be written to {where}.", do)]
@@ -271,6 +270,29 @@ def _target_faults(
     else:
         faults += _space_faults(plan, target, seen, where, present_bytes)
     return faults + _probe_faults(plan, target, probe, where)
+
+
+def no_target(facts: HostFacts, path: str, where: str) -> Fault:
+    """Why a host knows nothing of the directory that it was to look at, as it says itself.
+
+    `where` names the directory and the host within a sentence.
+    """
+    said = next((fault for fault in facts.faults if path in fault), "")
+    if "/proc/self/mountinfo" in said:
+        return Fault(
+            f"The file system of {where} is not known: /proc/self/mountinfo has no mount of it, as "
+            "where the root directory is no mount point.",
+            "Behind chroot make its root a mount point first, as 'mount --bind ROOT ROOT' does; "
+            "else see that /proc is mounted.",
+        )
+    if "not a folder" in said:
+        return Fault(f"{where} is not a directory.", "Give a directory with --path.")
+    reason = said.partition(" is not there: ")[2].rstrip(".")
+    if reason and "ENOENT" not in reason:
+        happened = f"The directory {where} cannot be reached: {shown(reason)}."
+        return Fault(happened, "Let the user who runs iolab reach it, or give another with --path.")
+    do = "Make the directory, or give another with --path."
+    return Fault(f"There is no directory {where}.", do)
 
 
 def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:

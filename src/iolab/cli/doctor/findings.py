@@ -127,11 +127,12 @@ def engine_findings(facts: HostFacts) -> Iterator[Finding]:
 
 def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
     """What the directory is, whether we may write to it, and whether it has room."""
+    from iolab.study.guard import no_target
+
     seen = facts.target
     if seen is None:
-        do = "Make the directory, or give another with --path."
-        why = next((fault for fault in facts.faults if path in fault), f"{path} is not there.")
-        yield Finding("directory", FindingState.FAULT, why, do)
+        fault = no_target(facts, path, path)
+        yield Finding("directory", FindingState.FAULT, fault.happened, fault.do)
         return
     if seen.writable:
         yield Finding("directory", FindingState.OK, f"{path} may be written to")
