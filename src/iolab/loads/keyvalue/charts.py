@@ -133,7 +133,7 @@ def gains_table(found: Sequence[Gains], group: PointGroup, looks: Looks) -> Tabl
     texts = (*(("Candidate",) if several else ()), "Point", "Metric")
     numbers = (name, other, "ComparedMetric", "95 % interval", "Factor")
     heads = columns(texts, numbers, ("Says", "Verdict"))
-    return Table(f"ComparedMetric over {name}, cell by cell", heads, rows)
+    return Table(f"Gain over {name}, cell by cell", heads, rows)
 
 
 def skipped_note(found: Sequence[Gains]) -> str:
