@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from typing import Final
 
 from iolab.analysis.bottleneck.decision import (
     PAYS,
@@ -366,9 +367,15 @@ def _mean_latency(point: PointSummary) -> Metric | None:
     return next((point.metrics[key] for key in keys if point.value(key) is not None), None)
 
 
+BEND_LOADS_MIN: Final = 3
+"""Two loads are one step: that it does not pay tells of no place where a curve bends."""
+
+
 def _bend(
     curve: Sequence[PointSummary], name: str, rate: str
 ) -> tuple[PointSummary, PointSummary, float, float] | None:
+    if len(curve) < BEND_LOADS_MIN:
+        return None
     for one, other in pairwise(curve):
         low, high = one.value(rate), other.value(rate)
         short, long = mean_latency(one), mean_latency(other)

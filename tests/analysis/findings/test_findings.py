@@ -136,6 +136,14 @@ def test_a_curve_that_keeps_paying_does_not_bend() -> None:
     assert of(Bent, found_in(curve(BASE, {4: 4000.0, 16: 15_000.0, 64: 50_000.0}))) == []
 
 
+def test_two_loads_do_not_show_where_a_curve_bends() -> None:
+    last = {load: RISING[load] for load in (16, 64)}
+    points = curve(BASE, last)
+    assert of(Bent, found_in(points)) == []
+    (three,) = of(Bent, found_in(curve(BASE, {4: RISING[4], **last})))
+    assert three.load == 16
+
+
 def test_a_bend_of_single_runs_says_so() -> None:
     (bend,) = of(Bent, found_in(curve(BASE, RISING, repeats=1)))
     assert bend.single
