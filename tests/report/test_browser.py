@@ -61,8 +61,19 @@ def test_a_page_asks_for_nothing_fits_its_window_and_keeps_its_labels_apart(
              svg => 12 * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width)"""
     )
     assert min(sizes) >= 9.5, "type can be read on a phone"
+    drawings = [drawing for drawing in page.evaluate(DRAWINGS) if drawing["size"]]
+    assert len(drawings) == (name != "hostile"), "one of both drawings, where a host was reached"
+    assert all(drawing["fits"] and drawing["size"] >= 9.5 for drawing in drawings)
     page.context.close()
 
+
+DRAWINGS = """[...document.querySelectorAll('.topology')].map(svg => {
+  const {right, width} = svg.getBoundingClientRect();
+  const size = 11 * width / svg.viewBox.baseVal.width;
+  const texts = [...svg.querySelectorAll('text')].map(t => t.getBoundingClientRect().right);
+  const {scrollWidth, clientWidth} = svg.parentElement;
+  return {fits: Math.max(right, ...texts) <= innerWidth && scrollWidth <= clientWidth, size};
+})"""
 
 CHARTS = """[...document.querySelectorAll('svg.chart')].map(svg => {
   const texts = [...svg.querySelectorAll('text')];

@@ -26,19 +26,25 @@ LINE_CHARACTERS: Final = 44
 """What fits into a box at 11 units."""
 
 TITLE_CHARACTERS: Final = 110
-"""What fits into a line over both boxes."""
+"""What fits into a line over both boxes that stand side by side."""
 
 _BOX: Final = 290
+"""A box's width, and with it the drawing's where boxes stand one above the other, as on a phone."""
+
 _LINE: Final = 18
 _GAP: Final = 8
 """Between rows of boxes."""
 
+_LINK: Final = 26
+"""Between two boxes one above the other."""
+
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The drawing as an SVG element, and the same in words."""
+    """The drawing as an SVG element, the same for a narrow screen, and the same in words."""
 
     svg: str
+    narrow: str
     alt: str
 
 
@@ -138,39 +144,75 @@ def _end(path: str) -> str:
     return "/".join(("…", *parts))
 
 
+_Rows = Sequence[tuple[tuple[_Side, str, _Side], Sequence[str]]]
+"""What is drawn, with the titles of the configurations that it is drawn for."""
+
+
 def _drawn(rows: Mapping[tuple[_Side, str, _Side], Sequence[str]]) -> Topology:
     shown = list(rows.items())[:ROWS_MOST]
     several = len(rows) > 1
-    parts, notes = [], []
-    top = 0
+    notes = []
     for (clients, network, storage), titles in shown:
-        if several:
-            for line in wrap(clean(listing(list(titles), 3)), TITLE_CHARACTERS):
-                parts.append(_text(line, 0, top + 12, bold=True))
-                top += _LINE
-        height = _LINE * max(len(side.written) for side in (clients, storage)) + 12
-        parts += [_box(clients, 0, top, height), _box(storage, WIDTH - _BOX, top, height)]
-        middle = top + height / 2
-        parts.append(
-            f'<line x1="{_BOX}" x2="{WIDTH - _BOX}" y1="{middle}" y2="{middle}" '
-            f'stroke="currentColor" stroke-width="1.4"/>'
-        )
-        if network:
-            parts.append(_text(network, WIDTH / 2, middle - 7, anchor="middle"))
         over = f" over {network}" if network else ""
         whose = f"{listing(list(titles), 3)}: " if several else ""
         boxes = (", ".join(filter(None, (one.name, *one.lines))) for one in (clients, storage))
         notes.append(f"{whose}{f'{over} load '.join(boxes).strip()}.")
-        top += height + _GAP
     hidden = len(rows) - len(shown)
     notes += [f"{count(hidden, 'configuration')} more in the table."] if hidden > 0 else []
     alt = clean(" ".join(notes))
-    body = "".join(parts)
-    svg = (
-        f'<svg class="topology" role="img" viewBox="-1 -1 {WIDTH + 2} {top - _GAP + 2}" '
-        f'aria-label="{escape(alt)}">{body}</svg>'
+    return Topology(
+        _svg(shown, alt, several=several, narrow=False),
+        _svg(shown, alt, several=several, narrow=True),
+        alt,
     )
-    return Topology(svg, alt)
+
+
+def _svg(rows: _Rows, alt: str, *, several: bool, narrow: bool) -> str:
+    """The boxes of each row side by side, or on a narrow screen one above the other."""
+    width = _BOX if narrow else WIDTH
+    characters = LINE_CHARACTERS if narrow else TITLE_CHARACTERS
+    parts: list[str] = []
+    top = 0
+    for (clients, network, storage), titles in rows:
+        if several:
+            for line in wrap(clean(listing(list(titles), 3)), characters):
+                parts.append(_text(line, 0, top + 12, bold=True))
+                top += _LINE
+        heights = [_LINE * len(side.written) + 12 for side in (clients, storage)]
+        if narrow:
+            link = top + heights[0]
+            parts += [
+                _box(clients, 0, top, heights[0]),
+                _line(width / 2, link, width / 2, link + _LINK),
+                _box(storage, 0, link + _LINK, heights[1]),
+            ]
+            middle, beside, anchor = link + _LINK / 2 + 4, width / 2 + 8, "start"
+            top = link + _LINK + heights[1]
+        else:
+            height = max(heights)
+            level = top + height / 2
+            parts += [
+                _box(clients, 0, top, height),
+                _box(storage, width - _BOX, top, height),
+                _line(_BOX, level, width - _BOX, level),
+            ]
+            middle, beside, anchor = level - 7, width / 2, "middle"
+            top += height
+        if network:
+            parts.append(_text(network, beside, middle, anchor=anchor))
+        top += _GAP
+    return (
+        f'<svg class="topology {"narrow" if narrow else "wide"}" role="img" '
+        f'viewBox="-1 -1 {width + 2} {top - _GAP + 2}" '
+        f'aria-label="{escape(alt)}">{"".join(parts)}</svg>'
+    )
+
+
+def _line(x1: float, y1: float, x2: float, y2: float) -> str:
+    return (
+        f'<line x1="{x1:g}" x2="{x2:g}" y1="{y1:g}" y2="{y2:g}" '
+        f'stroke="currentColor" stroke-width="1.4"/>'
+    )
 
 
 def _box(side: _Side, x: float, y: float, height: float) -> str:
