@@ -146,6 +146,14 @@ async def remove(host: Host, folder: str) -> None:
         raise HostError(fault.happened, "Remove that folder by hand, and run again.") from None
 
 
+def read_shape_mark(mark: object) -> StoreShape | None:
+    """The shape that a marker holds as its fields; None for anything else."""
+    try:
+        return _SHAPE.validate_python(mark)
+    except ValidationError:
+        return None
+
+
 def _marker_of(folder: str) -> str:
     return f"{folder}/{MARKER}"
 
@@ -218,13 +226,13 @@ async def find(
     if marker is None or marker.get("asked") != _asked(job, version):
         return None
     try:
-        shape = _SHAPE.validate_python(marker.get("shape"))
         tree_bytes = _NUMBER.validate_python(marker.get("tree_bytes"))
         seed = _NUMBER.validate_python(marker.get("seed"))
         file_bytes = _NUMBER.validate_python(marker.get("file_bytes"))
     except ValidationError:
         return None
-    if file_bytes is None or (source is not None and source != shape.tables):
+    shape = read_shape_mark(marker.get("shape"))
+    if shape is None or file_bytes is None or (source is not None and source != shape.tables):
         return None
     return Golden(_database_of(workdir, job), shape, tree_bytes, seed, file_bytes)
 

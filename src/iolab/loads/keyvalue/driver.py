@@ -60,26 +60,23 @@ from iolab.loads.keyvalue.workload import (
     KeyValueRun,
     ServerKind,
     ServerSettings,
-    StoreShape,
     TableShape,
     YcsbJob,
     server_settings,
 )
 from iolab.loads.keyvalue.ycsb.clients import (
-    LOAD_THREADS,
     DatabaseStart,
     EmbeddedStores,
     YcsbClients,
     YcsbStreams,
     YcsbTools,
     copy_folder,
-    load_limit_s,
     load_records,
     nobody_dies,
     record_shares,
     work_folder,
 )
-from iolab.loads.keyvalue.ycsb.engine import YcsbStore, hdr_names, load_command, measure_command
+from iolab.loads.keyvalue.ycsb.engine import YcsbStore, hdr_names, measure_command
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.ycsb.output import intervals_of, parse, ycsb_faults
 from iolab.session.context import SessionContext
@@ -275,24 +272,14 @@ class YcsbDriver(Driver):
 
         async def load() -> None:
             store = self._store(session, "")
-            work = {
-                mine.name: (
-                    load_command(
-                        job,
-                        store,
-                        self._tools.of(mine.workdir).kit,
-                        work_folder(mine.workdir),
-                        first=share.first,
-                        count=share.count,
-                        threads=LOAD_THREADS,
-                        seconds=load_limit_s(share.count),
-                    ),
-                    share,
-                )
-                for mine, share in zip(shares, record_shares(job.records, len(shares)), strict=True)
-                if share.count
-            }
-            await load_records(session, run, shares, work)
+            records = record_shares(job.records, len(shares))
+            await load_records(
+                session,
+                run,
+                list(zip(shares, records, strict=True)),
+                lambda workdir: self._tools.of(workdir).kit,
+                lambda _: store,
+            )
 
         await server.ready_for(session, run, [mine.workdir for mine in shares], load)
         for mine in shares:
@@ -350,9 +337,6 @@ class YcsbDriver(Driver):
     ) -> HostError | EngineError | None:
         """Read all that the clients left; the run's failure, or what speaks against it by that."""
         names = hdr_names(job, PREFIX)
-        paths = {
-            mine.name: [f"{work_folder(mine.workdir)}/{name}" for name in names] for mine in shares
-        }
 
         async def read(mine: HostShare) -> None:
             start = self._embedded.start_of(mine)
@@ -368,7 +352,7 @@ class YcsbDriver(Driver):
                 await remove(mine.workdir.host, work_folder(mine.workdir))
 
         found = failure
-        for step in (clients.fetch(paths), on_each(shares, read), on_each(shares, clear)):
+        for step in (clients.fetch(names), on_each(shares, read), on_each(shares, clear)):
             try:
                 await step
             except (HostError, EngineError) as raised:
@@ -389,15 +373,6 @@ WRITTEN_TIMES: Final = 3
 """How often a load writes every byte: as it comes, when it is sorted, when it is compacted."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Start:
-    """A client's database at the start of a run: its golden one, and the copy that it is."""
-
-    golden: Golden
-    copied_by: str
-    shape: StoreShape
-
-
 class DbBenchDriver(Driver):
     """One db_bench on each client; see `Driver`."""
 
@@ -407,7 +382,7 @@ class DbBenchDriver(Driver):
         self._cells: set[Seeds] = set()
         self._versions: dict[str, str] = {}
         self._goldens: dict[str, Golden] = {}
-        self._starts: dict[str, _Start] = {}
+        self._copied_by: dict[str, str] = {}
         self._sources: WeakKeyDictionary[Host, dict[str, TableShape]] = WeakKeyDictionary()
         self._failed: WeakKeyDictionary[Host, dict[str, tuple[str, str]]] = WeakKeyDictionary()
 
@@ -541,7 +516,7 @@ class DbBenchDriver(Driver):
                     f"it has {held} bytes instead of {gold.file_bytes}."
                 )
                 raise EngineError(happened, "Let nobody change files in the scratch folder.")
-            self._starts[mine.name] = _Start(gold, how, gold.shape)
+            self._copied_by[mine.name] = how
 
         await session.stop.unless_requested(on_each(shares, copy))
 
@@ -549,7 +524,7 @@ class DbBenchDriver(Driver):
         self, session: SessionContext, run: PlannedRun, mine: HostShare, seconds: int
     ) -> DbBenchTask:
         """What one client is to do, with streams of keys that nobody has used."""
-        job, start = KeyValueJob.of(run.point.job), self._starts[mine.name]
+        job, gold = KeyValueJob.of(run.point.job), self._goldens[mine.name]
         what = (run.point.digest, run.repeat, run.attempt, mine.name)
         wanted = cell_seeds(job, derived_seed(session.study.method.seed, *what))
         seed = next_seed(self._loads | self._cells, wanted)
@@ -558,11 +533,11 @@ class DbBenchDriver(Driver):
             job=job,
             seconds=seconds,
             seed=seed,
-            load_seed=start.golden.seed,
+            load_seed=gold.seed,
             version=self._versions[mine.name],
-            copied_by=start.copied_by,
-            start=start.shape,
-            loaded_bytes=start.golden.tree_bytes,
+            copied_by=self._copied_by[mine.name],
+            start=gold.shape,
+            loaded_bytes=gold.tree_bytes,
         )
         report = f"{cell_folder(mine.workdir)}/{REPORT}"
         command = cell_command(

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -34,7 +34,14 @@ from iolab.hosts.remote_process import (
     output_of,
 )
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.databases import clone, commit_golden, drop_caches_of, golden, remove
+from iolab.loads.keyvalue.databases import (
+    clone,
+    commit_golden,
+    drop_caches_of,
+    golden,
+    read_shape_mark,
+    remove,
+)
 from iolab.loads.keyvalue.java import (
     INSTALL_JAVA,
     YCSB_VERSION,
@@ -174,18 +181,19 @@ class YcsbClients:
             do = "See what the server said before it died; the next run starts it again."
             raise EngineError(fault, do)
 
-    async def fetch(self, names: Mapping[str, Sequence[str]]) -> None:
-        """Bring each client's files by their paths into its share, as far as they are there.
+    async def fetch(self, names: Sequence[str]) -> None:
+        """Bring these files of each client's work folder into its share, as far as they are there.
 
         Raises HostError when a host fails, with the files of the others kept.
         """
 
         async def bring(mine: HostShare) -> None:
-            for path in names[mine.name]:
+            for name in names:
+                path = f"{work_folder(mine.workdir)}/{name}"
                 with suppress(AgentRefusal):
                     content = await fetched(mine.workdir.host, path, LOG_LIMIT_BYTES)
                     if content is not None:
-                        mine.files[path.rpartition("/")[2]] = Packed.of(content)
+                        mine.files[name] = Packed.of(content)
 
         await on_each([mine for mine in self._shares if not mine.workdir.host.lost], bring)
 
@@ -267,8 +275,9 @@ def load_limit_s(count: int) -> int:
 async def load_records(
     session: SessionContext,
     run: PlannedRun,
-    shares: Sequence[HostShare],
-    work: Mapping[str, tuple[Command, RecordShare]],
+    shares: Sequence[tuple[HostShare, RecordShare]],
+    kit_on: Callable[[WorkDirectory], Kit],
+    store_on: Callable[[WorkDirectory], YcsbStore],
 ) -> None:
     """Each client writes its share, all at once. EngineError unless every record came in.
 
@@ -276,6 +285,23 @@ async def load_records(
     loaded in part.
     """
     halt = asyncio.Event()
+    work = {
+        mine.name: (
+            load_command(
+                YcsbJob.of(run.point.job),
+                store_on(mine.workdir),
+                kit_on(mine.workdir),
+                work_folder(mine.workdir),
+                first=share.first,
+                count=share.count,
+                threads=LOAD_THREADS,
+                seconds=load_limit_s(share.count),
+            ),
+            share,
+        )
+        for mine, share in shares
+        if share.count
+    }
     progress = _Progress(session, run, sum(share.count for _, share in work.values()))
 
     async def one(mine: HostShare) -> None:
@@ -288,7 +314,7 @@ async def load_records(
             halt.set()
             raise
 
-    loading = on_each([mine for mine in shares if mine.name in work], one)
+    loading = on_each([mine for mine, share in shares if share.count], one)
     await alongside(loading, session.stop.pass_on(halt))
     if session.stop.requested:
         raise Interrupted("The session was stopped while it loaded records.", "Resume it to go on.")
@@ -571,23 +597,13 @@ async def _load(
         Phase.LAY_OUT, run, f"{job.records:,} records of {job.fields} x {job.field_bytes} bytes"
     )
     await on_each(missing, clear)
-    work = {
-        mine.name: (
-            load_command(
-                job,
-                _store(mine.workdir, job),
-                tools[mine.name].kit,
-                work_folder(mine.workdir),
-                first=whole.first,
-                count=whole.count,
-                threads=LOAD_THREADS,
-                seconds=load_limit_s(whole.count),
-            ),
-            whole,
-        )
-        for mine in missing
-    }
-    await load_records(session, run, missing, work)
+    await load_records(
+        session,
+        run,
+        [(mine, whole) for mine in missing],
+        lambda workdir: tools[workdir.name].kit,
+        lambda workdir: _store(workdir, job),
+    )
     session.begin(Phase.PROVE, run, "flush, compact and count the records")
     shapes: dict[str, StoreShape] = {}
 
@@ -609,7 +625,7 @@ async def _settled(workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall) -> 
         reason = "; ".join(faults) if found else "it does not tell what it holds"
         happened = f"The loaded database on host '{workdir.name}' cannot serve: {reason}."
         raise EngineError(happened, RUN_AGAIN)
-    marker = {**_marker_of(job, tools), "shape": _marked(found.shape)}
+    marker = {**_marker_of(job, tools), "shape": asdict(found.shape)}
     await commit_golden(workdir.host, golden_folder(workdir, job), marker)
     return found.shape
 
@@ -621,7 +637,7 @@ async def _loaded_shape(
     marker = await golden(workdir.host, golden_folder(workdir, job))
     if marker is None:
         return None
-    shape = _shape_of(marker.pop("shape", None))
+    shape = read_shape_mark(marker.pop("shape", None))
     return shape if marker == _marker_of(job, tools) else None
 
 
@@ -640,24 +656,3 @@ def _marker_of(job: YcsbJob, tools: YcsbInstall) -> dict[str, Any]:
         "options": [list(option) for option in sorted(job.options) if option[0] in LOADED_BY],
         "ycsb": tools.version,
     }
-
-
-def _marked(shape: StoreShape) -> dict[str, Any]:
-    """A shape as a marker holds it."""
-    levels = [[level.level, level.files, level.bytes] for level in shape.levels]
-    return {"levels": levels, "pending_bytes": shape.pending_bytes}
-
-
-def _shape_of(marked: object) -> StoreShape | None:
-    """The shape that a marker holds; None for anything else."""
-    if not isinstance(marked, dict):
-        return None
-    levels, pending = marked.get("levels"), marked.get("pending_bytes")
-    if not isinstance(levels, list) or not isinstance(pending, int):
-        return None
-    if not all(
-        isinstance(level, list) and len(level) == 3 and all(isinstance(part, int) for part in level)
-        for level in levels
-    ):
-        return None
-    return StoreShape(tuple(LevelShape(*level) for level in levels), pending_bytes=pending)
