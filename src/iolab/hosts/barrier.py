@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -16,6 +17,16 @@ class Named(Protocol):
     @property
     def name(self) -> str:
         """The host's name, under which its outcome is filed."""
+
+
+@contextmanager
+def halting(halt: asyncio.Event) -> Iterator[None]:
+    """Set the event where what is done inside fails: the others need not go on then."""
+    try:
+        yield
+    except (HostError, EngineError):
+        halt.set()
+        raise
 
 
 Member = TypeVar("Member", bound=Named)

@@ -10,6 +10,8 @@ from typing import Final, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from iolab.core.events import IntervalSeen
+from iolab.core.run import PlannedRun
 from iolab.core.samples import (
     BinTable,
     IntervalTable,
@@ -88,6 +90,18 @@ class Interval:
     def latency_bins(self) -> tuple[tuple[Whole, Whole], ...]:
         """Latency bins and the I/Os in each, of every direction."""
         return tuple((part.bins, part.counts) for part in self._counted)
+
+    def seen(self, host: str, run: PlannedRun, elapsed_s: float) -> IntervalSeen:
+        """The same for the live view."""
+        return IntervalSeen(
+            host,
+            run,
+            elapsed_s,
+            self.iops,
+            self.bw_bytes_per_s,
+            self.lat_ns_mean,
+            self.latency_bins,
+        )
 
     @property
     def _counted(self) -> Iterator[DirectionInterval]:

@@ -11,14 +11,14 @@ from typing import Any, Final
 from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import BLOCK_BYTES, Packer
 from iolab.core.engine import EngineName
-from iolab.core.events import IntervalSeen, Phase, RuleLooked
+from iolab.core.events import Phase, RuleLooked
 from iolab.core.run import PlannedRun
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, TraceAnswer, read_answer
 from iolab.hosts.engine import Command, Engine, OutputReader
 from iolab.hosts.intervals import Interval, IntervalLog
 from iolab.hosts.message import Stream, printable
-from iolab.hosts.remote_process import CORRECT, ending_says
+from iolab.hosts.remote_process import CORRECT, Ending, ending_says
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import LiveRule, SessionContext
 from iolab.session.driver import Driver, HostShare
@@ -32,6 +32,7 @@ from iolab.session.start import (
     watch_idle,
 )
 from iolab.targets.seeds import seed_on
+from iolab.units import format_bytes
 
 CALL_OFF_LIMIT_S: Final = 20.0
 """Calling it off on a host under full load."""
@@ -152,6 +153,18 @@ def ending_fault(engine: EngineName, mine: HostShare) -> EngineError | None:
         reason = printable("; ".join(faults)).rstrip(".")
         return EngineError(f"{engine} on host '{mine.name}': {reason}.", _SEE_OUTPUT)
     return None
+
+
+def killed_for_memory(
+    program: str, host: str, command: Command, ending: Ending, do: str
+) -> EngineError | None:
+    """Whether the kernel killed a process because its memory is bounded; what to `do` then."""
+    if not ending.exited.oom_kills or command.memory_limit_bytes is None:
+        return None
+    limit = format_bytes(command.memory_limit_bytes)
+    return EngineError(
+        f"{program} on host '{host}' needed more than its {limit} and was killed.", do
+    )
 
 
 _SEE_OUTPUT: Final = "See the engine's own output in the session's folder."
@@ -275,17 +288,8 @@ class _Listener:
         intervals = self._reader.feed(piece)
         for interval in intervals:
             self._elapsed_ns += interval.span_ns
-            self._session.tell(
-                IntervalSeen(
-                    host=self.mine.name,
-                    run=self._run,
-                    elapsed_s=self._elapsed_ns / NS_PER_S,
-                    iops=interval.iops,
-                    bw_bytes_per_s=interval.bw_bytes_per_s,
-                    lat_ns_mean=interval.lat_ns_mean,
-                    bins=interval.latency_bins,
-                )
-            )
+            elapsed_s = self._elapsed_ns / NS_PER_S
+            self._session.tell(interval.seen(self.mine.name, self._run, elapsed_s))
         self._looking.take(self.mine, intervals)
 
     def finish(self) -> None:

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from iolab.core.events import Phase
 from iolab.core.run import PlannedRun
-from iolab.errors import EngineError, HostError
-from iolab.hosts.barrier import alongside
+from iolab.hosts.barrier import alongside, halting
 from iolab.hosts.clock import ClockOffset, measure_offset
 from iolab.hosts.device_counters import DeviceSnapshot, idle_proof, snapshot
 from iolab.hosts.engine import Command
@@ -159,12 +158,9 @@ async def load_at_once(
 
     async def one(mine: HostShare) -> None:
         go = Go(start.on(mine), start.lead_s)
-        try:
+        # A run without one of its hosts answers nothing.
+        with halting(halt):
             await alongside(load(mine, go), watches[mine.name].follow(go.real_ns))
-        except (HostError, EngineError):
-            # A run without one of its hosts answers nothing: the others need not go on.
-            halt.set()
-            raise
 
     try:
         await on_each(shares, get_ready)

@@ -19,7 +19,7 @@ from iolab.core.host import HostFacts, HostSpec, ToolFacts
 from iolab.core.metric_spec import Better
 from iolab.errors import EngineError, Fault, HostError, IolabError
 from iolab.hosts.answers import ScratchAnswer, read_answer, read_facts
-from iolab.hosts.barrier import together
+from iolab.hosts.barrier import halting, together
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock, ClockOffset, measure_offset
 from iolab.hosts.engine import Command, EngineReading, FileEngine, OutputReader
 from iolab.hosts.factory import open_hosts
@@ -34,7 +34,7 @@ from iolab.loads.fileio.generator_limit import kind_of
 from iolab.loads.fileio.limit_runs import LimitTally, null_rate, tally_of, trial_of
 from iolab.loads.fileio.workload import Job
 from iolab.session.discovery import FACTS_LIMIT_S
-from iolab.session.start import ROUND_TRIPS_TO_START
+from iolab.session.start import ROUND_TRIPS_TO_START, Go
 from iolab.stats.comparison import Comparison, compare_paired
 from iolab.stats.quantiles import BIN_ERROR
 from iolab.targets.layout import layout_fault
@@ -231,16 +231,13 @@ class _Bench:
         halt = asyncio.Event()
 
         async def one(place: _Place) -> _Made | None:
-            try:
+            with halting(halt):
                 return await _driven(place, engine, load(place), starts.get(place.name), halt)
-            except (HostError, EngineError):
-                halt.set()
-                raise
 
         done = (await together(self.places, one)).complete()
         return {name: made for name, made in done.items() if made is not None}
 
-    async def _starts(self) -> Mapping[str, _Start]:
+    async def _starts(self) -> Mapping[str, Go]:
         """One moment on the clock of each of several hosts; a lone one begins when it is asked."""
         if len(self.places) == 1:
             return {}
@@ -252,17 +249,7 @@ class _Bench:
         slowest_ns = max(offset.rtt_ns for offset in offsets.values())
         lead_s = START_ALLOWANCE_S + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
         start_ns = self.clock.real_ns() + round(lead_s * NS_PER_S)
-        return {
-            name: _Start(start_ns + offset.offset_ns, lead_s) for name, offset in offsets.items()
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class _Start:
-    """When to begin on a host's own clock, and how far ahead that was when chosen."""
-
-    real_ns: int
-    lead_s: float
+        return {name: Go(start_ns + offset.offset_ns, lead_s) for name, offset in offsets.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +317,7 @@ async def _lay_out(place: _Place) -> None:
 
 
 async def _driven(
-    place: _Place, engine: FileEngine[Job], load: _Load, start: _Start | None, halt: asyncio.Event
+    place: _Place, engine: FileEngine[Job], load: _Load, start: Go | None, halt: asyncio.Event
 ) -> _Made | None:
     """What the process told; None of one that was told to end because another host failed."""
     ending = await drive(

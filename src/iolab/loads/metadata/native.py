@@ -12,13 +12,13 @@ from typing import Any, Final, NoReturn, cast
 
 import numpy as np
 
-from iolab.core.events import IntervalSeen, Phase
+from iolab.core.events import Phase
 from iolab.core.histogram import MIDDLE_NS, of_sparse
 from iolab.core.run import NOT_DROPPED, CacheProof, PlannedRun
 from iolab.core.samples import narrow
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import MeasuredAnswer, MetadataIntervalAnswer, read_answer
-from iolab.hosts.barrier import alongside
+from iolab.hosts.barrier import alongside, halting
 from iolab.hosts.clock import ClockOffset, measure_offset
 from iolab.hosts.device_counters import snapshot
 from iolab.hosts.host import Host
@@ -506,15 +506,12 @@ class _Iteration:
         start = start_of(self._session, self._shares, set_up_s)
         self._follow(start)
 
-        async def one(mine: HostShare) -> None:
-            try:
+        async def on_host(mine: HostShare) -> None:
+            # A run without one of its hosts answers nothing.
+            with halting(self._halt):
                 await alongside(self._load(mine, operation, start), self._followed(mine))
-            except (HostError, EngineError):
-                # A run without one of its hosts answers nothing: the others need not go on.
-                self._halt.set()
-                raise
 
-        await on_each(self._shares, one)
+        await on_each(self._shares, on_host)
 
     async def _read_clock(self, mine: HostShare) -> None:
         mine.offset = await measure_offset(mine.workdir.host, self._session.clock)
@@ -572,17 +569,8 @@ class _Iteration:
             self._unclean.discard(mine.name)
 
     def _show(self, mine: HostShare, interval: Interval, offset_ns: int) -> None:
-        self._session.tell(
-            IntervalSeen(
-                host=mine.name,
-                run=self._run,
-                elapsed_s=(interval.end_real_ns - offset_ns - self._began_ns) / NS_PER_S,
-                iops=interval.iops,
-                bw_bytes_per_s=interval.bw_bytes_per_s,
-                lat_ns_mean=interval.lat_ns_mean,
-                bins=interval.latency_bins,
-            )
-        )
+        elapsed_s = (interval.end_real_ns - offset_ns - self._began_ns) / NS_PER_S
+        self._session.tell(interval.seen(mine.name, self._run, elapsed_s))
 
     def _must_remove(self) -> bool:
         """A stop leaves everything to the end of the scratch folder, unless that is to be kept."""

@@ -7,8 +7,9 @@ import pytest
 from iolab.hosts.answers import ExitedAnswer
 from iolab.hosts.engine import Command
 from iolab.hosts.remote_process import Ending
-from iolab.loads.keyvalue.ycsb.clients import KEPT_BYTES, YcsbStreams, out_of_memory
+from iolab.loads.keyvalue.ycsb.clients import GIVE_MEMORY, KEPT_BYTES, YcsbStreams
 from iolab.loads.keyvalue.ycsb.output import YcsbStatus
+from iolab.session.process_driver import killed_for_memory
 
 STATUS = b"2026-11-21 02:08:30:710 7 sec: 12306 operations; 3958 current ops/sec;\n"
 
@@ -31,7 +32,7 @@ def command(memory_limit_bytes: int | None) -> Command:
 
 
 def test_a_client_that_the_kernel_killed_for_its_memory_is_told_with_its_bound() -> None:
-    fault = out_of_memory("c1", command(700 << 20), ending(oom_kills=1))
+    fault = killed_for_memory("YCSB", "c1", command(700 << 20), ending(oom_kills=1), GIVE_MEMORY)
     assert fault is not None
     assert "'c1' needed more than its 700 MiB" in fault.happened
     assert "workload.*.memory" in fault.do
@@ -39,7 +40,8 @@ def test_a_client_that_the_kernel_killed_for_its_memory_is_told_with_its_bound()
 
 @pytest.mark.parametrize(("limit", "kills"), [(700 << 20, 0), (None, None)])
 def test_one_that_ended_otherwise_is_not(limit: int | None, kills: int | None) -> None:
-    assert out_of_memory("c1", command(limit), ending(oom_kills=kills)) is None
+    killed = killed_for_memory("YCSB", "c1", command(limit), ending(oom_kills=kills), GIVE_MEMORY)
+    assert killed is None
 
 
 def test_both_streams_are_kept_up_to_a_limit_and_status_is_heard() -> None:

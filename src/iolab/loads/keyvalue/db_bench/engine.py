@@ -35,10 +35,9 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare
-from iolab.session.process_driver import ending_fault
+from iolab.session.process_driver import ending_fault, killed_for_memory
 from iolab.session.start import Go, drive_and_look, offset_of
 from iolab.targets.work_directory import WorkDirectory
-from iolab.units import format_bytes
 
 START_LIMIT_S: Final = 300.0
 """To open a database of many files on a slow device, and to close it."""
@@ -297,6 +296,8 @@ class RocksdbPrograms:
 REPORT_LIMIT_BYTES: Final = 4 << 20
 """A row of some 15 bytes each second, for three days."""
 
+GIVE_MEMORY: Final = "Give it more by workload.*.memory, or a smaller cache_size."
+
 STDERR: Final = "db_bench.stderr"
 STORED_REPORT: Final = "db_bench.report.csv"
 
@@ -326,12 +327,12 @@ async def make_load(
     heard = _Heard(session, run, mine, cell)
     report: bytes | None = None
     try:
-        await drive_and_look(mine, cell.command, go, halt, heard.out, heard.err)
+        ending = await drive_and_look(mine, cell.command, go, halt, heard.out, heard.err)
         report = await fetched(mine.workdir.host, cell.report, REPORT_LIMIT_BYTES)
     finally:
         heard.finish(report)
-    fault = _out_of_memory(mine) or ending_fault(DB_BENCH_ENGINE, mine)
-    if fault:
+    killed = killed_for_memory("db_bench", mine.name, cell.command, ending, GIVE_MEMORY)
+    if fault := killed or ending_fault(DB_BENCH_ENGINE, mine):
         raise fault
 
 
@@ -384,12 +385,3 @@ class _Heard:
         mine.reading, replies = read_cell(self._cell.asked, left, halted=halted)
         mine.details = replies
         mine.intervals = IntervalLog.of(mine.reading.intervals)
-
-
-def _out_of_memory(mine: HostShare) -> EngineError | None:
-    """Whether the kernel killed it because its memory is bounded."""
-    if mine.ending is None or mine.command is None or not mine.ending.exited.oom_kills:
-        return None
-    limit = format_bytes(mine.command.memory_limit_bytes or 0)
-    happened = f"db_bench on host '{mine.name}' needed more than its {limit} and was killed."
-    return EngineError(happened, "Give it more by workload.*.memory, or a smaller cache_size.")

@@ -20,8 +20,8 @@ from weakref import WeakKeyDictionary
 from iolab.core.compressed import Packed
 from iolab.core.events import IntervalSeen, Phase
 from iolab.core.run import PlannedRun
-from iolab.errors import EngineError, HostError, Interrupted
-from iolab.hosts.barrier import alongside
+from iolab.errors import EngineError, Interrupted
+from iolab.hosts.barrier import alongside, halting
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host
 from iolab.hosts.message import AgentRefusal, printable
@@ -71,10 +71,9 @@ from iolab.loads.keyvalue.ycsb.output import (
 )
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare, on_each
-from iolab.session.process_driver import ending_fault
+from iolab.session.process_driver import ending_fault, killed_for_memory
 from iolab.session.start import NS_PER_S, Go, drive_and_look, load_at_once
 from iolab.targets.work_directory import WorkDirectory
-from iolab.units import format_bytes
 
 KEPT_BYTES: Final = 16 << 20
 """Of each stream: a status line of half a kB for each second of nine hours."""
@@ -114,16 +113,9 @@ class YcsbStreams:
         return Packed.of(bytes(self.stdout)), Packed.of(bytes(self.stderr))
 
 
-def out_of_memory(host: str, command: Command, ending: Ending) -> EngineError | None:
-    """Whether the kernel killed a client because its memory is bounded."""
-    if not ending.exited.oom_kills or command.memory_limit_bytes is None:
-        return None
-    limit = format_bytes(command.memory_limit_bytes)
-    return EngineError(
-        f"YCSB on host '{host}' needed more than its {limit} and was killed.",
-        "Give it more by workload.*.memory, or a smaller heap or cache_bytes by workload.*.ycsb.",
-    )
-
+GIVE_MEMORY: Final = (
+    "Give it more by workload.*.memory, or a smaller heap or cache_bytes by workload.*.ycsb."
+)
 
 DEATH_WATCH_S: Final = 0.5
 """How often it is asked whether the server still lives."""
@@ -210,7 +202,7 @@ class YcsbClients:
             if mine.ending is not None:
                 mine.ending = printed.without_status(mine.ending)
             mine.output, mine.files[STDERR] = printed.packed
-        killed = out_of_memory(mine.name, mine.command, ending)
+        killed = killed_for_memory("YCSB", mine.name, mine.command, ending, GIVE_MEMORY)
         if fault := killed or ending_fault(YCSB_ENGINE, mine):
             raise fault
 
@@ -307,12 +299,8 @@ async def load_records(
     async def one(mine: HostShare) -> None:
         command, share = work[mine.name]
         printed = YcsbStreams(progress.of(mine.name))
-        try:
+        with halting(halt):
             await _load_share(mine, command, share, printed, halt)
-        except (HostError, EngineError):
-            # What the others would still write is of no use.
-            halt.set()
-            raise
 
     loading = on_each([mine for mine, share in shares if share.count], one)
     await alongside(loading, session.stop.pass_on(halt))
@@ -353,7 +341,7 @@ async def _load_share(
     )
     if ending.halted:
         return
-    if killed := out_of_memory(mine.name, command, ending):
+    if killed := killed_for_memory("YCSB", mine.name, command, ending, GIVE_MEMORY):
         raise killed
     if fault := ending_says(printed.without_status(ending), command):
         raise EngineError(f"YCSB on host '{mine.name}' {fault}.", LOAD_AGAIN)
