@@ -117,7 +117,7 @@ agents: packages .venv/.synced $(AGENT_SOURCES) ## compile the agents for x86_64
 version: .venv/.synced ## set the version of the next release everywhere: VERSION=0.2.0
 	@test -n "$(VERSION)" || { echo "name the version: make version VERSION=0.2.0" >&2; exit 2; }
 	@sed -i '/^version = /s/".*"/"$(VERSION)"/' pyproject.toml agent/Cargo.toml
-	@sed -i '/^__version__ = /s/".*"/"$(VERSION)"/' src/iolab/__init__.py
+	@sed -i '/^__version__ = /s/".*"/"$(VERSION)"/' src/iolab/version.py
 	@cargo update --quiet --workspace --offline --manifest-path agent/Cargo.toml
 	@$(UV) lock --quiet
 	@git --no-pager diff --stat

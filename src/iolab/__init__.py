@@ -6,13 +6,13 @@ stand on is imported when it is first asked for, so that `import iolab` and the 
 
 from typing import Any
 
-__version__ = "0.1.0"
+from iolab.version import __version__
 
 API_VERSION = 1
 """The number of the Python interface; it changes when a script would have to."""
 
 _API = (
-    *("load", "run", "Session", "Point", "Run", "Rows"),
+    *("load", "run", "Session", "MeasuredPoint", "Run", "Rows"),
     *("Intervals", "Bins", "Telemetry", "Metric", "IolabError"),
 )
 

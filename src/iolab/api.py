@@ -44,8 +44,8 @@ __all__ = [
     "Bins",
     "Intervals",
     "IolabError",
+    "MeasuredPoint",
     "Metric",
-    "Point",
     "Rows",
     "Run",
     "Session",
@@ -280,7 +280,7 @@ def _joined(parts: Sequence[Any], kind: type) -> Any:  # noqa: ANN401 - an array
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class MeasuredPoint:
     """All repeats of a point together: published values with their 95 % intervals.
 
     `runs` are those that entered, `left_out` those that did not; where none may enter, `trusted` is
@@ -335,7 +335,7 @@ class Session:
         return self._reader.damaged()
 
     @property
-    def points(self) -> Rows[Point]:
+    def points(self) -> Rows[MeasuredPoint]:
         """What all repeats of each point give together."""
         return Rows(self._points, lambda: point_columns(self._summaries))
 
@@ -361,8 +361,8 @@ class Session:
         )
 
 
-def _point(summary: PointSummary, runs: Mapping[int, Run]) -> Point:
-    return Point(
+def _point(summary: PointSummary, runs: Mapping[int, Run]) -> MeasuredPoint:
+    return MeasuredPoint(
         configuration=summary.key.configuration,
         workload=summary.key.workload,
         axis=dict(summary.key.axis),

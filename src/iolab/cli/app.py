@@ -72,7 +72,7 @@ def conclude(argv: Sequence[str]) -> int:
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it with the option's value
     if asked:
-        from iolab import __version__
+        from iolab.version import __version__
 
         result(f"iolab {__version__}")
         raise typer.Exit

@@ -425,8 +425,8 @@ def _memory_error() -> HostError:
 
 
 def _bug(error: Exception, *, as_json: bool) -> int:
-    from iolab import __version__
     from iolab.report.terminal import one_line
+    from iolab.version import __version__
 
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{os.path.basename(place.filename)}:{place.lineno}"  # noqa: PTH119 - text, no file

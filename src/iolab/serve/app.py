@@ -23,7 +23,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from iolab import __version__
 from iolab.analysis.comparison import compare_sides
 from iolab.analysis.differences import ComparisonSide, read_side
 from iolab.analysis.points import summarise
@@ -50,6 +49,7 @@ from iolab.serve.pages import (
 from iolab.serve.reports import Busy, CompressedPage, Reports
 from iolab.serve.server import READING_S, App, Gate, RequestRefusal, Terms, refusal_of
 from iolab.serve.sessions import Library, Opened, SessionFolder
+from iolab.version import __version__
 
 _TEXT_MAX: Final = 256
 """Characters of a value in an address; a configuration's id is shorter."""

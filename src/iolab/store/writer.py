@@ -11,7 +11,6 @@ from os import getpid
 from pathlib import Path
 from typing import Final, Self
 
-from iolab import __version__
 from iolab.core.events import PhaseTime, SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
@@ -36,6 +35,7 @@ from iolab.store.lock import SessionLock
 from iolab.store.reader import read_session
 from iolab.store.runs import write_run
 from iolab.store.verify import read_head, read_if_there, stored_file
+from iolab.version import __version__
 
 Clock = Callable[[], int]
 """Nanoseconds of UTC since 1970."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from iolab import __version__
 from iolab.core.host import DeviceFacts, HostFacts, TargetFacts, TargetProbe
 from iolab.core.run import Plan
 from iolab.core.study import Study
@@ -18,6 +17,7 @@ from iolab.study.cost import with_spare
 from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
 from iolab.study.wording import shown
 from iolab.units import format_bytes
+from iolab.version import __version__
 
 if TYPE_CHECKING:
     from iolab.study.kinds import StudyKinds
