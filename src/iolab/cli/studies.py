@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import iolab
 from iolab.core.toml import read_regular
 from iolab.errors import StoreError, UsageError
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from iolab.published.audit.document import PublishedSet
 
 _SUFFIX: Final = ".toml"
-_PACKAGE: Final = Path(iolab.__file__).parent
+_PACKAGE: Final = Path(__file__).parents[1]
 _PLACES: Final = (_PACKAGE / "_studies", _PACKAGE.parents[1] / "studies")
 """Where the wheel puts the bundled studies, and where a checkout has them."""
 
