@@ -48,7 +48,7 @@ def records(
     found = found_in(folder, *names, edit=edit, beside=beside)
     assert not found.faults
     session = arrange(found.runs, configuration="imported", title="imported")
-    return [record_of(one, keep_file=False) for one in session.runs]
+    return [record_of(one) for one in session.runs]
 
 
 def results(

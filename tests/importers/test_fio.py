@@ -295,7 +295,7 @@ def test_hostile_reports_end_in_a_fault_or_an_invalid_run(text: str, tmp_path: P
 
     found = read_all([path], IMPORTERS)
     for one in arrange(found.runs, configuration="x", title="x").runs:
-        assert judge(record_of(one, keep_file=True), {}).verdict.level.value == "invalid"
+        assert judge(record_of(one, one.files), {}).verdict.level.value == "invalid"
         assert "\x1b" not in one.planned.point.workload
     assert found.runs or found.faults
 

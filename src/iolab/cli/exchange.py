@@ -49,6 +49,13 @@ def import_(
             help="The configuration that the results are of.",
         ),
     ] = "imported",
+    clients: Annotated[
+        bool,
+        typer.Option(
+            "--clients",
+            help="The files of one load are of clients that ran at the same time, not of repeats.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Read results of other tools into a session, and judge them."""
@@ -58,6 +65,7 @@ def import_(
     from iolab.cli.show import print_session
     from iolab.core.host import HostFacts
     from iolab.errors import UsageError
+    from iolab.importers.clients import assumed_repeats, together
     from iolab.importers.files import read_all
     from iolab.importers.registry import IMPORTERS
     from iolab.importers.session import arrange, write
@@ -75,7 +83,10 @@ def import_(
         say(f"Not read, in no format that is known: {file.name}")
     if len(found.unknown) > UNKNOWN_SHOWN:
         say(f"and {len(found.unknown) - UNKNOWN_SHOWN} more.")
-    session = arrange(found.runs, configuration=configuration, title=configuration)
+    runs = together(found.runs) if clients else found.runs
+    session = arrange(runs, configuration=configuration, title=configuration)
+    for assumed in () if clients else assumed_repeats(session.runs):
+        say(assumed.says)
     facts: dict[str, HostFacts] = {}
     write(session, out, sys.argv, lambda record: judge(record, facts, analyses()))
     if as_json:

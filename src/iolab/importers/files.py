@@ -150,12 +150,12 @@ def collect(paths: Iterable[Path]) -> tuple[list[ForeignFile], list[Fault]]:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import found: runs with the file of each, files that nobody knows, and faults.
+    """What an import found: runs with the files of each, files that nobody knows, and faults.
 
     `left_out` are faults of files that were not named but lay in a folder.
     """
 
-    runs: tuple[tuple[ForeignFile, FoundRun], ...]
+    runs: tuple[tuple[tuple[ForeignFile, ...], FoundRun], ...]
     unknown: tuple[ForeignFile, ...]
     faults: tuple[Fault, ...]
     left_out: tuple[Fault, ...] = ()
@@ -178,13 +178,13 @@ def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
             (faults if file.named else left_out).append(named_fault)
         except OSError as error:
             faults.append(_unread(file, error))
-    runs = [(file, _with_memory(file, found, folder)) for file, found in runs]
+    sourced = tuple(((file,), _with_memory(file, found, folder)) for file, found in runs)
     paths_known = {one.path for one in known} | folder.used
     unknown = tuple(one for one in files if one.path not in paths_known)
     if not runs:
         faults += left_out
     faults += [_unknown(one) for one in unknown if one.named or not runs][:FAULTS_MOST]
-    return Imported(tuple(runs), unknown, tuple(faults), tuple(left_out))
+    return Imported(sourced, unknown, tuple(faults), tuple(left_out))
 
 
 def _recognised(

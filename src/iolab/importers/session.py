@@ -54,11 +54,11 @@ Values = tuple[tuple[str, int | str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A run with its place in the plan, and the file that tells of it."""
+    """A run with its place in the plan, and the files that tell of it."""
 
     planned: PlannedRun
     found: FoundRun
-    file: ForeignFile
+    files: tuple[ForeignFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,12 @@ class ImportedSession:
 
 
 def arrange(
-    runs: Sequence[tuple[ForeignFile, FoundRun]], *, configuration: str, title: str
+    runs: Sequence[tuple[tuple[ForeignFile, ...], FoundRun]], *, configuration: str, title: str
 ) -> ImportedSession:
     """The runs as points of workloads: one a job's name, its axes what differs between its runs."""
-    groups: dict[tuple[str, str, str], list[tuple[ForeignFile, FoundRun]]] = {}
-    for file, found in runs:
-        groups.setdefault((found.details.tool, found.name, found.kind), []).append((file, found))
+    groups: dict[tuple[str, str, str], list[tuple[tuple[ForeignFile, ...], FoundRun]]] = {}
+    for files, found in runs:
+        groups.setdefault((found.details.tool, found.name, found.kind), []).append((files, found))
     kinds = Counter((tool, name) for tool, name, _ in groups)
     hosts = dict.fromkeys(name for _, found in runs for name in _names(found.clients))
     workloads: list[Workload] = []
@@ -95,7 +95,7 @@ def arrange(
         )
         workloads.append(workload)
         repeats: dict[Values, int] = {}
-        for (file, found), candidates in zip(group, rows, strict=True):
+        for (files, found), candidates in zip(group, rows, strict=True):
             axis = tuple((one, candidates[one]) for one in varied if one in candidates)
             repeats[axis] = repeats.get(axis, 0) + 1
             point = Point(
@@ -106,7 +106,7 @@ def arrange(
                 replace(job, settings=found.settings, in_flight=found.in_flight),
                 "",
             )
-            placed.append(Placed(PlannedRun(len(placed) + 1, repeats[axis], point), found, file))
+            placed.append(Placed(PlannedRun(len(placed) + 1, repeats[axis], point), found, files))
     title = f"{title}: {'; '.join(one.title for one in workloads[:TITLES_MOST])}"
     title += " ..." if len(workloads) > TITLES_MOST else ""
     study = _study(configuration, title, tuple(hosts), tuple(workloads), placed)
@@ -188,7 +188,7 @@ def _study(
     workloads: tuple[Workload, ...],
     runs: Sequence[Placed],
 ) -> Study:
-    files = tuple(dict.fromkeys(run.file.name for run in runs))
+    files = tuple(dict.fromkeys(file.name for run in runs for file in run.files))
     tools = ", ".join(dict.fromkeys(_tool(run.found) for run in runs))
     text = "# Imported: no study made these runs. They were read from\n"
     text += "".join(f"#   {name}\n" for name in files)
@@ -226,27 +226,26 @@ def _names(clients: Sequence[ImportedClient]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def record_of(placed: Placed, *, keep_file: bool) -> RunRecord:
-    """The evidence of one run as the store keeps it; with `keep_file` the file as it is."""
+def record_of(placed: Placed, keep: Sequence[ForeignFile] = ()) -> RunRecord:
+    """The evidence of one run as the store keeps it, with those of its files as they are."""
     found, job = placed.found, ImportedJob.of(placed.planned.point.job)
     names = _names(found.clients)
     dated = found.at_ns
     details = found.details
     if dated is None:
-        dated = placed.file.changed_ns
+        dated = max(file.changed_ns for file in placed.files)
         details = replace(details, dated_by="the file's last change")
-    longest = max((_runtime_ns(client) for client in found.clients), default=0)
+    longest = max((runtime_ns(client) for client in found.clients), default=0)
     begins = [
         dated - longest if client.start_ns is None else client.start_ns for client in found.clients
     ]
-    ends = [
-        begin + _runtime_ns(client) for begin, client in zip(begins, found.clients, strict=True)
-    ]
+    ends = [begin + runtime_ns(client) for begin, client in zip(begins, found.clients, strict=True)]
     failed = found.failure is not None
-    outputs: tuple[EngineOutput, ...] = ()
-    if keep_file and names:
-        packed = Packed.of(placed.file.content)
-        outputs = (EngineOutput(names[0], placed.file.name, packed),)
+    outputs = tuple(
+        EngineOutput(names[place], file.name, Packed.of(file.content))
+        for place, file in enumerate(placed.files)
+        if names and file in keep
+    )
     return RunRecord(
         run=placed.planned,
         status=RunStatus.FAILED if failed else RunStatus.DONE,
@@ -268,7 +267,8 @@ def record_of(placed: Placed, *, keep_file: bool) -> RunRecord:
     )
 
 
-def _runtime_ns(client: ImportedClient) -> int:
+def runtime_ns(client: ImportedClient) -> int:
+    """How long a client ran, as its tool says; 0 where that is not told."""
     seconds = client.runtime_s
     if seconds is None:
         seconds = max((figure.seconds or 0.0 for figure in client.details.figures), default=0.0)
@@ -284,7 +284,7 @@ def _host_run(name: str, client: ImportedClient, found: FoundRun) -> HostRun:
         job_file="".join(f"{key}={value}\n" for key, value in found.settings),
         engine_version=_tool(found),
         start_real_ns=start,
-        end_real_ns=None if start is None else start + _runtime_ns(client),
+        end_real_ns=None if start is None else start + runtime_ns(client),
         exit_code=None,
         exit_signal=None,
         stopped_early=False,
@@ -327,7 +327,7 @@ def _intervals(
                 for one in client.seconds
             ]
             continue
-        span = _runtime_ns(client)
+        span = runtime_ns(client)
         rows += [
             (
                 index,
@@ -370,10 +370,10 @@ def write(
     judge: Callable[[RunRecord], Result],
 ) -> Mapping[str, Result]:
     """Make the session's directory; the results by digest and repeat. StoreError as of any."""
-    names = "".join(run.file.name for run in session.runs)
+    names = "".join(file.name for run in session.runs for file in run.files)
     mark = hashlib.sha256((names + session.plan.digest).encode()).hexdigest()[:6]
     results: dict[str, Result] = {}
-    records = [record_of(run, keep_file=False).started_real_ns for run in session.runs]
+    records = [record_of(run).started_real_ns for run in session.runs]
     measured = min(records, default=0)
     now = time.time_ns()
     # The session is of when was measured, not of when that was read.
@@ -389,8 +389,8 @@ def write(
         writer.started({}, "none")
         kept: set[Path] = set()
         for placed in session.runs:
-            record = record_of(placed, keep_file=placed.file.path not in kept)
-            kept.add(placed.file.path)
+            record = record_of(placed, [file for file in placed.files if file.path not in kept])
+            kept.update(file.path for file in placed.files)
             result = judge(record)
             writer.commit(record, result, analysis_version=ANALYSIS_VERSION)
             results[f"{result.digest}-{result.repeat}"] = result

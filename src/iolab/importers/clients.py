@@ -1,0 +1,138 @@
+"""Files of several clients of the same moment, taken as one run of all of them.
+
+Nothing in such files says so: one by one they look like repeats of one load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Final
+
+from iolab.importers.files import ForeignFile, clean
+from iolab.importers.model import FoundRun, ImportedClient
+from iolab.importers.session import Placed, runtime_ns
+
+Sourced = tuple[tuple[ForeignFile, ...], FoundRun]
+"""A run with the files that tell of it."""
+
+FILES_SHOWN: Final = 3
+"""Files that a sentence names; more are counted."""
+
+
+def together(runs: Sequence[Sourced]) -> tuple[Sourced, ...]:
+    """The runs of one load in several files as one run of the clients of all of these files.
+
+    Where all files tell when they ran, and some ran at the same time, those that did are a run each
+    time. Else all are one: whether they can have been is for the checks to say.
+    """
+    groups: dict[object, list[Sourced]] = {}
+    for files, found in runs:
+        places = groups.setdefault((found.details.tool, found.name, found.kind, found.axis), [])
+        places.append((files, found))
+    return tuple(_joined(members) for group in groups.values() for members in _moments(group))
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """Files whose runs of one point were taken as its repeats; `overlap` where they ran at once."""
+
+    files: tuple[str, ...]
+    overlap: bool
+
+    @property
+    def says(self) -> str:
+        """What was assumed, and how to have it otherwise."""
+        more = len(self.files) - FILES_SHOWN
+        names = ", ".join(self.files[:FILES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        if self.overlap:
+            return (
+                f"Taken as repeats, but they ran at the same time: {names}. Import with --clients."
+            )
+        return f"Taken as repeats of one load: {names}. If they are of several clients: --clients."
+
+
+def assumed_repeats(runs: Sequence[Placed]) -> Iterator[Assumed]:
+    """Every set of files of which that was assumed, once."""
+    points: dict[str, list[Placed]] = {}
+    for placed in runs:
+        points.setdefault(placed.planned.point.digest, []).append(placed)
+    found: dict[tuple[str, ...], bool] = {}
+    for members in points.values():
+        paths = (clean(str(file.path)) for placed in members for file in placed.files)
+        files = tuple(dict.fromkeys(paths))
+        if len(files) > 1:
+            group = [(placed.files, placed.found) for placed in members]
+            overlap = any(len(moment) > 1 for moment in _overlapping(group))
+            found[files] = found.get(files, False) or overlap
+    for files, overlap in found.items():
+        yield Assumed(files, overlap)
+
+
+def _moments(group: Sequence[Sourced]) -> list[list[Sourced]]:
+    """The runs that were made at the same time, as far as their files tell."""
+    if any(_span(found) is None for _, found in group):
+        return [list(group)]
+    moments = _overlapping(group)
+    return moments if len(moments) < len(group) else [list(group)]
+
+
+def _overlapping(group: Sequence[Sourced]) -> list[list[Sourced]]:
+    """The runs in order of their start, those together that overlap; nothing of unknown times."""
+    known = [(span, sourced) for sourced in group if (span := _span(sourced[1]))]
+    moments: list[list[Sourced]] = []
+    until = 0
+    for (begin, end), sourced in sorted(known, key=lambda pair: pair[0]):
+        if moments and begin < until:
+            moments[-1].append(sourced)
+        else:
+            moments.append([sourced])
+        until = max(until, end)
+    return moments
+
+
+def _span(found: FoundRun) -> tuple[int, int] | None:
+    """From the first client's start to the last one's end, in ns; None where that is not told."""
+    starts = [client.start_ns for client in found.clients]
+    known = [start for start in starts if start is not None]
+    if not known or len(known) < len(starts):
+        return None
+    ends = [start + runtime_ns(one) for start, one in zip(known, found.clients, strict=True)]
+    return min(known), max(ends)
+
+
+def _joined(members: Sequence[Sourced]) -> Sourced:
+    if len(members) == 1:
+        return members[0]
+    files = tuple(chain.from_iterable(own for own, _ in members))
+    first = members[0][1]
+    moments = [found.at_ns for _, found in members if found.at_ns is not None]
+    details = replace(
+        first.details,
+        files=tuple(file.name for file in files),
+        claimed=(),
+        phases=max(found.details.phases for _, found in members),
+        notes=(*first.details.notes, f"{len(members)} files taken as clients of the same moment"),
+    )
+    return files, replace(
+        first,
+        details=details,
+        clients=tuple(_clients(members)),
+        at_ns=max(moments, default=None),
+        failure=next((found.failure for _, found in members if found.failure), None),
+    )
+
+
+def _clients(members: Sequence[Sourced]) -> Iterator[ImportedClient]:
+    """All clients, each by the name of its file, or of its folder too where files are called alike.
+
+    A file that tells of several clients has names for them.
+    """
+    paths = [files[0].path for files, _ in members]
+    alike = len({path.stem for path in paths}) < len(paths)
+    for path, (_, found) in zip(paths, members, strict=True):
+        label = f"{path.absolute().parent.name}-{path.stem}" if alike else path.stem
+        for client in found.clients:
+            several = len(found.clients) > 1
+            yield replace(client, name=f"{label}-{client.name}" if several else label)
