@@ -14,7 +14,7 @@ import pytest
 from iolab import guests, importers, loads
 from iolab.analysis import checks, points, resume_marks, resumed
 from iolab.analysis.check import Check
-from iolab.analysis.checks import operations
+from iolab.analysis.checks import run
 from iolab.analysis.metrics import METRIC_KEYS, TRIM_KEYS
 from iolab.analysis.service_time import SERVICE_KEYS, SERVICE_TRIM_KEYS
 from iolab.cli.kinds import LOADS
@@ -63,7 +63,7 @@ def test_a_page_says_what_it_must(check: Check[Any]) -> None:
 def test_a_page_gives_the_constants_that_exist(check: Check[Any]) -> None:
     text = (PAGES / f"{check.code}.md").read_text(encoding="utf-8")
     names = set(re.findall(r"`([A-Z][A-Z_]{3,})`", text))
-    known = set(LAW) | set(vars(operations)) | {"O_DIRECT", "DEBUG_LEVEL"}
+    known = set(LAW) | set(vars(run)) | {"O_DIRECT", "DEBUG_LEVEL"}
     for made in (*IO_CHECKS, *METADATA_CHECKS, *KEY_VALUE_CHECKS, *IMPORTED_CHECKS):
         if made.code == check.code:
             known |= set(vars(importlib.import_module(made.judge.__module__)))

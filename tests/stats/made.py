@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from iolab.stats.steady_state import Floats
+from iolab.core.samples import Floats
 
 LEVEL = 10_000.0
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from iolab.core.samples import Floats
 from iolab.stats import batches
 from iolab.stats.batches import EFFECTIVE_MIN, MeanVariance, Octave
-from iolab.stats.steady_state import Floats
 from iolab.stats.stopping import Status, decide, judge
 from tests.stats.made import LEVEL, noise
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from iolab.core.samples import Floats
 from iolab.stats import curve
 from iolab.stats.curve import (
     SPAN,
     AdaptiveAxis,
-    Floats,
     crossing_load,
     fit_gaussian,
     knee,

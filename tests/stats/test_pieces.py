@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iolab.stats import batches, stalls, steady_state
+from iolab.core.samples import Floats
+from iolab.stats import batches, steady_state
+from iolab.stats.stopping import find_stalls
 from tests.stats.made import LEVEL, cycling, decaying, noise, stalling
 
 SEEDS = st.integers(min_value=0, max_value=10_000)
@@ -86,7 +88,7 @@ def test_noise_is_no_transient() -> None:
     assert steady_state.fit_transient(np.ones(3)) is None
 
 
-def plain_half_width(x: steady_state.Floats) -> float:
+def plain_half_width(x: Floats) -> float:
     return 1.96 * math.sqrt(x.var(ddof=1) / len(x))
 
 
@@ -175,7 +177,7 @@ def test_autocorrelation_is_its_definition() -> None:
 
 
 def test_stalls_are_counted_as_episodes() -> None:
-    found = stalls.find_stalls(stalling(600, 60, 4))
+    found = find_stalls(stalling(600, 60, 4))
     assert found.episodes == 10
     assert found.lost_mean == pytest.approx(LEVEL * 0.9 * 4 / 60, rel=0.05)
     variance = found.variance
@@ -185,7 +187,7 @@ def test_stalls_are_counted_as_episodes() -> None:
 
 
 def test_without_stalls_they_say_nothing() -> None:
-    assert stalls.find_stalls(noise(300)).variance is None
+    assert find_stalls(noise(300)).variance is None
 
 
 def test_the_compound_poisson_variance_is_that_of_many_runs() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from iolab.core.samples import Floats
-from iolab.stats.plateau import fall_to_plateau
+from iolab.stats.steady_state import fall_to_plateau
 
 SERIES = 300
 

@@ -27,8 +27,16 @@ from iolab.core.configuration import Capacity, Configuration
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import OPS_PER_S, Better, Combine, spec_of
 from iolab.core.study import Study
-from iolab.published.audit.document import MODULES, PublishedSet, label, positive, span
-from iolab.published.audit.printed_figure import FigureRange, exact, product
+from iolab.published.audit.document import (
+    MODULES,
+    FigureRange,
+    PublishedSet,
+    exact,
+    label,
+    positive,
+    product,
+    span,
+)
 from iolab.published.sets import PublishedFigure, PublishedSystem, printed_figures
 
 CLIENTS_MOST: Final = 100_000

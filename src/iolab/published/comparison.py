@@ -12,8 +12,7 @@ from typing import Any, Final
 from iolab.core.metric import Level, worst_level
 from iolab.core.metric_spec import Better
 from iolab.published.against import Basis, MatchedFigure, matched_figures, owners
-from iolab.published.audit.document import words
-from iolab.published.audit.printed_figure import FigureRange
+from iolab.published.audit.document import FigureRange, words
 from iolab.published.sets import Against, PublishedFigure, PublishedSystem, method_words
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, Figure, Looks, ReportSection

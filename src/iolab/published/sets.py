@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from iolab.analysis.points import Axis
 from iolab.core.metric_spec import OPS_PER_S, Better, spec_of, whole_rate_key
-from iolab.published.audit.document import PublishedSet, flat, positive
-from iolab.published.audit.printed_figure import FigureRange, exact
+from iolab.published.audit.document import FigureRange, PublishedSet, exact, flat, positive
 
 GIB: Final = float(1 << 30)
 GB: Final = 1e9

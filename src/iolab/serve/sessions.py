@@ -28,9 +28,9 @@ from iolab.serve.server import (
     READERS_MAX,
     SESSIONS_MAX,
 )
-from iolab.store import layout, lock
+from iolab.store import layout
 from iolab.store.documents import SessionDocument
-from iolab.store.durable import disk_errors
+from iolab.store.durable import disk_errors, is_held
 from iolab.store.reader import SessionReader
 from iolab.store.verify import stamp_of
 
@@ -158,7 +158,7 @@ class Lookout:
                 "Make it readable for the user who serves it.",
             ) from error
         self._remember(folder, seen)
-        held = lock.is_held(folder)
+        held = is_held(folder)
         digest.update(b"held" if held else b"")
         return SessionState(digest.hexdigest(), newest, held)
 

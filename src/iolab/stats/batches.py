@@ -17,8 +17,8 @@ from typing import Final
 
 import numpy as np
 
+from iolab.core.samples import Floats
 from iolab.stats.special import student_quantile
-from iolab.stats.steady_state import Floats
 
 EFFECTIVE_MIN: Final = 20.0
 """Effective independent batches below which a series has no interval: with fewer, autocorrelations

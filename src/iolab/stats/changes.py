@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.stats.curve import Floats
+from iolab.core.samples import Floats
 from iolab.stats.repeats import log_means
 
 ALPHA: Final = 0.01

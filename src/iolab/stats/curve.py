@@ -12,13 +12,11 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from iolab.core.samples import Floats
 from iolab.stats.repeats import BIAS_ALLOWANCE
 from iolab.stats.seeds import seed_loads
 from iolab.stats.special import student_quantile
-
-Floats = npt.NDArray[np.float64]
 
 _LENGTHS: Final = np.array([0.25, 0.4, 0.6, 0.9, 1.3, 2.0, 3.0])
 """Length scales, in units of inputs scaled to 0 .. SPAN."""

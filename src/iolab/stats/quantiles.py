@@ -13,14 +13,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from iolab.core.samples import Floats, Ints
 from iolab.stats import batches
 from iolab.stats.repeats import CONFIDENT
 from iolab.stats.special import student_quantile
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 BLOCK_S: Final = 30
 """Seconds resampled together: longer than most things that slow several seconds in a row."""

@@ -17,7 +17,8 @@ from typing import Final
 
 import numpy as np
 
-from iolab.stats.curve import Z95, Floats, Surrogate, fit_gaussian, scaled
+from iolab.core.samples import Floats
+from iolab.stats.curve import Z95, Surrogate, fit_gaussian, scaled
 from iolab.stats.repeats import NO_PRIOR, Prior, Variance
 from iolab.stats.seeds import LOAD_RUNS_MOST, PEAK_RUNS_MOST, peak_seeds
 from iolab.stats.special import student_quantile

@@ -18,10 +18,43 @@ from typing import Final
 
 import numpy as np
 
+from iolab.core.samples import Floats
 from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, RuleSettings
-from iolab.stats import batches, stalls, steady_state
+from iolab.stats import batches, steady_state
 from iolab.stats.batches import MeanVariance, Octave
-from iolab.stats.steady_state import Floats
+
+_STALLED: Final = 0.7
+"""A second below this share of the median is stalled."""
+
+
+@dataclass(frozen=True, slots=True)
+class StallEpisodes:
+    """How many stalls there were, and by how much they lowered the mean (in its unit).
+
+    Few and large, they make a mean far less certain than the spread of seconds tells. If c episodes
+    came as a Poisson process and each cost an exponential amount, of the total L of the mean that
+    they cost, the variance is c E[loss^2] = 2 L^2 / c.
+    """
+
+    episodes: int
+    lost_mean: float
+
+    @property
+    def variance(self) -> MeanVariance | None:
+        """The variance of the mean by them alone, None without any."""
+        if self.episodes == 0:
+            return None
+        return MeanVariance(2 * self.lost_mean**2 / self.episodes, self.episodes)
+
+
+def find_stalls(x: Floats) -> StallEpisodes:
+    """The stalls of a series without its transient."""
+    middle = float(np.median(x))
+    stalled = x < _STALLED * middle
+    starts = np.count_nonzero(stalled[1:] & ~stalled[:-1]) + int(stalled[0])
+    lost = float((middle - x[stalled]).sum()) / len(x)
+    return StallEpisodes(int(starts), lost)
+
 
 _CUT_SHARE: Final = 0.67
 """A transient that takes two thirds of the run has not been seen to end."""
@@ -169,7 +202,7 @@ def judge(series: Floats, settings: RuleSettings = RAW_BLOCK) -> StoppingDecisio
     cycle_s = steady_state.cycle_period(kept)
     count = len(kept) // cycle_s if cycle_s else 0
     resolved = cycle_s is None or count >= settings.cycles_min
-    lost = stalls.find_stalls(kept)
+    lost = find_stalls(kept)
     known = _known(kept, cycle_s if resolved else None, settings)
     whole, variance = known.whole, known.variance
     by_stalls = lost.variance

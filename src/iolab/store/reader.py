@@ -18,7 +18,7 @@ from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
 from iolab.core.target_state import EMPTY, Ledger
 from iolab.errors import StoreError
-from iolab.store import layout, lock
+from iolab.store import layout
 from iolab.store.codec import damaged, decode_sealed
 from iolab.store.documents import (
     HostsDocument,
@@ -30,7 +30,7 @@ from iolab.store.documents import (
     PlanDocument,
     SessionDocument,
 )
-from iolab.store.durable import disk_errors
+from iolab.store.durable import disk_errors, is_held
 from iolab.store.index import IndexEntry, entry_of, read_index
 from iolab.store.layout import RunKey
 from iolab.store.runs import read_run, read_table
@@ -84,7 +84,7 @@ class SessionReader:
         """What the session is and how it stands now; running without a writer is interrupted."""
         for _ in range(_LOOKS):
             session = read_session(self.directory)
-            if session.status is not SessionStatus.RUNNING or lock.is_held(self.directory):
+            if session.status is not SessionStatus.RUNNING or is_held(self.directory):
                 return session
             if read_session(self.directory) == session:
                 return dataclasses.replace(session, status=SessionStatus.INTERRUPTED, reason=_DIED)

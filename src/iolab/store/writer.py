@@ -30,8 +30,7 @@ from iolab.store.documents import (
     RunOrigin,
     SessionDocument,
 )
-from iolab.store.durable import disk_errors, publish, replace_file, sync
-from iolab.store.lock import SessionLock
+from iolab.store.durable import SessionLock, disk_errors, publish, replace_file, sync
 from iolab.store.reader import read_session
 from iolab.store.runs import write_run
 from iolab.store.verify import read_head, read_if_there, stored_file

@@ -11,7 +11,7 @@ from iolab.core.configuration import Capacity
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
 from iolab.published.against import Basis, MatchedFigure, matched_figures
-from iolab.published.audit.printed_figure import FigureRange, exact
+from iolab.published.audit.document import FigureRange, exact
 from iolab.published.sets import PublishedFigure, PublishedSystem
 from tests.report.studies import sweep
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.published.audit.printed_figure import FigureRange, exact, hull, printed, product
+from iolab.published.audit.document import FigureRange, exact, hull, printed, product
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -19,7 +18,7 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import RunView
-from iolab.core.run import IDLE_BYTES_PER_S, IDLE_IOS_PER_S, HostRun, IdleProof
+from iolab.core.run import IDLE_BYTES_PER_S, IDLE_IOS_PER_S, HostRun
 from iolab.units import format_count, format_rate_bytes
 
 DEVICES_NAMED: Final = 4
@@ -43,66 +42,32 @@ def idle_before(view: RunView, index: int, seconds: float | None) -> CheckAnswer
 
     `seconds` are those in which they moved it; None where nobody knows.
     """
-    host = view.hosts[index]
-    if host.idle is None or seconds is None:
-        return _unwatched(host.host)
-    moved = max((d.read_bytes + d.write_bytes for d in host.devices), default=0)
-    ios = max((d.read_ios + d.write_ios for d in host.devices), default=0)
-    others = _others(view, index, host.idle, _Own(moved, ios, seconds))
-    if others.share > OTHERS_SHARE:
-        return indicative(f"{others.text}: {_beside(others.share)}.", **others.evidence)
-    return valid(f"{others.text}.", **others.evidence)
+    devices = view.hosts[index].devices
+    moved = max((one.read_bytes + one.write_bytes for one in devices), default=0)
+    ios = max((one.read_ios + one.write_ios for one in devices), default=0)
+    return _beside_others(view, index, moved, ios, seconds)
 
 
 def _idle(view: RunView, index: int) -> CheckAnswer:
     """Against the I/O that the engine did in the window."""
-    host, load = view.hosts[index], view.load
-    if host.idle is None:
-        return _unwatched(host.host)
+    load = view.load
     ios = float(load.ios[index, : len(DIRECTIONS)].sum())
-    own = _Own(float(load.bytes[index].sum()), ios, float(load.seconds[index]))
-    others = _others(view, index, host.idle, own)
-    if others.share > OTHERS_SHARE:
-        return indicative(f"{others.text}: {_beside(others.share)}.", **others.evidence)
-    return valid(f"{others.text}.", **others.evidence)
+    moved = float(load.bytes[index].sum())
+    return _beside_others(view, index, moved, ios, float(load.seconds[index]))
 
 
-def _beside(share: float) -> str:
-    """Others' rate beside the run's own: a share of it, or how many times it is."""
-    if share >= TIMES_MOST:
-        return f"over {TIMES_MOST:,} times the run's own"
-    if share >= 1:
-        return f"{share:.3g} times the run's own"
-    return f"{percent(share)} of the run's own"
-
-
-def _unwatched(host: str) -> CheckAnswer:
-    return unchecked(f"the devices of {host} were not watched before the start")
-
-
-@dataclass(frozen=True, slots=True)
-class _Own:
-    """What the run itself did, and in how many seconds."""
-
-    bytes: float
-    ios: float
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Others:
-    """What others did before: the larger share of the run's own rates, and how it is said."""
-
-    share: float
-    text: str
-    evidence: Numbers
-
-
-def _others(view: RunView, index: int, proof: IdleProof, own: _Own) -> _Others:
-    host, seconds = view.hosts[index], max(own.seconds, 1e-9)
+def _beside_others(
+    view: RunView, index: int, moved: float, ios: float, seconds: float | None
+) -> CheckAnswer:
+    """What others did before, against the bytes and I/Os of the run itself in its seconds."""
+    host = view.hosts[index]
+    proof = host.idle
+    if proof is None or seconds is None:
+        return unchecked(f"the devices of {host.host} were not watched before the start")
+    seconds = max(seconds, 1e-9)
     share = max(
-        _share(proof.bytes_per_s, IDLE_BYTES_PER_S, own.bytes / seconds),
-        _share(proof.ios_per_s, IDLE_IOS_PER_S, own.ios / seconds),
+        _share(proof.bytes_per_s, IDLE_BYTES_PER_S, moved / seconds),
+        _share(proof.ios_per_s, IDLE_IOS_PER_S, ios / seconds),
     )
     text = (
         f"Before the start {_devices(view, host)} did {format_count(proof.ios_per_s)} IOPS "
@@ -115,7 +80,13 @@ def _others(view: RunView, index: int, proof: IdleProof, own: _Own) -> _Others:
         "ios_per_s": proof.ios_per_s,
         "share_of_run": share,
     }
-    return _Others(share, text, evidence)
+    if share <= OTHERS_SHARE:
+        return valid(f"{text}.", **evidence)
+    if share >= TIMES_MOST:
+        beside = f"over {TIMES_MOST:,} times"
+    else:
+        beside = f"{share:.3g} times" if share >= 1 else f"{percent(share)} of"
+    return indicative(f"{text}: {beside} the run's own.", **evidence)
 
 
 def _devices(view: RunView, host: HostRun) -> str:

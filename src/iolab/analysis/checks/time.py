@@ -26,8 +26,8 @@ from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.metric import Level
 from iolab.core.stopping import SeriesStatus
 from iolab.core.volume import REACHED_WITHIN, limit_of
-from iolab.stats.plateau import SECONDS_LEAST, fall_to_plateau
 from iolab.stats.quantiles import decides
+from iolab.stats.steady_state import SECONDS_LEAST, fall_to_plateau
 from iolab.study.foretold import RUN_ENOUGH_S, RUN_SHORT_S, RUN_USELESS_S, level_of_length
 from iolab.units import format_count
 

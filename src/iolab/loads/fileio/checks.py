@@ -19,7 +19,7 @@ from iolab.analysis.check import (
     valid,
     worst,
 )
-from iolab.analysis.checks.operations import ACHIEVED_LEAST, rate_kept
+from iolab.analysis.checks.run import ACHIEVED_LEAST, rate_kept
 from iolab.analysis.service_time import concurrency, good_limit, tolerable_limit
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import RunView

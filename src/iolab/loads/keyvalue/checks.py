@@ -22,15 +22,16 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.checks.client import BUSY_CORES
 from iolab.analysis.checks.fleet import unevenness
-from iolab.analysis.checks.operations import (
+from iolab.analysis.checks.run import (
     ACHIEVED_LEAST,
+    RUNTIME_SHARE,
     counts_text,
     held_against,
     operations_counted,
     operations_failed,
+    process_faults,
     rate_kept,
 )
-from iolab.analysis.checks.run import RUNTIME_SHARE, process_faults
 from iolab.analysis.metrics import ios_needed, is_supported
 from iolab.core.run import HostRun
 from iolab.core.samples import Floats

@@ -23,7 +23,7 @@ from iolab.analysis.check import (
 )
 from iolab.analysis.checks.client import BUSY_CORES
 from iolab.analysis.checks.idle import idle_before
-from iolab.analysis.checks.operations import (
+from iolab.analysis.checks.run import (
     counts_text,
     held_against,
     operations_counted,

@@ -11,8 +11,7 @@ from iolab.analysis.metrics import PERCENTILES
 from iolab.core.metric import Metric, Result, worst_level
 from iolab.core.run import Point
 from iolab.published.audit import figures, rates
-from iolab.published.audit.document import PublishedSet
-from iolab.published.audit.printed_figure import FigureRange, exact
+from iolab.published.audit.document import FigureRange, PublishedSet, exact
 from iolab.published.audit.relations import Agreement, Outcome, agreement, shown
 
 

@@ -13,8 +13,18 @@ from itertools import combinations, product
 from math import sqrt
 from typing import Any, Final
 
-from iolab.published.audit.document import ALSO, MODULES, Element, Path, PublishedSet, label, span
-from iolab.published.audit.printed_figure import FigureRange, exact, hull
+from iolab.published.audit.document import (
+    ALSO,
+    MODULES,
+    Element,
+    FigureRange,
+    Path,
+    PublishedSet,
+    exact,
+    hull,
+    label,
+    span,
+)
 from iolab.published.audit.relations import (
     Agreement,
     CheckedFigure,

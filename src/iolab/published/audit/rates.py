@@ -16,9 +16,17 @@ from iolab.published.against import (
     stated_gains,
     stated_quotients,
 )
-from iolab.published.audit.document import MODULES, Element, PublishedSet, label, positive, span
+from iolab.published.audit.document import (
+    MODULES,
+    Element,
+    FigureRange,
+    PublishedSet,
+    exact,
+    label,
+    positive,
+    span,
+)
 from iolab.published.audit.figures import matches
-from iolab.published.audit.printed_figure import FigureRange, exact
 from iolab.published.audit.relations import (
     Agreement,
     CheckedFigure,

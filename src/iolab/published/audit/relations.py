@@ -10,8 +10,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
-from iolab.published.audit.document import Element, flat, span, words
-from iolab.published.audit.printed_figure import FigureRange, exact
+from iolab.published.audit.document import Element, FigureRange, exact, flat, span, words
 
 
 class Agreement(StrEnum):
