@@ -38,6 +38,7 @@ from iolab.loads.metadata.mdtest import (
 )
 from iolab.loads.metadata.mdtest_output import parse, reported
 from iolab.loads.metadata.workload import MDTEST_ENGINE, MetadataJob, Operation
+from iolab.units import NS_PER_S
 
 PAIRS: Final = int(os.environ.get("BENCH_PAIRS", "7"))
 RANKS: Final = int(os.environ.get("BENCH_RANKS", "2"))
@@ -45,8 +46,6 @@ FILES: Final = int(os.environ.get("BENCH_FILES", "10000"))
 READ_BYTES: Final = 3901
 """Of a file that is read, as IO500 has it."""
 PHASE_LIMIT_S: Final = 600.0
-NS_PER_S: Final = 1_000_000_000
-
 Rates = dict[Operation, float]
 
 

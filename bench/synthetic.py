@@ -35,6 +35,7 @@ from iolab.core.run import (
 )
 from iolab.core.samples import BinTable, CounterTable, Direction, IntervalTable, Ints
 from iolab.loads.fileio.workload import Job
+from iolab.units import NS_PER_S
 
 __all__ = [
     "Shape",
@@ -47,14 +48,13 @@ __all__ = [
 ]
 
 START_NS: Final = 1_750_000_000_000_000_000
-SECOND_NS: Final = 1_000_000_000
 LATENCY_KEYS: Final = ("mean", "p50", "p99", "p99_5", "p99_9", "p99_99", "max")
 
 
 def make_record(run: PlannedRun, shape: Shape) -> RunRecord:
     """All evidence of a run that is done; the same run and shape give the same record."""
     rng = np.random.default_rng(int(digest_of(f"{run.point.digest} {run.repeat}"), 16))
-    start_ns = START_NS + run.order * (shape.seconds + 5) * SECOND_NS
+    start_ns = START_NS + run.order * (shape.seconds + 5) * NS_PER_S
     loads = [_load(Job.of(run.point.job), shape, rng) for _ in shape.host_names]
     hosts = tuple(
         _host_run(name, Job.of(run.point.job), load, start_ns)
@@ -64,8 +64,8 @@ def make_record(run: PlannedRun, shape: Shape) -> RunRecord:
         run=run,
         status=RunStatus.DONE,
         failure=None,
-        started_real_ns=start_ns - 3 * SECOND_NS,
-        ended_real_ns=start_ns + (shape.seconds + 1) * SECOND_NS,
+        started_real_ns=start_ns - 3 * NS_PER_S,
+        ended_real_ns=start_ns + (shape.seconds + 1) * NS_PER_S,
         warmup_s=0.0,
         runtime_s=float(shape.seconds),
         telemetry_interval_ms=1000,
@@ -134,7 +134,7 @@ def make_counters(shape: Shape, start_ns: int, rng: np.random.Generator) -> Coun
     return CounterTable(
         host=host.astype(np.int64),
         seq=seq.astype(np.int64),
-        real_ns=start_ns + (seq.astype(np.int64) + 1) * SECOND_NS,
+        real_ns=start_ns + (seq.astype(np.int64) + 1) * NS_PER_S,
         scope=names[row, 0],
         name=names[row, 1],
         metric=names[row, 2],
@@ -171,7 +171,7 @@ class _Load:
 def _load(job: Job, shape: Shape, rng: np.random.Generator) -> _Load:
     """Log-normal latencies that grow with the depth, counted each second."""
     median_ns = 80_000.0 * (1.0 + job.depth_total / 32.0) * (1.0 + job.block_bytes / 65_536.0)
-    rate = job.depth_total / (median_ns * 1.1) * SECOND_NS
+    rate = job.depth_total / (median_ns * 1.1) * NS_PER_S
     spread = 0.45
     edges = np.log(np.maximum(histogram.LOWER_NS.astype(float), 0.5))
     cumulative = 0.5 * (
@@ -213,8 +213,8 @@ def _intervals(loads: Sequence[_Load], job: Job, start_ns: int) -> IntervalTable
     return IntervalTable(
         host=np.concatenate(host).astype(np.int64),
         seq=seqs,
-        end_real_ns=start_ns + (seqs + 1) * SECOND_NS,
-        span_ns=np.full(seqs.size, SECOND_NS, dtype=np.int64),
+        end_real_ns=start_ns + (seqs + 1) * NS_PER_S,
+        span_ns=np.full(seqs.size, NS_PER_S, dtype=np.int64),
         direction=np.concatenate(direction).astype(np.int64),
         ios=done,
         bytes=done * job.block_bytes,
@@ -263,7 +263,7 @@ def _host_run(name: str, job: Job, load: _Load, start_ns: int) -> HostRun:
         job_file=f"[job]\nrw={job.access.value}\nbs={job.block_bytes}\niodepth={job.iodepth}\n",
         engine_version="fio-3.33",
         start_real_ns=start_ns,
-        end_real_ns=start_ns + seconds * SECOND_NS,
+        end_real_ns=start_ns + seconds * NS_PER_S,
         exit_code=0,
         exit_signal=None,
         stopped_early=False,

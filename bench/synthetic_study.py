@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.core.configuration import Capacity, Configuration
-from iolab.core.data_set import DataSet
 from iolab.core.host import (
     CpuFacts,
     DiskFacts,
@@ -25,7 +24,7 @@ from iolab.core.host import (
 )
 from iolab.core.run import Plan, PlanCost, PlannedRun, Point
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
-from iolab.core.workload import BY_IOPS, Axis, Workload
+from iolab.core.workload import BY_IOPS, Axis, DataSet, Workload
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import Access, Job
 

@@ -405,7 +405,7 @@ def run(
     with: UsageError or StudyError before anything is written, HostError where hosts are not as they
     must be. A session that ends badly says so by its `status`. KeyboardInterrupt stops it cleanly.
     """
-    from iolab.cli.live import QuietView
+    from iolab.cli.live import LiveView
     from iolab.cli.options import load_study
     from iolab.cli.output import refuse_no_directory, refuse_output
     from iolab.cli.run import new_session
@@ -426,7 +426,7 @@ def run(
         serial=serial,
     )
     directory, order = new_session(read, where)
-    _carry_out(lambda: carry_out_session(order, QuietView()))
+    _carry_out(lambda: carry_out_session(order, LiveView()))
     return load(directory)
 
 

@@ -12,6 +12,8 @@ import re
 from fractions import Fraction
 from typing import Final
 
+NS_PER_S: Final = 1_000_000_000
+
 _NUMBER: Final = r"([0-9]{1,20}(?:\.[0-9]{1,20})?)"
 _SIZE: Final = re.compile(rf"^\s*{_NUMBER}\s*([kmgtp]?)(i?b)?\s*$", re.IGNORECASE)
 _DURATION: Final = re.compile(rf"^\s*{_NUMBER}\s*(ns|us|ms|s|min|m|h|d)?\s*$", re.IGNORECASE)

@@ -12,10 +12,10 @@ from typing import Any, Final
 import pytest
 
 from iolab.core import histogram
+from iolab.units import NS_PER_S
 from tests.agent.conftest import ROOT
 from tests.agent.speaker import Agent, Said, until
 
-SECOND_NS: Final = 1_000_000_000
 PHASES: Final = (
     ("tree-create", 4, 0),
     ("file-create", 80, 80),
@@ -105,7 +105,7 @@ def test_percentiles_lie_within_the_exact_extremes(agent: Agent, tmp_path: Path)
 
 def test_no_rank_begins_before_the_start(agent: Agent, tmp_path: Path) -> None:
     folder = open_scratch(agent, tmp_path)
-    start = time.time_ns() + SECOND_NS // 5
+    start = time.time_ns() + NS_PER_S // 5
     said = do(agent, "tree-create", folder, start_at_real_ns=start)
     assert start <= said["first_start_real_ns"]
     assert said["first_start_real_ns"] <= said["last_start_real_ns"] <= said["last_end_real_ns"]
@@ -205,7 +205,7 @@ def test_a_signal_stops_it_and_what_was_done_is_told(agent: Agent, tmp_path: Pat
 
 def test_one_that_waits_for_its_start_is_called_off(agent: Agent, tmp_path: Path) -> None:
     folder = open_scratch(agent, tmp_path)
-    start = time.time_ns() + 600 * SECOND_NS
+    start = time.time_ns() + 600 * NS_PER_S
     run = begin(agent, "tree-create", folder, start_at_real_ns=start)
     assert agent.ask("signal", run=run, signal="TERM").is_ == "done"
     final = agent.rest(run)[-1]
@@ -224,7 +224,7 @@ def test_at_the_end_of_the_input_everything_goes(agent: Agent, tmp_path: Path) -
 
 def test_the_end_of_the_input_finds_one_that_still_waits(agent: Agent, tmp_path: Path) -> None:
     folder = open_scratch(agent, tmp_path)
-    start = time.time_ns() + 600 * SECOND_NS
+    start = time.time_ns() + 600 * NS_PER_S
     begin(agent, "tree-create", folder, start_at_real_ns=start)
     assert agent.close() == 0
     assert list(tmp_path.iterdir()) == []

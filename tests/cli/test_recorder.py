@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from bench.synthetic import make_facts, make_record
 
+from iolab.cli.live import LiveView
 from iolab.cli.session import SessionRecorder
 from iolab.core.events import (
     Event,
@@ -31,7 +32,7 @@ STARTED = SessionStarted(PLAN, tuple(make_facts(SHAPE).items()), "0.1.0")
 RECORD = make_record(PLAN.runs[0], SHAPE)
 
 
-class Watcher:
+class Watcher(LiveView):
     """Remembers what it saw, and what was on the disk at that moment."""
 
     def __init__(self, directory: Path) -> None:
@@ -40,21 +41,12 @@ class Watcher:
         self.results: list[Result] = []
         self.kept: list[int] = []
 
-    def open(self) -> None:
-        return
-
     def see(self, event: Event) -> None:
         self.events.append(event)
 
     def judged(self, result: Result) -> None:
         self.results.append(result)
         self.kept.append(len(SessionReader(self._directory).committed()))
-
-    def note(self, text: str) -> None:
-        return
-
-    def close(self) -> None:
-        return
 
 
 def recorder(directory: Path) -> tuple[SessionRecorder, Watcher]:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from iolab.units import NS_PER_S
 from tests.e2e.faulty import faulty_file, late
 from tests.e2e.native_engine import LONGEST_S, MIB, ended, job, lines_of, spec, started
 
 pytestmark = pytest.mark.e2e
 
 SIZE = 16 * MIB
-NS_PER_S = 1_000_000_000
 
 
 @pytest.fixture

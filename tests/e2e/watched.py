@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from iolab.cli.live import QuietView
+from iolab.cli.live import LiveView
 from iolab.cli.options import load_study
 from iolab.cli.session import SessionRequest, carry_out_session
 from iolab.core.events import Event, SessionStatus
@@ -18,7 +18,7 @@ from tests.plans import make_plan
 Act = Callable[[Event], None]
 
 
-class ActingView(QuietView):
+class ActingView(LiveView):
     """Sees nothing but what the test sees."""
 
     def __init__(self, act: Act) -> None:

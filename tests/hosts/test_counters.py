@@ -10,9 +10,8 @@ import pytest
 from iolab.core.run import DeviceDelta
 from iolab.hosts.device_counters import core_times, cpu_busy, deltas, idle_proof, look_of
 from iolab.hosts.message import Message
+from iolab.units import NS_PER_S
 from tests.fakes.machine import DiskUse, sample
-
-SECOND_NS = 1_000_000_000
 
 
 def message(mono_ns: int, *disks: list[Any]) -> Message:
@@ -25,7 +24,7 @@ def disk(name: str, read_ios: int, read_bytes: int, write_ios: int, write_bytes:
 
 def test_a_delta_is_what_moved_in_between() -> None:
     before = look_of(message(0, disk("sda", 10, 4096, 5, 512)))
-    after = look_of(message(SECOND_NS, disk("sda", 30, 8192, 6, 1024)))
+    after = look_of(message(NS_PER_S, disk("sda", 30, 8192, 6, 1024)))
     expected = DeviceDelta("sda", read_bytes=4096, write_bytes=512, read_ios=20, write_ios=1)
     expected = replace(expected, discard_bytes=0, discard_ios=0, read_time_ns=0, write_time_ns=0)
     assert deltas(before, after, ["sda"]) == (expected,)
@@ -52,14 +51,14 @@ def test_merges_are_told_beside_the_counts() -> None:
 
 
 def test_a_device_that_had_done_nothing_before_counts_from_zero() -> None:
-    after = look_of(message(SECOND_NS, disk("sdb", 3, 12288, 0, 0)))
+    after = look_of(message(NS_PER_S, disk("sdb", 3, 12288, 0, 0)))
     (delta,) = deltas(look_of(message(0)), after, ["sdb"])
     assert (delta.read_ios, delta.read_bytes) == (3, 12288)
 
 
 def test_a_device_that_went_or_was_replaced_has_no_delta() -> None:
     before = look_of(message(0, disk("sda", 10, 10, 10, 10), disk("sdb", 10, 10, 10, 10)))
-    after = look_of(message(SECOND_NS, disk("sdb", 1, 1, 1, 1)))
+    after = look_of(message(NS_PER_S, disk("sdb", 1, 1, 1, 1)))
     assert deltas(before, after, ["sda", "sdb"]) == ()
     assert idle_proof(before, after, ["sda", "sdb"]) is None
 
@@ -67,7 +66,7 @@ def test_a_device_that_went_or_was_replaced_has_no_delta() -> None:
 def test_the_busiest_device_of_a_stack_decides_not_the_sum() -> None:
     before = look_of(message(0, disk("dm-0", 0, 0, 0, 0), disk("sda", 0, 0, 0, 0)))
     after = look_of(
-        message(2 * SECOND_NS, disk("dm-0", 20, 8000, 0, 0), disk("sda", 10, 8000, 2, 200))
+        message(2 * NS_PER_S, disk("dm-0", 20, 8000, 0, 0), disk("sda", 10, 8000, 2, 200))
     )
     idle = idle_proof(before, after, ["dm-0", "sda"])
     assert idle is not None
@@ -94,7 +93,7 @@ def test_a_sample_that_is_none_is_a_value_error(header: dict[str, Any]) -> None:
 
 def test_cpu_busy_is_a_share_of_all_cores() -> None:
     before = sample(DiskUse(), 1, 0, 0)["cpu"]
-    after = sample(DiskUse(), 2, 10 * SECOND_NS, 0)["cpu"]
+    after = sample(DiskUse(), 2, 10 * NS_PER_S, 0)["cpu"]
     assert cpu_busy(core_times(before), core_times(after)) == pytest.approx(0.1)
     assert cpu_busy(core_times(after), core_times(after)) is None
     assert cpu_busy(core_times(None), core_times(after)) is None

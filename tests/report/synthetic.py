@@ -15,7 +15,6 @@ import numpy as np
 from iolab.analysis.metrics import fleet_metrics, host_metrics
 from iolab.analysis.sums import measure
 from iolab.core.configuration import Configuration
-from iolab.core.data_set import DataSet
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import bin_of_ns
 from iolab.core.host import HostFacts, HostKind, HostSpec
@@ -33,7 +32,7 @@ from iolab.core.run import (
 from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.target_state import EMPTY, Ledger
-from iolab.core.workload import Axis, Indicator, Workload
+from iolab.core.workload import Axis, DataSet, Indicator, Workload
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import Access, Job
 from iolab.store.documents import Analysis, HostsStart, Manifest, SessionDocument

@@ -20,13 +20,13 @@ from iolab.core.metric import Level
 from iolab.core.run import RunStatus
 from iolab.hosts.rates import derive
 from iolab.session.session import Earlier
+from iolab.units import NS_PER_S
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeScript
 from tests.judging import judge
 from tests.session.stage import Stage
 
-SECOND_NS = 1_000_000_000
-MINUTE_NS = 60 * SECOND_NS
+MINUTE_NS = 60 * NS_PER_S
 
 
 @pytest.fixture(scope="module")
@@ -183,10 +183,10 @@ def test_a_fleet_starts_at_one_moment_whatever_its_clocks_say(fleet: Stage) -> N
             assert host.start_real_ns is not None
             assert abs(host.clock_offset_ns - offset_ns) <= host.clock_error_ns
             starts.append(host.start_real_ns - offset_ns)
-        assert max(starts) - min(starts) <= SECOND_NS // 100
+        assert max(starts) - min(starts) <= NS_PER_S // 100
     errors = [host.clock_error_ns for host in fleet.records[0].hosts]
     assert errors == sorted(errors)
-    assert errors[2] == pytest.approx(0.1 * SECOND_NS, rel=0.01)
+    assert errors[2] == pytest.approx(0.1 * NS_PER_S, rel=0.01)
 
 
 def test_scratch_folders_are_named_after_the_hosts_and_left_at_the_end(fleet: Stage) -> None:

@@ -6,14 +6,15 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 
 from iolab.core.events import Phase
-from iolab.session.times import COMMIT, LOAD, SECOND_NS, Times, load_s
+from iolab.session.times import COMMIT, LOAD, Times, load_s
+from iolab.units import NS_PER_S
 from tests.analysis.records import healthy
 
 
 def counted(seconds: list[float]) -> Callable[[], int]:
     """A clock that was read at these seconds."""
     left = iter(seconds)
-    return lambda: round(next(left) * SECOND_NS)
+    return lambda: round(next(left) * NS_PER_S)
 
 
 def test_every_second_is_of_one_phase() -> None:
@@ -44,6 +45,6 @@ def test_what_came_between_the_phases_of_a_load_is_not_load() -> None:
     table = record.intervals
     kept = table.seq % 2 == 0
     parts = replace(table, **{one.name: getattr(table, one.name)[kept] for one in fields(table)})
-    each_s = table.span_ns[0] / SECOND_NS
+    each_s = table.span_ns[0] / NS_PER_S
     assert load_s(record) == len(set(table.seq.tolist())) * each_s
     assert load_s(replace(record, intervals=parts)) == len(set(parts.seq.tolist())) * each_s

@@ -84,7 +84,7 @@ def test_asking_for_the_status_does_not_keep_a_writer_out(place: Path) -> None:
             sys.executable,
             "-c",
             "import sys, pathlib\n"
-            "from iolab.store.lock import is_held\n"
+            "from iolab.store.durable import is_held\n"
             "print('ready', flush=True)\n"
             "while True: is_held(pathlib.Path(sys.argv[1]))",
             str(place),

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from iolab.core.data_set import DataSet
 from iolab.core.run import Plan
 from iolab.core.study import Study
+from iolab.core.workload import DataSet
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE
 from iolab.loads.fileio.workload import Job
 from iolab.study.cost import (

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from iolab.cli.planning import job_text
-from iolab.core.data_set import DataSet
+from iolab.core.workload import DataSet
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.workload import Job

@@ -12,8 +12,9 @@ import sys
 import time
 from pathlib import Path
 
+from iolab.units import NS_PER_S
+
 BLOCK_BYTES, SECONDS = int(sys.argv[1]), float(sys.argv[2])
-NS_PER_S = 1_000_000_000
 FILE = Path("appended")
 
 block = os.urandom(BLOCK_BYTES)

@@ -17,12 +17,12 @@ from iolab.errors import EngineError
 from iolab.hosts.engine import Command, EngineReading, OutputReader
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.session.kinds import LoadSession
+from iolab.units import NS_PER_S
 from tests.toy.kind import APPEND_ENGINE, AppendJob
 
 PROGRAM: Final = Path(__file__).with_name("appends.py")
 END_LIMIT_S: Final = 30.0
 OUTPUT_LIMIT_BYTES: Final = 1 << 30
-NS_PER_S: Final = 1e9
 
 
 class AppendEngine:

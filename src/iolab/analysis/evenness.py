@@ -17,8 +17,7 @@ from iolab.analysis.window import Cut, Window
 from iolab.core.metric import Spread
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats
-
-NS_PER_S = 1_000_000_000
+from iolab.units import NS_PER_S
 
 
 def spread_of(record: RunRecord, load: LoadSums) -> Spread | None:

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from iolab.analysis.steady import SECOND_NS, Steady
+from iolab.analysis.steady import Steady
 from iolab.analysis.sums import LoadSums
 from iolab.analysis.window import Cut, Window, controller_ns
 from iolab.core.bins import BIN_COUNT
@@ -26,6 +26,7 @@ from iolab.core.metric_spec import spec_of
 from iolab.core.run import RunRecord
 from iolab.core.samples import Direction, Ints
 from iolab.stats.quantiles import block_count, decides, of_run_each
+from iolab.units import NS_PER_S
 
 Ways = Sequence[Direction]
 """What the operations of a load are counted as."""
@@ -269,7 +270,7 @@ def _by_second(record: RunRecord, measured: Cut, window: Window, ways: Sequence[
     offsets = np.array([host.clock_offset_ns for host in record.hosts], dtype=np.int64)
     middle = controller_ns(table.end_real_ns, offsets[table.host]) - table.span_ns // 2
     seconds = int(window.seconds)
-    second = np.clip((middle - window.start_ns) // SECOND_NS, 0, seconds - 1)
+    second = np.clip((middle - window.start_ns) // NS_PER_S, 0, seconds - 1)
     stride = int(table.seq.max(initial=0)) + 1
     at = np.zeros(len(record.hosts) * stride, dtype=np.int64)
     at[table.host * stride + table.seq] = second

@@ -21,8 +21,7 @@ from iolab.core.samples import Floats, Ints, counted_once, rows_by_host
 from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, RuleSettings, SeriesStatus, Steadiness
 from iolab.stats.batches import EFFECTIVE_MIN
 from iolab.stats.stopping import Live, Status, StoppingDecision, decide, judge
-
-SECOND_NS: Final = 1_000_000_000
+from iolab.units import NS_PER_S
 
 Weights = Mapping[int, int]
 """How often a row of each operation counts as a whole one; 0 for those that are not named."""
@@ -43,7 +42,7 @@ class FleetSeconds:
 
     def at_ns(self, second: float) -> int:
         """The moment so many seconds after the start."""
-        return self.start_ns + round(second * SECOND_NS)
+        return self.start_ns + round(second * NS_PER_S)
 
 
 def fleet_seconds(record: RunRecord, weights: Weights = EVERY_ROW) -> FleetSeconds | None:
@@ -54,10 +53,10 @@ def fleet_seconds(record: RunRecord, weights: Weights = EVERY_ROW) -> FleetSecon
         return None
     start_ns = max(min(int(times[0]) for times, _ in lines) for lines in hosts)
     end_ns = min(_end_ns(host, lines) for host, lines in zip(record.hosts, hosts, strict=True))
-    whole = (end_ns - start_ns) // SECOND_NS
+    whole = (end_ns - start_ns) // NS_PER_S
     if whole < 1:
         return None
-    edges = np.arange(whole + 1, dtype=np.float64) * SECOND_NS
+    edges = np.arange(whole + 1, dtype=np.float64) * NS_PER_S
     # Subtracted first: nanoseconds since the epoch have no exact floats.
     each = [line for lines in hosts for line in lines]
     done = sum(np.interp(edges, times - start_ns, counts) for times, counts in each)
@@ -278,7 +277,7 @@ class FleetRule:
             done = sum(line.until(self._edge_ns) for line in lines)
             self._live.add(max(done - self._done, 0.0))
             self._done = done
-        self._edge_ns += SECOND_NS
+        self._edge_ns += NS_PER_S
         edge_ns = self._edge_ns
         self._waiting = sum(line.end_ns is None or line.end_ns < edge_ns for line in lines)
 

@@ -18,6 +18,7 @@ from iolab.core.metric import NodeResult
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Direction, Floats, Ints, ServiceTime, rows_by_host
 from iolab.core.workload import AnyJob
+from iolab.units import NS_PER_S
 
 if TYPE_CHECKING:
     from iolab.hosts.rates import CounterSeries
@@ -216,9 +217,6 @@ def _whole_bins(record: RunRecord, load: LoadSums) -> Ints:
         # Flat, which numpy adds up many times as fast.
         np.add.at(counts.reshape(-1), cells * BIN_COUNT + part.bin, part.count)
     return counts[:, :-1]
-
-
-NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from iolab.cli.options import AsJson
+from iolab.cli.options import AsJson, unknown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -162,18 +162,12 @@ def _measured(name: str) -> tuple[Offer, ...]:
 
 def _check_workloads(needs: Needs, offers: Sequence[Offer]) -> None:
     """UsageError for workloads that none of the sets has."""
-    from iolab.errors import Fault, UsageError
-    from iolab.study.wording import shown, suggestion
+    from iolab.errors import UsageError
 
     known = list(dict.fromkeys(name for offer in offers for name in offer.workloads))
-    asked = dict.fromkeys(one.workload for one in needs.rates)
-    asked |= dict.fromkeys(latency.workload for latency in needs.latencies)
-    faults = tuple(
-        Fault(f"There is no workload {shown(name)}.", suggestion(name, known, "workloads"))
-        for name in asked
-        if name not in known
-    )
-    if faults:
+    asked = [rate.workload for rate in needs.rates]
+    asked += [latency.workload for latency in needs.latencies]
+    if faults := unknown("workload", dict.fromkeys(asked), known):
         raise UsageError("Not everything that is needed was measured.", "Correct --need.", faults)
 
 

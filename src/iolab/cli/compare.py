@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.options import AsJson, Workloads
+from iolab.cli.options import AsJson, Workloads, unknown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -81,18 +81,11 @@ def check_names(
 ) -> None:
     """UsageError for workloads and metrics that there are none of, all at once."""
     from iolab.cli.kinds import analyses
-    from iolab.errors import Fault, UsageError
-    from iolab.study.wording import shown, suggestion
+    from iolab.errors import UsageError
 
     ids = list(dict.fromkeys(workload.id for side in sides for workload in side.study.workloads))
-    wanted = [("workload", name, ids) for name in workloads]
     keys = list(analyses().metrics) if metrics else []
-    wanted += [("metric", name, keys) for name in metrics]
-    faults = tuple(
-        Fault(f"There is no {what} {shown(name)}.", suggestion(name, known, f"{what}s"))
-        for what, name, known in wanted
-        if name not in known
-    )
+    faults = (*unknown("workload", workloads, ids), *unknown("metric", metrics, keys))
     if faults:
         raise UsageError("Not everything that was asked for is there.", "Correct it.", faults)
 

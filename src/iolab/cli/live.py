@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Group
 from rich.text import Text
@@ -217,8 +217,8 @@ REFRESHES_PER_S = 4
 """Often enough for a moving clock, rarely enough to cost nothing beside a load."""
 
 
-class LiveView(Protocol):
-    """Someone who watches a session."""
+class LiveView:
+    """Someone who watches a session; this one in silence."""
 
     def open(self) -> None:
         """Begin to watch."""
@@ -236,26 +236,7 @@ class LiveView(Protocol):
         """Leave the screen as it was; a second call does nothing."""
 
 
-class QuietView:
-    """Silence."""
-
-    def open(self) -> None:
-        """Nothing."""
-
-    def see(self, event: Event) -> None:
-        """Nothing."""
-
-    def judged(self, result: Result) -> None:
-        """Nothing."""
-
-    def note(self, text: str) -> None:
-        """Nothing."""
-
-    def close(self) -> None:
-        """Nothing."""
-
-
-class PanelView:
+class PanelView(LiveView):
     """A panel that is redrawn in place on a terminal and gone when the session is over."""
 
     def __init__(self, progress: SessionProgress, clock: Clock = time.monotonic) -> None:
@@ -305,16 +286,13 @@ class PanelView:
             self._live = None
 
 
-class LinesView:
+class LinesView(LiveView):
     """One line a phase, a second and a result, for files and for terminals that are none."""
 
     def __init__(self, progress: SessionProgress, clock: Clock = time.monotonic) -> None:
         self._progress = progress
         self._clock = clock
         self._printed_s: float = -1.0
-
-    def open(self) -> None:
-        """Nothing to prepare."""
 
     def see(self, event: Event) -> None:
         """Tell what a person would want to read later."""
@@ -351,9 +329,6 @@ class LinesView:
         """One more line."""
         say(one_line(text))
 
-    def close(self) -> None:
-        """Nothing to put back."""
-
     def _tell_load(self, run: PlannedRun) -> None:
         """The newest second that all hosts have told of, once."""
         loads = self._progress.loads
@@ -381,7 +356,7 @@ class LinesView:
 def choose_view(progress: SessionProgress, *, quiet: bool) -> LiveView:
     """The view that fits standard error."""
     if quiet:
-        return QuietView()
+        return LiveView()
     return PanelView(progress) if sys.stderr.isatty() else LinesView(progress)
 
 

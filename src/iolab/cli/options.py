@@ -13,8 +13,11 @@ import typer
 from iolab.errors import HostError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from iolab.core.host import HostSpec
     from iolab.core.study import Study
+    from iolab.errors import Fault
     from iolab.study.inventory import Inventory
 
 SLURM: Final = "slurm"
@@ -244,6 +247,18 @@ Workloads = Annotated[
     list[str] | None,
     typer.Option("--workload", "-w", metavar="ID", help="Only this workload; repeatable."),
 ]
+
+
+def unknown(what: str, asked: Iterable[str], known: Sequence[str]) -> tuple[Fault, ...]:
+    """A fault for each name asked for that is not known, with the nearest; `what` is a singular."""
+    from iolab.errors import Fault
+    from iolab.study.wording import shown, suggestion
+
+    return tuple(
+        Fault(f"There is no {what} {shown(name)}.", suggestion(name, known, f"{what}s"))
+        for name in asked
+        if name not in known
+    )
 
 
 def _refuse_path(path: str) -> None:

@@ -18,14 +18,14 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 import typer
 from rich.console import Console
 
-from iolab.errors import ExitCode, Fault, HostError, IolabError, ReportError, UsageError
+from iolab.errors import ExitCode, HostError, IolabError, ReportError, UsageError
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
@@ -354,17 +354,8 @@ def error_document(error: IolabError) -> dict[str, object]:
             "exit_code": int(error.exit_code),
             "happened": error.happened,
             "do": error.do,
-            "faults": [_fault_document(fault) for fault in error.faults],
+            "faults": [asdict(fault) for fault in error.faults],
         },
-    }
-
-
-def _fault_document(fault: Fault) -> dict[str, object]:
-    return {
-        "happened": fault.happened,
-        "do": fault.do,
-        "file": fault.file,
-        "line": fault.line,
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -319,16 +319,5 @@ def _document(audited: Audited) -> dict[str, Any]:
         "name": audited.name,
         "source": audited.source,
         "damage": list(audited.damage),
-        "outcomes": [
-            {
-                "rule": outcome.rule,
-                "subject": outcome.subject,
-                "agreement": outcome.agreement.value,
-                "says": outcome.says,
-                "stated": outcome.stated,
-                "computed": outcome.computed,
-                "where": outcome.where,
-            }
-            for outcome in audited.outcomes
-        ],
+        "outcomes": [asdict(outcome) for outcome in audited.outcomes],
     }

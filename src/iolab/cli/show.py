@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from iolab.cli.options import AsJson, SessionDirectory
+from iolab.cli.options import AsJson, SessionDirectory, Workloads, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,10 +46,7 @@ FailOnOption = Annotated[
 def show(
     session: SessionDirectory,
     *,
-    workload: Annotated[
-        list[str] | None,
-        typer.Option("--workload", "-w", metavar="ID", help="Only this workload; repeatable."),
-    ] = None,
+    workload: Workloads = None,
     run: Annotated[
         list[str] | None,
         typer.Option(
@@ -219,18 +216,12 @@ def _chosen(
     study: Study, results: Sequence[Result], workloads: list[str] | None
 ) -> tuple[Result, ...]:
     """The results of the workloads asked for; UsageError for one that the study has not."""
-    from iolab.errors import Fault, UsageError
-    from iolab.study.wording import shown, suggestion
+    from iolab.errors import UsageError
 
     if not workloads:
         return tuple(results)
     names = [workload.id for workload in study.workloads]
-    faults = tuple(
-        Fault(f"The study has no workload {shown(name)}.", suggestion(name, names, "workloads"))
-        for name in workloads
-        if name not in names
-    )
-    if faults:
+    if faults := unknown("workload", workloads, names):
         raise UsageError("A workload is unknown.", "Name one of the study's.", faults)
     return tuple(result for result in results if result.workload in workloads)
 

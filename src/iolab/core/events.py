@@ -18,7 +18,6 @@ class Phase(StrEnum):
     """The phases of a session, each a barrier over all hosts."""
 
     CONNECT = "connect"
-    FACTS = "facts"
     BOOT = "boot guests"
     LAY_OUT = "lay out"
     PROVE = "prove"

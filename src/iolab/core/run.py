@@ -11,13 +11,12 @@ from pydantic import Field
 
 from iolab.core.block_trace import BlockTrace
 from iolab.core.configuration import Redundancy
-from iolab.core.data_set import DataSet
 from iolab.core.generator import GeneratorTotals
 from iolab.core.host import Role
 from iolab.core.owned import Owned
 from iolab.core.stopping import RuleSettings
 from iolab.core.target_state import TargetState
-from iolab.core.workload import AnyJob, Direction
+from iolab.core.workload import AnyJob, DataSet, Direction
 
 if TYPE_CHECKING:
     from iolab.core.compressed import Packed

@@ -21,6 +21,7 @@ from iolab.guests.guest import BlockCounts, GuestUse
 from iolab.guests.machine import DISK_ID
 from iolab.hosts.answers import UseAnswer
 from iolab.hosts.message import printable
+from iolab.units import NS_PER_S
 
 COUNTERS: Final = "query-blockstats"
 """The command whose answer `read_blocks` takes."""
@@ -179,9 +180,6 @@ def _between(
 def _odd(guest: str, what: str) -> HostError:
     happened = f"The hypervisor of guest '{printable(guest)}' told of {printable(what)}."
     return HostError(happened, "See the last words of the guest's console, and run again.")
-
-
-NS_PER_S: Final = 1e9
 
 
 def guest_use(guest: str, before: UseAnswer, after: UseAnswer) -> GuestUse | None:

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from iolab.core.data_set import DataSet
 from iolab.core.events import Notice, Phase
 from iolab.core.host import HostFacts, HostSpec
 from iolab.core.run import PlannedRun, RunRecord
+from iolab.core.workload import DataSet
 from iolab.errors import HostError
 from iolab.guests.blocks import COUNTERS, GuestDiskCounts, blocks_between, guest_use, read_blocks
 from iolab.guests.copies import Copies

@@ -9,8 +9,7 @@ from typing import Any, Final
 from iolab.core.run import DeviceDelta, IdleProof
 from iolab.hosts.host import Host
 from iolab.hosts.message import Message
-
-NS_PER_S = 1_000_000_000
+from iolab.units import NS_PER_S
 
 SNAPSHOT_LIMIT_S: Final = 20.0
 """One look at the counters; a host under full load may be slow to answer."""

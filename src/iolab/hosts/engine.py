@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
-from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
 from iolab.core.run import EngineTotals
-from iolab.core.workload import AnyJob
+from iolab.core.workload import AnyJob, DataSet
 from iolab.errors import EngineError
 from iolab.hosts.intervals import Interval
 

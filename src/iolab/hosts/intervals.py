@@ -23,8 +23,7 @@ from iolab.core.samples import (
     no_intervals,
 )
 from iolab.hosts.memory import give_back
-
-NS_PER_S: Final = 1_000_000_000
+from iolab.units import NS_PER_S
 
 SERVICE_TIMES: Final = frozenset(ServiceTime)
 """What counts the same I/Os a second time, from their submission."""

@@ -16,8 +16,7 @@ import numpy as np
 from iolab.core.samples import CounterTable, Floats, Ints
 from iolab.hosts.counter_names import CPU, GUEST_DISK, GUEST_USE, GUESTS, NIC
 from iolab.hosts.counters import Block, Deltas, Flags, blocks, deltas
-
-NS_PER_S: Final = 1_000_000_000
+from iolab.units import NS_PER_S
 
 FALLING_CPU_TIMES: Final = ("idle_ns", "iowait_ns")
 """The kernel may take a little of these back when a core wakes (proc_stat(5)): not a reset."""

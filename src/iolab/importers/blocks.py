@@ -20,11 +20,11 @@ from iolab.importers.model import (
     ImportedSecond,
     headline_of,
 )
+from iolab.units import NS_PER_S
 
 MIB: Final = 1 << 20
 NS_PER_US: Final = 1000
 NS_PER_MS: Final = 1_000_000
-NS_PER_S: Final = 1_000_000_000
 PERCENT: Final = 100
 
 _MAX_RATE: Final = 999_988.0

@@ -25,10 +25,10 @@ from iolab.analysis.checks.time import HEADLINE, LATENCY_HEADLINE
 from iolab.analysis.evenness import jain, max_over_min
 from iolab.analysis.metrics import is_supported
 from iolab.core.histogram import Histogram
-from iolab.importers.metrics import NS_PER_S, PERCENTILES, ImportedView, seconds_of
+from iolab.importers.metrics import PERCENTILES, ImportedView, seconds_of
 from iolab.importers.model import Figures
 from iolab.study.foretold import RUN_SHORT_S, RUN_USELESS_S
-from iolab.units import format_bytes, format_count, format_ns, format_rate_bytes
+from iolab.units import NS_PER_S, format_bytes, format_count, format_ns, format_rate_bytes
 
 ROUNDING: Final = 0.02
 """How far a printed rate may lie from its count over its time: tools round times to whole seconds

@@ -21,11 +21,10 @@ from iolab.importers.model import (
     ImportedRun,
     headline_of,
 )
+from iolab.units import NS_PER_S
 
 MIB: Final = 1 << 20
 NS_PER_US: Final = 1000
-NS_PER_S: Final = 1_000_000_000
-
 TIMED_LEAST_S: Final = 0.1
 """elbencho tells whole milliseconds: a shorter phase's rate cannot be computed from them."""
 

@@ -31,8 +31,6 @@ FAR_PERCENTILES: Final = ((99.9, "p99_9"), (99.99, "p99_99"))
 PERCENTILES: Final = NEAR_PERCENTILES + FAR_PERCENTILES
 """The percentiles of a result that tools print, with their names in keys."""
 
-NS_PER_S: Final = 1e9
-
 
 @dataclass(frozen=True, slots=True)
 class ImportedView(RunView):

@@ -38,6 +38,7 @@ from iolab.importers.files import ForeignFile, clean, host_name
 from iolab.importers.model import FoundRun, ImportedClient, ImportedJob
 from iolab.store.writer import SessionWriter
 from iolab.study.schedule import digest_of
+from iolab.units import NS_PER_S
 
 STUDY_ID: Final = "imported"
 
@@ -46,8 +47,6 @@ POINTS_MOST: Final = 2000
 
 TITLES_MOST: Final = 2
 """Workloads that the title of a session names."""
-
-NS_PER_S: Final = 1e9
 
 Values = tuple[tuple[str, int | str], ...]
 

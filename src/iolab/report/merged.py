@@ -17,7 +17,6 @@ from iolab.analysis.differences import ComparisonSide, Difference, differences, 
 from iolab.analysis.resume_marks import shown_of
 from iolab.analysis.resumed import OF_SESSION
 from iolab.core.configuration import DEFAULT_CONFIGURATION, Configuration
-from iolab.core.data_set import DataSet
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts, HostSpec
 from iolab.core.metric import HostResult, NodeResult, Result, Spread
@@ -25,7 +24,7 @@ from iolab.core.run import Bystander, HostRun, Plan, PlanCost, PlannedRun, Point
 from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger
-from iolab.core.workload import Axis, Workload
+from iolab.core.workload import Axis, DataSet, Workload
 from iolab.errors import Fault, StoreError, UsageError
 from iolab.report.brief import ALONE, Apart, Member, RunSource, Sessions
 from iolab.report.gather import SessionSource

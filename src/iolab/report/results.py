@@ -30,6 +30,7 @@ from iolab.report.numbers import NOTHING, axis_names, finite, metric_document, s
 from iolab.report.phrases import findings_document
 from iolab.report.table import Column, Table, Value, columns, csv_of, markdown, markdown_text, row
 from iolab.store.verify import Damage
+from iolab.units import NS_PER_S
 
 _NO_METRIC: Final = Metric(None, "")
 
@@ -435,9 +436,6 @@ def point_table(points: Sequence[PointSummary], shown: Shown) -> Table:
     )
     heads = columns(("Configuration", "Workload", *axes), tuple(name for _, name in shown))
     return Table("Points", (*heads, Column("Verdict")), rows)
-
-
-NS_PER_S = 1_000_000_000
 
 
 def second_columns(

@@ -22,17 +22,9 @@ from iolab.hosts.remote_process import CORRECT, Ending, ending_says
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import LiveRule, SessionContext
 from iolab.session.driver import Driver, HostShare
-from iolab.session.start import (
-    NS_PER_S,
-    SET_UP_S,
-    Go,
-    drive_and_look,
-    load_at_once,
-    offset_of,
-    watch_idle,
-)
+from iolab.session.start import SET_UP_S, Go, drive_and_look, load_at_once, offset_of, watch_idle
 from iolab.targets.seeds import seed_on
-from iolab.units import format_bytes
+from iolab.units import NS_PER_S, format_bytes
 
 CALL_OFF_LIMIT_S: Final = 20.0
 """Calling it off on a host under full load."""

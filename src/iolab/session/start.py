@@ -19,6 +19,7 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare, on_each
 from iolab.session.observers import HostWatch
+from iolab.units import NS_PER_S
 
 ROUND_TRIPS_TO_START: Final = 4
 """Round trips that the slowest host needs before it can wait for the start, with one to spare."""
@@ -33,8 +34,6 @@ waited for by nobody."""
 SET_UP_S: Final = 0.4
 """More for a process that is begun before the start and set up by then: its files are opened, its
 buffers registered, its threads made, on a host whose caches have just been dropped."""
-
-NS_PER_S: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)

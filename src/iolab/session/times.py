@@ -11,6 +11,7 @@ import numpy as np
 
 from iolab.core.events import Phase, PhaseTime
 from iolab.core.run import RunRecord
+from iolab.units import NS_PER_S
 
 LOAD: Final = "load"
 """While engines run: what a session is for."""
@@ -18,8 +19,6 @@ LOAD: Final = "load"
 JUDGE: Final = "judge"
 COMMIT: Final = "commit"
 """What is done with a run's record before the next run is prepared."""
-
-SECOND_NS: Final = 1_000_000_000
 
 
 def load_s(record: RunRecord) -> float:
@@ -30,10 +29,10 @@ def load_s(record: RunRecord) -> float:
     """
     table = record.intervals
     if len(table):
-        return int(table.covered_ns(len(record.hosts), np.arange(len(table))).max()) / SECOND_NS
+        return int(table.covered_ns(len(record.hosts), np.arange(len(table))).max()) / NS_PER_S
     starts = [host.start_real_ns for host in record.hosts if host.start_real_ns is not None]
     ends = [host.end_real_ns for host in record.hosts if host.end_real_ns is not None]
-    return max(0, max(ends) - min(starts)) / SECOND_NS if starts and ends else 0.0
+    return max(0, max(ends) - min(starts)) / NS_PER_S if starts and ends else 0.0
 
 
 class Times:
@@ -55,7 +54,7 @@ class Times:
     def loaded(self, seconds: float) -> None:
         """So much of the phase that measures was load; the rest began and ended it."""
         self._close()
-        load_ns = min(round(seconds * SECOND_NS), self._spent_ns[Phase.MEASURE])
+        load_ns = min(round(seconds * NS_PER_S), self._spent_ns[Phase.MEASURE])
         self._spent_ns[Phase.MEASURE] -= load_ns
         self._spent_ns[LOAD] += load_ns
         self._begun[LOAD] += 1
@@ -64,7 +63,7 @@ class Times:
         """Every phase until now, the longest first."""
         self._close()
         return tuple(
-            PhaseTime(str(phase), self._begun[phase], spent_ns / SECOND_NS)
+            PhaseTime(str(phase), self._begun[phase], spent_ns / NS_PER_S)
             for phase, spent_ns in self._spent_ns.most_common()
             if self._begun[phase]
         )

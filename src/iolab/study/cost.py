@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.core.data_set import DataSet
 from iolab.core.host import HostKind
 from iolab.core.run import PlanCost, PlannedRun
 from iolab.core.study import Method, Study
 from iolab.core.target_state import Purge, Restore, RoundsVerdict
-from iolab.core.workload import Direction
+from iolab.core.workload import DataSet, Direction
 from iolab.study.targets import makers_of, nodes_of, serial_of, targets_of
 from iolab.study.wording import shown
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes

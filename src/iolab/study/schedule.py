@@ -12,7 +12,6 @@ from dataclasses import asdict, astuple, dataclass, fields, is_dataclass, replac
 from typing import TYPE_CHECKING, Final
 
 from iolab.core.configuration import Configuration, Objective
-from iolab.core.data_set import DataSet
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import IDLE_WATCH_S, RunOrder, Study
 from iolab.core.target_state import PLAIN
@@ -20,6 +19,7 @@ from iolab.core.workload import (
     HOSTS,
     PER_NODE,
     AnyJob,
+    DataSet,
     Direction,
     Workload,
 )

@@ -6,10 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from iolab.core.configuration import Configuration
-from iolab.core.data_set import DataSet
 from iolab.core.host import HostSpec, Role
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
+from iolab.core.workload import DataSet
 
 
 @dataclass(frozen=True, slots=True)

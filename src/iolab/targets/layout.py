@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
 from iolab.core.events import Phase
-from iolab.core.workload import AnyJob
+from iolab.core.workload import AnyJob, DataSet
 from iolab.errors import EngineError, HostError, Interrupted, IolabError
 from iolab.hosts.barrier import alongside, together
 from iolab.hosts.device_counters import snapshot

@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
 from iolab.core.events import LedgerKept, Notice, Phase
 from iolab.core.host import HostFacts
 from iolab.core.run import EngineTotals, PlannedRun, RunRecord
 from iolab.core.target_state import Ledger, LedgerTarget, Purge, RoundsSeries, TargetState
-from iolab.core.workload import AnyJob, Direction
+from iolab.core.workload import AnyJob, DataSet, Direction
 from iolab.errors import EngineError, HostError, Interrupted
 from iolab.hosts.answers import PurgedAnswer, read_answer
 from iolab.hosts.barrier import alongside, together

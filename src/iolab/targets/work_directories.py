@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from iolab.core.data_set import DataSet
 from iolab.core.events import FilesystemsMade, Notice, Phase
 from iolab.core.host import HostFacts
 from iolab.core.run import PlannedRun
-from iolab.core.workload import Direction
+from iolab.core.workload import DataSet, Direction
 from iolab.errors import HostError, Interrupted
 from iolab.hosts.answers import ScratchAnswer, read_answer
 from iolab.hosts.barrier import Member, together

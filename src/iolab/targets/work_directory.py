@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from iolab.core.data_set import DataSet
 from iolab.core.host import SCRATCH_PREFIX, TargetFacts
+from iolab.core.workload import DataSet
 from iolab.errors import HostError
 from iolab.hosts.answers import FileAnswer, read_answer
 from iolab.hosts.barrier import together

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iolab.core.data_set import DataSet
+from iolab.core.workload import DataSet
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE

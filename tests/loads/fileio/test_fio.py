@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from iolab.core.data_set import DataSet
 from iolab.core.host import ToolFacts
+from iolab.core.workload import DataSet
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.loads.fileio.engine_facts import FIO_ENGINE

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.data_set import DataSet
+from iolab.core.workload import DataSet
 from iolab.errors import EngineError
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.engines.fio_job import fill_job, layout_block_bytes, layout_job, measure_job

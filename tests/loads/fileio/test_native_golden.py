@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.core.data_set import DataSet
+from iolab.core.workload import DataSet
 from iolab.hosts.engine import EngineReading, OutputReader
 from iolab.hosts.intervals import SERVICE_TIMES
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE

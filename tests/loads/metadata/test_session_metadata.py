@@ -12,12 +12,12 @@ from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, SessionS
 from iolab.core.run import RunStatus
 from iolab.hosts.barrier import Stop
 from iolab.loads.metadata.workload import Operation, phases_of
+from iolab.units import NS_PER_S
 from tests.fakes.metadata import FakeMetadata
 from tests.fakes.script import FakeScript
 from tests.session.stage import Notes, Stage
 
-SECOND_NS = 1_000_000_000
-MINUTE_NS = 60 * SECOND_NS
+MINUTE_NS = 60 * NS_PER_S
 WORDS = [operation.word for operation in Operation]
 
 STUDY = """
@@ -198,7 +198,7 @@ def test_no_host_begins_an_operation_before_all_have_ended_the_one_before(fleet:
             starts.append(phase.first_start_real_ns - offset_ns)
             ends.append(phase.last_end_real_ns - offset_ns)
         assert min(starts) > ended
-        assert max(starts) - min(starts) <= SECOND_NS // 100
+        assert max(starts) - min(starts) <= NS_PER_S // 100
         ended = max(ends)
 
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts, HostSpec, ToolFacts
 from iolab.core.metric_spec import Better
+from iolab.core.workload import DataSet
 from iolab.errors import EngineError, Fault, HostError, IolabError
 from iolab.hosts.answers import ScratchAnswer, read_answer, read_facts
 from iolab.hosts.barrier import halting, together
@@ -24,7 +24,6 @@ from iolab.hosts.clock import SYSTEM_CLOCK, Clock, ClockOffset, measure_offset
 from iolab.hosts.engine import Command, EngineReading, FileEngine, OutputReader
 from iolab.hosts.factory import open_hosts
 from iolab.hosts.host import Host
-from iolab.hosts.intervals import NS_PER_S
 from iolab.hosts.remote_process import drive
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration, Trial
 from iolab.loads.fileio.engine_facts import ASKED, AUTO, FIO_ENGINE, NATIVE_ENGINE
@@ -40,7 +39,7 @@ from iolab.stats.quantiles import BIN_ERROR
 from iolab.targets.layout import layout_fault
 from iolab.targets.seeds import HOSTS_APART
 from iolab.targets.work_directory import CLOSE_LIMIT_S, OPEN_LIMIT_S, scratch_name
-from iolab.units import format_bytes
+from iolab.units import NS_PER_S, format_bytes
 
 ENGINES: Final[tuple[FileEngine[Job], ...]] = (FioEngine(), NativeEngine())
 """The reference first."""

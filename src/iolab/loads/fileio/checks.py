@@ -27,7 +27,7 @@ from iolab.core.generator import GeneratorTotals
 from iolab.core.run import HostRun
 from iolab.loads.fileio.sampled import device_contradicts
 from iolab.loads.fileio.workload import Job
-from iolab.units import format_count, format_ns
+from iolab.units import NS_PER_S, format_count, format_ns
 
 IN_FLIGHT_MOST: Final = 0.9
 """Share of the depth that may be in flight on average: beyond it, I/Os had to wait to be issued."""
@@ -308,8 +308,6 @@ BOUND_SHARE: Final = 0.5
 """Share of what the generator reaches on a null target: from half on, more of each
 I/O's time is its own than the target's."""
 
-_NS_PER_S: Final = 1e9
-
 
 @check("generator-late", "Load generator behind its schedule")
 def generator_late(view: RunView) -> CheckAnswer:
@@ -327,7 +325,7 @@ def _late(view: RunView, index: int) -> CheckAnswer:
     ways = [int(way) for way in DIRECTIONS]
     response_ns = view.load.histogram([index], ways).percentile_ns(99.0)
     late = generator.lateness
-    interval_ns = _NS_PER_S / (job.asked_iops * job.numjobs)
+    interval_ns = NS_PER_S / (job.asked_iops * job.numjobs)
     share = late.p99_ns / response_ns if response_ns else None
     evidence: Numbers = {
         "host": host.host,

@@ -21,7 +21,7 @@ from iolab.core.run import EngineTotals, PlannedRun
 from iolab.errors import EngineError
 from iolab.hosts.barrier import alongside
 from iolab.hosts.engine import EngineReading, FileEngine
-from iolab.hosts.intervals import NS_PER_S, SERVICE_TIMES
+from iolab.hosts.intervals import SERVICE_TIMES
 from iolab.hosts.message import printable
 from iolab.hosts.remote_process import Ending, drive
 from iolab.loads.fileio.calibration_model import Trial
@@ -31,6 +31,7 @@ from iolab.loads.fileio.workload import Job
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare, on_each
 from iolab.session.start import idle_meanwhile
+from iolab.units import NS_PER_S
 
 WORDS_LIMIT: Final = 200
 """Characters of an engine's own words that are kept."""

@@ -8,9 +8,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
-from iolab.core.workload import PER_NODE, AnyJob, Direction
+from iolab.core.workload import PER_NODE, AnyJob, DataSet, Direction
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, LIBAIO
 from iolab.units import parse_size
 

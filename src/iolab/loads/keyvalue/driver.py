@@ -82,11 +82,11 @@ from iolab.loads.keyvalue.ycsb.output import intervals_of, parse, ycsb_faults
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostShare, on_each
 from iolab.session.kinds import LoadSession
-from iolab.session.start import NS_PER_S, Go, load_at_once, offset_of, watch_idle
+from iolab.session.start import Go, load_at_once, offset_of, watch_idle
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
 from iolab.study.targets import bystanders_of
 from iolab.targets.work_directory import WorkDirectory
-from iolab.units import format_bytes
+from iolab.units import NS_PER_S, format_bytes
 
 NO_SEED: Final = 0
 """YCSB 0.17.0 draws its keys from random streams that cannot be given a seed."""

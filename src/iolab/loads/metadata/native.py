@@ -37,9 +37,10 @@ from iolab.loads.metadata.workload import (
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostShare, on_each
 from iolab.session.observers import HostWatch
-from iolab.session.start import NS_PER_S, CommonStart, start_of, watch_idle
+from iolab.session.start import CommonStart, start_of, watch_idle
 from iolab.targets.extents import evict
 from iolab.targets.work_directory import peer_dir, require_shared
+from iolab.units import NS_PER_S
 
 SHIFTED = frozenset({Operation.FILE_STAT, Operation.FILE_READ, Operation.FILE_REMOVE})
 """Operations on files that may be another rank's; the others are on the rank's own."""

@@ -24,13 +24,12 @@ from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable, In
 from iolab.hosts.counters import blocks
 from iolab.report.numbers import axis_label, clean
 from iolab.store.documents import SessionDocument
+from iolab.units import NS_PER_S
 
 CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 STEP_S: Final = 5.0
 """Between two moments of an export: three of a usual scrape's."""
-
-NS_PER_S: Final = 1_000_000_000
 
 _FIRST_OCTAVE, _LAST_OCTAVE = 12, 34
 _EDGES_NS: Final = tuple(

@@ -12,10 +12,10 @@ import subprocess
 from dataclasses import replace
 from typing import Final
 
-from iolab.core.data_set import DataSet
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
 from iolab.core.samples import Direction
+from iolab.core.workload import DataSet
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command, OutputReader
 from iolab.hosts.message import printable

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from iolab.core.data_set import DataSet
+from iolab.core.workload import DataSet
 from iolab.errors import EngineError, Fault
 from iolab.loads.fileio.options import FIO_OPTIONS
 from iolab.loads.fileio.workload import IOENGINES, Arrivals, Contents, Job

@@ -17,8 +17,7 @@ from iolab.core.samples import Direction, Ints, ServiceTime, Whole
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.hosts.message import printable, printable_bytes
-
-NS_PER_S: Final = 1_000_000_000
+from iolab.units import NS_PER_S
 
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.5, 99.9, 99.95, 99.99)
 """What is taken from the bins as the engine's own percentiles; it prints none."""

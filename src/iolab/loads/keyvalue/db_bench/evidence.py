@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.hosts.engine import EngineReading
-from iolab.hosts.intervals import NS_PER_S
 from iolab.loads.keyvalue.db_bench.output import BenchmarkOutput, Build, DbBenchOutput, parse
 from iolab.loads.keyvalue.db_bench.run import (
     Totals,
@@ -29,6 +28,7 @@ from iolab.loads.keyvalue.workload import (
     Statistic,
     StoreShape,
 )
+from iolab.units import NS_PER_S
 
 DURATION_TOLERANCE_S: Final = 0.1
 """How much sooner than asked for a cell may end: db_bench looks at whole microseconds."""

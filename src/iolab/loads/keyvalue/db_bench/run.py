@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from iolab.hosts.intervals import NS_PER_S, DirectionInterval, Interval
+from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.loads.keyvalue.workload import (
     KeyOperation,
     KeyValueJob,
@@ -24,6 +24,7 @@ from iolab.loads.keyvalue.workload import (
     TableShape,
     ThreadProgress,
 )
+from iolab.units import NS_PER_S
 
 TABLES_LIMIT_BYTES: Final = 64 << 20
 """What is read: 1.7 KiB for each file of 64 MiB, which is enough for 2 TiB."""

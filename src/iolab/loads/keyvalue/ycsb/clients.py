@@ -72,8 +72,9 @@ from iolab.loads.keyvalue.ycsb.output import (
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare, on_each
 from iolab.session.process_driver import ending_fault, killed_for_memory
-from iolab.session.start import NS_PER_S, Go, drive_and_look, load_at_once
+from iolab.session.start import Go, drive_and_look, load_at_once
 from iolab.targets.work_directory import WorkDirectory
+from iolab.units import NS_PER_S
 
 KEPT_BYTES: Final = 16 << 20
 """Of each stream: a status line of half a kB for each second of nine hours."""
