@@ -117,6 +117,9 @@ _PART: Final = 4
 _WIDTHS: Final = (np.dtype(np.int16), np.dtype(np.int32), np.dtype(np.int64))
 """What bins and counts are kept in: the narrowest that holds all of a host's."""
 
+_LIMITS: Final = tuple((int(np.iinfo(kind).min), int(np.iinfo(kind).max)) for kind in _WIDTHS)
+"""The least and the largest number of each width."""
+
 
 class IntervalLog(Sequence[Interval]):
     """Intervals in order, each made anew when it is looked at; their parts are by direction."""
@@ -233,8 +236,8 @@ class _Column:
         """Take more; those of a narrow type need no look at each."""
         kind = _WIDTHS[self._width]
         if values.dtype.itemsize > kind.itemsize and values.size:
-            limits = np.iinfo(kind)
-            if values.max() > limits.max or values.min() < limits.min:
+            least, most = _LIMITS[self._width]
+            if values.max() > most or values.min() < least:
                 self._widen()
                 self.extend(values)
                 return

@@ -475,10 +475,12 @@ def _pairs(inside: bytes) -> tuple[Counts, Counts]:
         raise _OddBinsError from None
     middles, counts = numbers[::2], numbers[1::2]
     where = MIDDLE_NS.searchsorted(middles)
-    in_pairs = inside.translate(None, _DIGITS_AND_BLANKS) == (_PAIR * len(middles))[:-1]
-    keys = b"".join(inside.split(b'"')[1::2])
-    in_keys = not keys or keys.isdigit()
-    if not (in_pairs and in_keys and np.array_equal(MIDDLE_NS.take(where, mode="clip"), middles)):
+    marks = inside.translate(None, _DIGITS)
+    in_pairs = marks.translate(None, _BLANKS) == (_PAIR * len(middles))[:-1]
+    # In pairs only the quotes of a key can stand side by side, where only digits were between them.
+    in_keys = marks.count(b'""') == len(middles)
+    in_bins = (MIDDLE_NS.take(where, mode="clip") == middles).all() if in_pairs else False
+    if not (in_keys and in_bins):
         raise _OddBinsError
     return where, counts
 
@@ -486,7 +488,8 @@ def _pairs(inside: bytes) -> tuple[Counts, Counts]:
 _AS_LIST: Final = bytes.maketrans(b'":', b" ,")
 """Keys and values one after the other."""
 
-_DIGITS_AND_BLANKS: Final = b"0123456789 \n\r\t"
+_DIGITS: Final = b"0123456789"
+_BLANKS: Final = b" \n\r\t"
 _PAIR: Final = b'"":,'
 """What is left of a pair without them: nothing but a key in quotes and a number after it."""
 
