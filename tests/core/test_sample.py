@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iolab.core.samples import BinTable, CodedNames, narrow
+from iolab.core.bins import BIN_COUNT
+from iolab.core.samples import CHUNK_ROWS, BinTable, CodedNames, narrow, no_bins
 
 
 @pytest.mark.parametrize(
@@ -26,14 +27,55 @@ def test_the_narrowest_type_that_holds_all(values: list[int], kind: type[np.gene
     assert found.tolist() == values
 
 
-def test_chunks_are_wide_and_together_the_table() -> None:
-    columns = [np.arange(10, dtype=np.int8) + number for number in range(5)]
-    parts = list(BinTable(*columns).chunks(4))
-    assert [len(part) for part in parts] == [4, 4, 2]
-    assert {part.count.dtype for part in parts} == {np.dtype(np.int64)}
-    assert np.concatenate([part.count for part in parts]).tolist() == columns[4].tolist()
-    # Wide enough to be multiplied: 9 x 1000 would wrap around in 8 bits.
-    assert int((parts[-1].host * 1000).max()) == 9000
+def scattered() -> BinTable:
+    """Five parts of 8-bit columns, two of them of the same host, interval and direction."""
+    host, seq, direction = [0, 0, 0, 1, 1, 1, 0], [0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 0]
+    columns = (host, seq, direction, [7, 90, 7, 7, 8, 127, 7], [100, 1, 2, 3, 127, 127, 127])
+    return BinTable(*(np.array(column, dtype=np.int8) for column in columns))
+
+
+def test_parts_are_of_one_host_interval_and_direction() -> None:
+    table = scattered()
+    parts = table.parts()
+    keys = zip(parts.host, parts.seq, parts.direction, parts.size, strict=True)
+    assert [tuple(map(int, key)) for key in keys] == [
+        (0, 0, 0, 2),
+        (0, 1, 0, 1),
+        (1, 0, 0, 2),
+        (1, 0, 1, 1),
+        (0, 0, 0, 1),
+    ]
+    assert parts.start.tolist() == [0, 2, 3, 5, 6]
+    assert table.totals(parts).tolist() == [101, 2, 130, 127, 127]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_counts_of_parts_are_added_up_wide(ordered: bool) -> None:  # noqa: FBT001
+    rng = np.random.default_rng(7)
+    keys = rng.integers(0, 3, (3, 3 * CHUNK_ROWS), dtype=np.int8)
+    if ordered:
+        keys = keys[:, np.lexsort(keys[::-1])]
+    size = (keys.shape[1],)
+    bins = rng.integers(0, BIN_COUNT, size, dtype=np.int16)
+    counts = rng.integers(1, 128, size, dtype=np.int8)
+    table = BinTable(keys[0], keys[1], keys[2], bins, counts)
+    parts = table.parts()
+    sums, expected = np.zeros((2, 3, BIN_COUNT), dtype=np.int64)
+    # All but those of one interval, which leave holes.
+    used = parts.among(parts.seq != 1)
+    table.add_to(sums, used, used.host)
+    rows = keys[1] != 1
+    np.add.at(expected, (keys[0][rows], bins[rows]), counts[rows].astype(np.int64))
+    assert np.array_equal(sums, expected)
+    assert int(table.totals(parts).sum()) == int(counts.sum(dtype=np.int64))
+
+
+def test_a_table_without_rows_has_no_parts() -> None:
+    table, sums = no_bins(), np.zeros((1, BIN_COUNT), dtype=np.int64)
+    assert len(table.parts()) == 0
+    assert table.totals(table.parts()).tolist() == []
+    table.add_to(sums, table.parts(), np.zeros(0, dtype=np.int64))
+    assert not sums.any()
 
 
 def test_coded_names_read_as_an_array_of_names() -> None:

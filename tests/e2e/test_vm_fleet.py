@@ -57,7 +57,9 @@ def stored(said: tuple[Path, str]) -> Stored:
 def merged(record: RunRecord, direction: Direction, hosts: list[int]) -> Histogram:
     """The bins of those guests in the window that all share, added up anew."""
     table, counts = record.bins, np.zeros(BIN_COUNT, dtype=np.int64)
-    rows = cut(record).bins & (table.direction == direction) & np.isin(table.host, hosts)
+    measured = cut(record)
+    rows = np.repeat(measured.bins, measured.parts.size)
+    rows &= (table.direction == direction) & np.isin(table.host, hosts)
     np.add.at(counts, table.bin[rows].astype(np.int64), table.count[rows].astype(np.int64))
     return Histogram(counts, None, None)
 

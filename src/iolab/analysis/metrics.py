@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from iolab.analysis.steady import Steady
 from iolab.analysis.sums import LoadSums
@@ -275,11 +274,6 @@ def _by_second(record: RunRecord, measured: Cut, window: Window, ways: Sequence[
     at = np.zeros(len(record.hosts) * stride, dtype=np.int64)
     at[table.host * stride + table.seq] = second
     counts = np.zeros((seconds, BIN_COUNT), dtype=np.int64)
-
-    def counted(inside: slice) -> npt.NDArray[np.bool_]:
-        return measured.bins[inside] & np.isin(record.bins.direction[inside], ways)
-
-    for part in record.bins.chunks(among=counted):
-        where = at[part.host * stride + part.seq] * BIN_COUNT + part.bin
-        np.add.at(counts.reshape(-1), where, part.count)
+    parts = measured.parts.among(measured.bins & np.isin(measured.parts.direction, ways))
+    record.bins.add_to(counts, parts, at[parts.host * stride + parts.seq])
     return counts

@@ -40,7 +40,8 @@ def service_of(record: RunRecord, load: LoadSums) -> OperationSums | None:
     """The service times of a record in the window of its load; None where it has none."""
     if not np.isin(record.intervals.direction, list(ServiceTime)).any():
         return None
-    return sum_operations(record, list(ServiceTime), load.cut.intervals, load.cut.bins)
+    measured = load.cut.parts.among(load.cut.bins)
+    return sum_operations(record, list(ServiceTime), load.cut.intervals, measured)
 
 
 def service_metrics(service: OperationSums | None, hosts: Sequence[int]) -> dict[str, Metric]:

@@ -16,7 +16,7 @@ from iolab.analysis.window import Cut, Mask, Window, cut
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import Histogram
 from iolab.core.run import DirectionTotals, HostRun, RunRecord
-from iolab.core.samples import Direction, Floats, Ints
+from iolab.core.samples import BinParts, Direction, Floats, Ints
 
 DIRECTIONS: Final = (Direction.READ, Direction.WRITE, Direction.TRIM)
 """The directions that have numbers, in the order of the arrays' second axis."""
@@ -38,14 +38,15 @@ class OperationSums:
 
 
 def sum_operations(
-    record: RunRecord, operations: Sequence[int], intervals: Mask, bins: Mask
+    record: RunRecord, operations: Sequence[int], intervals: Mask, parts: BinParts
 ) -> OperationSums:
-    """The sums of these operations over the rows that are marked, of intervals and of bins.
+    """The sums of these operations over the intervals that are marked and these parts of the bins.
 
     They are exact: of whole numbers, and of latencies in the order of the rows.
     """
     table, shape = record.intervals, (len(record.hosts), len(operations))
-    places = np.full(max((*operations, _numbers(record))) + 1, -1, dtype=np.int64)
+    last = max(int(table.direction.max(initial=0)), int(parts.direction.max(initial=0)))
+    places = np.full(max((*operations, last)) + 1, -1, dtype=np.int64)
     places[list(operations)] = np.arange(len(operations))
     rows = np.flatnonzero(intervals & (places[table.direction] >= 0))
     width = len(operations)
@@ -62,22 +63,10 @@ def sum_operations(
     np.add.at(found.done.reshape(-1), where, table.ios[rows])
     np.add.at(found.bytes.reshape(-1), where, table.bytes[rows])
     np.add.at(found.lat_sum_ns.reshape(-1), where, table.lat_sum_ns[rows])
-    start = 0
-    for part in record.bins.chunks():
-        place = places[part.direction]
-        used = bins[start : start + len(part)] & (place >= 0)
-        start += len(part)
-        # What is not used adds nothing, which is quicker than to leave its rows out.
-        cells = part.host * width + np.maximum(place, 0)
-        np.add.at(found.bins.reshape(-1), cells * BIN_COUNT + part.bin, part.count * used)
+    asked = parts.among(places[parts.direction] >= 0)
+    cells = asked.host * width + places[asked.direction]
+    record.bins.add_to(found.bins.reshape(-1, BIN_COUNT), asked, cells)
     return found
-
-
-def _numbers(record: RunRecord) -> int:
-    """The largest number of an operation in a record."""
-    return max(
-        int(record.intervals.direction.max(initial=0)), int(record.bins.direction.max(initial=0))
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +114,9 @@ class LoadSums:
 def measure(record: RunRecord, window: Window | None = None) -> LoadSums:
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = cut(record, window)
-    sums = sum_operations(record, DIRECTIONS, measured.intervals, measured.bins)
+    sums = sum_operations(
+        record, DIRECTIONS, measured.intervals, measured.parts.among(measured.bins)
+    )
     lows, highs = _extremes(record.hosts)
     covered_ns = record.intervals.covered_ns(len(record.hosts), np.flatnonzero(measured.intervals))
     return LoadSums(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from iolab.analysis.steady import Steady
 from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums
-from iolab.analysis.window import Window, controller_ns
+from iolab.analysis.window import Cut, Window, controller_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.metric import NodeResult
@@ -62,7 +61,7 @@ class RunView:
     )
     _ahead: Mapping[str, int] = field(init=False, repr=False, compare=False)
     _rows: Sequence[Ints] = field(init=False, repr=False, compare=False)
-    _bins: list[Ints] = field(init=False, repr=False, compare=False, default_factory=list)
+    _beside: Sequence[Ints] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Looked up for each host by several checks: a search would cost hosts x hosts.
@@ -77,6 +76,7 @@ class RunView:
         object.__setattr__(self, "_ahead", ahead)
         rows = rows_by_host(self.record.intervals.host, len(self.record.hosts))
         object.__setattr__(self, "_rows", rows)
+        object.__setattr__(self, "_beside", _beside(self.load.cut, len(self.record.hosts)))
 
     @property
     def limited_hosts(self) -> frozenset[str]:
@@ -136,12 +136,15 @@ class RunView:
             return rows
         return np.asarray(rows[self.record.intervals.direction[rows] == direction])
 
-    @property
-    def whole_bins(self) -> Ints:
-        """Counts (H, 6, BIN_COUNT) of the whole run: by `Direction`, then by `ServiceTime`."""
-        if not self._bins:
-            self._bins.append(_whole_bins(self.record, self.load))
-        return self._bins[0]
+    def whole_bins(self, host: int) -> Ints:
+        """A host's counts (6, BIN_COUNT) of its whole run: by `Direction`, then `ServiceTime`."""
+        counts = np.zeros((len(_WAYS), BIN_COUNT), dtype=np.int64)
+        # Most rows were added up already, and are not added up a second time.
+        counts[: len(DIRECTIONS)] = self.load.bins[host]
+        if self._beside[host].size:
+            parts = self.load.cut.parts.among(self._beside[host])
+            self.record.bins.add_to(counts, parts, np.searchsorted(_WAYS, parts.direction))
+        return counts
 
     def measured(self, host: int) -> Window | None:
         """The part of the run that counts for this host, on the controller's clock."""
@@ -199,24 +202,15 @@ class RunView:
         return np.asarray(np.maximum(shared, 0), dtype=np.int64)
 
 
-def _whole_bins(record: RunRecord, load: LoadSums) -> Ints:
-    ways = (*Direction, *ServiceTime)
-    places = np.full(max(*ways, int(record.bins.direction.max(initial=0))) + 1, len(ways))
-    places[list(ways)] = np.arange(len(ways))
-    # One place more, for what is of neither, is left out again.
-    counts = np.zeros((len(record.hosts), len(ways) + 1, BIN_COUNT), dtype=np.int64)
-    # Most rows were added up already, and are not added up a second time.
-    counts[:, : len(DIRECTIONS)] = load.bins
+_WAYS: Final = (*Direction, *ServiceTime)
+"""What the first axis of a host's whole bins is."""
 
-    def beside(inside: slice) -> npt.NDArray[np.bool_]:
-        others = record.bins.direction[inside] >= len(DIRECTIONS)
-        return np.asarray(~load.cut.bins[inside] | others)
 
-    for part in record.bins.chunks(among=beside):
-        cells = part.host * (len(ways) + 1) + places[part.direction]
-        # Flat, which numpy adds up many times as fast.
-        np.add.at(counts.reshape(-1), cells * BIN_COUNT + part.bin, part.count)
-    return counts[:, :-1]
+def _beside(cut: Cut, hosts: int) -> list[Ints]:
+    """The parts of each host's bins that are not among the sums of its load."""
+    summed = cut.bins & (cut.parts.direction < len(DIRECTIONS))
+    places = np.flatnonzero(~summed & np.isin(cut.parts.direction, _WAYS))
+    return [places[rows] for rows in rows_by_host(cut.parts.host[places], hosts)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iolab.core.run import HostRun, RunRecord
-from iolab.core.samples import Ints
+from iolab.core.samples import BinParts, Ints
 
 EDGE_SLACK_NS: Final = 50_000_000
 """How far an interval may stick out of the window and still count: engines print times in whole
@@ -70,13 +70,15 @@ class Cut:
     """What of a record is measured.
 
     `hosts` holds each host's whole run from first to last I/O (None: no interval). `common` is the
-    window that all hosts share, None when there is none. `intervals` and `bins` mark the rows that
-    count: those inside the common window, or where there is none, inside each host's own.
+    window that all hosts share, None when there is none. `intervals` marks the rows that count, and
+    `bins` the `parts` of the bins: those inside the common window, or where there is none, inside
+    each host's own.
     """
 
     hosts: tuple[Window | None, ...]
     common: Window | None
     intervals: Mask
+    parts: BinParts
     bins: Mask
 
 
@@ -102,7 +104,8 @@ def cut(record: RunRecord, measured: Window | None = None) -> Cut:
     if common is None:
         own = np.array([0 if w is None else w.start_ns + warmup_ns for w in hosts], dtype=np.int64)
         inside = _inside(starts, ends, own[table.host] - early_ns, ends_ns[table.host])
-    return Cut(hosts, common, inside, _bins_inside(record, inside))
+    parts = record.bins.parts()
+    return Cut(hosts, common, inside, parts, _parts_inside(record, parts, inside))
 
 
 def _offsets(hosts: tuple[HostRun, ...]) -> Ints:
@@ -154,17 +157,10 @@ def _inside(starts: Ints, ends: Ints, low: Ints, high: Ints | int) -> Mask:
     return np.asarray((starts >= low) & (ends <= high + EDGE_SLACK_NS) & (middles <= high))
 
 
-def _bins_inside(record: RunRecord, inside: Mask) -> Mask:
-    """Which rows of the bins belong to a marked interval."""
-    table, bins = record.intervals, record.bins
-    if len(table) == 0 or len(bins) == 0:
-        return np.zeros(len(bins), dtype=bool)
-    stride = int(max(table.seq.max(), bins.seq.max())) + 1
+def _parts_inside(record: RunRecord, parts: BinParts, inside: Mask) -> Mask:
+    """Which parts of the bins belong to a marked interval."""
+    table = record.intervals
+    stride = max(int(table.seq.max(initial=0)), int(parts.seq.max(initial=0))) + 1
     counted = np.zeros(len(record.hosts) * stride, dtype=bool)
     counted[(table.host * stride + table.seq)[inside]] = True
-    found = np.empty(len(bins), dtype=bool)
-    start = 0
-    for part in bins.chunks():
-        found[start : start + len(part)] = counted[part.host * stride + part.seq]
-        start += len(part)
-    return found
+    return np.asarray(counted[parts.host * stride + parts.seq])

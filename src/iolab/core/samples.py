@@ -8,7 +8,7 @@ would wrap around without a word.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Final
@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from iolab.core.bins import BIN_COUNT
 from iolab.core.workload import Direction as Direction  # as most who read samples ask for it
 from iolab.core.workload import NamedOperation
 
@@ -27,8 +28,7 @@ Floats = npt.NDArray[np.float64]
 Names = npt.NDArray[np.object_]
 
 CHUNK_ROWS: Final = 1 << 16
-"""Rows looked at together where a table is too long to be widened as a whole: 512 KiB a column, so
-that what was just widened is still in the processor's cache when it is used."""
+"""Rows looked at together where a table is too long to be widened as a whole: 512 KiB a column."""
 
 
 class ServiceTime(NamedOperation):
@@ -90,6 +90,34 @@ class IntervalTable:
 
 
 @dataclass(frozen=True, slots=True)
+class BinParts:
+    """Stretches of a `BinTable`: `size` rows from `start` on are of one (host, seq, direction).
+
+    What is asked of a host or an interval is asked of these, some hundred times fewer than rows.
+    """
+
+    host: Ints
+    seq: Ints
+    direction: Ints
+    start: Ints
+    size: Ints
+
+    def __len__(self) -> int:
+        return int(self.host.size)
+
+    def among(self, which: Ints | npt.NDArray[np.bool_]) -> BinParts:
+        """Those parts alone, by a mask or by their places."""
+        return BinParts(*(getattr(self, column.name)[which] for column in fields(self)))
+
+    def groups(self) -> Iterator[slice]:
+        """The parts some at a time, of about `CHUNK_ROWS` rows together; none is empty."""
+        ends = np.cumsum(self.size)
+        steps = np.arange(0, ends[-1] if len(self) else 0, CHUNK_ROWS)
+        firsts = np.unique(np.searchsorted(ends, steps, side="right")).tolist()
+        yield from map(slice, firsts, [*firsts[1:], len(self)])
+
+
+@dataclass(frozen=True, slots=True)
 class BinTable:
     """Sparse latency bins: `count` I/Os of (host, seq, direction) fell into `bin`.
 
@@ -105,22 +133,50 @@ class BinTable:
     def __len__(self) -> int:
         return int(self.host.size)
 
-    def chunks(
-        self,
-        rows: int = CHUNK_ROWS,
-        *,
-        among: Callable[[slice], npt.NDArray[np.bool_]] | None = None,
-    ) -> Iterator[BinTable]:
-        """The table in parts of at most so many rows, each widened to int64.
+    def parts(self) -> BinParts:
+        """All parts of the table, in its order; a table in any other order has more of them."""
+        starts = [np.zeros(min(len(self), 1), dtype=np.int64)]
+        keys = (self.host, self.seq, self.direction)
+        for first in range(0, len(self) - 1, CHUNK_ROWS):
+            last = min(first + CHUNK_ROWS, len(self) - 1)
+            changes = [key[first:last] != key[first + 1 : last + 1] for key in keys]
+            starts.append(first + 1 + np.flatnonzero(changes[0] | changes[1] | changes[2]))
+        start = np.concatenate(starts)
+        host, seq, direction = (key[start].astype(np.int64) for key in keys)
+        return BinParts(host, seq, direction, start, np.diff(start, append=len(self)))
 
-        With `among` only the rows that it marks, asked for those of one part at a time.
+    def totals(self, parts: BinParts) -> Ints:
+        """How many I/Os each of all the table's parts counts."""
+        found = np.zeros(len(parts), dtype=np.int64)
+        for group in parts.groups():
+            start, size = parts.start[group], parts.size[group]
+            first = int(start[0])
+            counts = self.count[first : int(start[-1] + size[-1])]
+            # Not all of it at once, which would widen it as a whole.
+            np.add.reduceat(counts, start - first, dtype=np.int64, out=found[group])
+        return found
+
+    def add_to(self, sums: Ints, parts: BinParts, rows: Ints) -> None:
+        """Add the counts of each part to its row of `sums`, of shape (rows, BIN_COUNT), in place.
+
+        What was just widened is still in the processor's cache when it is used.
         """
-        for start in range(0, len(self), rows):
-            part = slice(start, start + rows)
-            inside = part if among is None else start + np.flatnonzero(among(part))
-            if isinstance(inside, slice) or inside.size:
-                columns = (getattr(self, column.name)[inside] for column in fields(self))
-                yield BinTable(*(column.astype(np.int64) for column in columns))
+        flat = sums.reshape(-1)
+        for group in parts.groups():
+            size = parts.size[group]
+            inside = _stretches(parts.start[group], size)
+            # Flat, which numpy adds up many times as fast.
+            where = np.repeat(rows[group] * BIN_COUNT, size) + self.bin[inside]
+            np.add.at(flat, where, self.count[inside].astype(np.int64))
+
+
+def _stretches(start: Ints, size: Ints) -> slice | Ints:
+    """The rows of several stretches, one after the other."""
+    if (start[1:] == start[:-1] + size[:-1]).all():
+        first = int(start[0]) if start.size else 0
+        return slice(first, first + int(size.sum()))
+    before = np.cumsum(size) - size
+    return np.asarray(np.repeat(start - before, size) + np.arange(int(size.sum())))
 
 
 class CodedNames:

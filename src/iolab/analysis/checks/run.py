@@ -137,8 +137,9 @@ def totals_disagree(view: RunView) -> CheckAnswer:
     table = view.record.intervals
     once = table.direction < ServiceTime.READ
     np.add.at(counted, table.host[once], table.ios[once])
-    for part in view.record.bins.chunks():
-        np.add.at(binned, part.host, part.count * (part.direction < ServiceTime.READ))
+    parts = view.load.cut.parts
+    first = parts.direction < ServiceTime.READ
+    np.add.at(binned, parts.host[first], view.record.bins.totals(parts)[first])
     return worst(
         _sums(view, index, int(counted[index]), int(binned[index]))
         for index in range(len(view.hosts))

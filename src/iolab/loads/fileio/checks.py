@@ -265,7 +265,7 @@ def _law_of(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
         return not_applicable(f"{text}: what kept the guest from more is said beside.", **evidence)
     off = found.rho - 1
     too_few = off < -good_limit(job.iodepth) - found.edge
-    if too_few and device_contradicts(view, index, view.whole_bins[index]):
+    if too_few and device_contradicts(view, index, view.whole_bins(index)):
         # The queue may have been full: what is wrong are the times.
         verdict = invalid if off < RHO_BAD_LOW - 1 else indicative
         return verdict(

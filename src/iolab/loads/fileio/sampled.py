@@ -613,11 +613,11 @@ RANK_SHARE: Final = 0.05
 def latency_contradicted(view: RunView) -> CheckAnswer:
     """Whether no I/O was faster than the device, and the engine's sums fit its histogram."""
     nothing = not_applicable("No latency was measured.")
-    bins = view.whole_bins
     answers = [nothing]
     for index in range(len(view.hosts)):
-        answers += _against_itself(view, index, bins[index])
-        answers += _against_device(view, index, bins[index])
+        bins = view.whole_bins(index)
+        answers += _against_itself(view, index, bins)
+        answers += _against_device(view, index, bins)
     return worst(answers)
 
 

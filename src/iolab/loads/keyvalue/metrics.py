@@ -238,7 +238,8 @@ def measure_key_value(record: RunRecord, window: Window | None = None) -> KeyVal
     present = {int(way) for way in np.unique(record.intervals.direction)}
     present |= {int(one.operation) for each in binned for one in each}
     operations = tuple(operation for operation in KeyOperation if int(operation) in present)
-    sums = sum_operations(record, operations, measured.intervals, measured.bins)
+    parts = measured.parts.among(measured.bins)
+    sums = sum_operations(record, operations, measured.intervals, parts)
     counted = np.isin(record.intervals.direction, operations)
     return KeyValueLoad(
         cut=measured,

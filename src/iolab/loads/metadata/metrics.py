@@ -132,7 +132,7 @@ def measure_metadata(record: RunRecord) -> MetadataLoad:
     }
     phases = {operation: runs for operation, runs in named.items() if any(runs)}
     every = np.ones(len(record.intervals), dtype=bool)
-    sums = sum_operations(record, list(phases), every, np.ones(len(record.bins), dtype=bool))
+    sums = sum_operations(record, list(phases), every, record.bins.parts())
     return MetadataLoad(
         tuple(
             _phase(record, operation, runs, sums, place)

@@ -248,19 +248,17 @@ def counts_by_cell(record: RunRecord, grid: Grid) -> Counts:
     An interval belongs to the cell in which its middle lies. Latencies are response times where
     service times stand beside them.
     """
-    table, bins = record.intervals, record.bins
+    table, parts = record.intervals, record.bins.parts()
     counts = np.zeros((grid.size, BIN_COUNT), dtype=np.int64)
-    if not len(bins):
+    if not len(parts):
         return counts
     middles = grid.since_start_ns(table.end_real_ns, table.host) - table.span_ns / 2
-    cells = grid.cell_of(middles)
-    stride = int(max(table.seq.max(), bins.seq.max())) + 1
+    stride = int(max(table.seq.max(), parts.seq.max())) + 1
     cell_by_interval = np.full(len(record.hosts) * stride, -1, dtype=np.int64)
-    cell_by_interval[table.host * stride + table.seq] = cells
-    for part in bins.chunks():
-        where = cell_by_interval[part.host * stride + part.seq]
-        known = (where >= 0) & counted_once(part.direction)
-        np.add.at(counts, (where[known], part.bin[known]), part.count[known])
+    cell_by_interval[table.host * stride + table.seq] = grid.cell_of(middles)
+    cells = cell_by_interval[parts.host * stride + parts.seq]
+    known = (cells >= 0) & counted_once(parts.direction)
+    record.bins.add_to(counts, parts.among(known), cells[known])
     return counts
 
 
