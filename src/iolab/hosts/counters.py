@@ -43,21 +43,23 @@ class Block:
 
     def cells(self, metric: str) -> Cells:
         """The metric's cells; all unseen when no device has it."""
+        found = self.metrics.get(metric)
+        if found is not None:
+            return found
         shape = (len(self.names), self.real_ns.size)
-        none = Cells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
-        return self.metrics.get(metric, none)
+        return Cells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
 
     def span_ns(self) -> Ints:
         """The length of each step, shape (samples - 1,)."""
-        return np.diff(self.real_ns)
+        return self.real_ns[1:] - self.real_ns[:-1]
 
     def sound_steps(self) -> Flags:
         """Steps over which a rate may be taken: forward in time and of about the usual length."""
-        spans = self.span_ns()
-        forward = (spans > 0) & (np.diff(self.seq) > 0)
+        spans, samples = self.span_ns(), np.diff(self.seq)
+        forward = (spans > 0) & (samples > 0)
         if not forward.any():
             return forward
-        by_sample = spans / np.maximum(np.diff(self.seq), 1)
+        by_sample = spans / np.maximum(samples, 1)
         if forward.all() and by_sample.max() <= STEP_LIMIT * by_sample.min():
             return forward  # whichever is the usual one
         return np.asarray(forward & (by_sample <= STEP_LIMIT * np.median(by_sample[forward])))
@@ -65,10 +67,19 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Deltas:
-    """What counters grew by in each step, shape (devices, samples - 1); `sound` where known."""
+    """What counters grew by in each step; `sound`, shape (devices, samples - 1), where known.
 
-    values: Mapping[str, Ints]
+    `grown` has shape (metrics, devices, samples - 1).
+    """
+
+    metrics: Sequence[str]
+    grown: Ints
     sound: Flags
+
+    @property
+    def values(self) -> Mapping[str, Ints]:
+        """The growth of each metric, shape (devices, samples - 1)."""
+        return dict(zip(self.metrics, self.grown, strict=True))
 
 
 def deltas(block: Block, metrics: Sequence[str], may_fall: Collection[str] = ()) -> Deltas:
@@ -78,16 +89,13 @@ def deltas(block: Block, metrics: Sequence[str], may_fall: Collection[str] = ())
     that step is not sound for the whole device. The counters in `may_fall` are known to fall a
     little without either; their fall counts as no growth.
     """
-    sound = np.broadcast_to(block.sound_steps(), (len(block.names), block.real_ns.size - 1)).copy()
-    grown: dict[str, Ints] = {}
-    for metric in metrics:
-        cells = block.cells(metric)
-        growth = np.diff(cells.values, axis=1)
-        sound &= cells.seen[:, 1:] & cells.seen[:, :-1]
-        if metric not in may_fall:
-            sound &= growth >= 0
-        grown[metric] = np.maximum(growth, 0)
-    return Deltas(grown, sound)
+    cells = [block.cells(metric) for metric in metrics]
+    values = np.stack([one.values for one in cells])
+    seen = np.logical_and.reduce([one.seen for one in cells])
+    growth = values[:, :, 1:] - values[:, :, :-1]
+    held = [index for index, metric in enumerate(metrics) if metric not in may_fall]
+    sound = block.sound_steps() & seen[:, 1:] & seen[:, :-1] & (growth[held] >= 0).all(axis=0)
+    return Deltas(metrics, np.maximum(growth, 0), np.asarray(sound))
 
 
 def blocks(counters: CounterTable, wanted: Container[str] | None = None) -> Iterator[Block]:
@@ -169,13 +177,14 @@ class _Shapes:
             places: dict[str, tuple[Ints, Ints]] = {}
             for which in np.unique(metric[inside]):
                 hit = np.flatnonzero(metric[inside] == which)
+                hit = hit[np.argsort(device[hit])]
                 places[words.metrics[which]] = (device[hit], inside[hit])
             yield _Shape(word, tuple(words.names[index] for index in present), places)
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """One scope of a sample: of each metric the devices that have it, and their rows."""
+    """One scope of a sample: of each metric the devices that have it, in order, and their rows."""
 
     scope: str
     names: tuple[str, ...]
@@ -219,8 +228,12 @@ def _first_sample(seq: Ints, real_ns: Ints) -> int:
 
 def _cells(shape: _Shape, values: Ints) -> dict[str, Cells]:
     found: dict[str, Cells] = {}
+    size = (len(shape.names), len(values))
+    every = np.ones(size, dtype=np.bool_)
     for metric, (device, columns) in shape.places.items():
-        size = (len(shape.names), len(values))
+        if device.size == len(shape.names):
+            found[metric] = Cells(values[:, columns].T, every)
+            continue
         cells = Cells(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_))
         cells.values[device] = values[:, columns].T
         cells.seen[device] = True

@@ -140,8 +140,8 @@ def _all_cores(block: Block) -> Iterator[_Derived]:
 
 
 def _shares(block: Block, names: Sequence[str], grown: Deltas) -> Iterator[_Derived]:
-    states = grown.values
-    total = np.sum([states[state] for state in CPU], axis=0)
+    states, span_ns = grown.values, block.span_ns()
+    total = grown.grown.sum(axis=0)
     sound = grown.sound & (total > 0)
     shares = {
         "user_share": states["user_ns"] + states["nice_ns"],
@@ -152,17 +152,14 @@ def _shares(block: Block, names: Sequence[str], grown: Deltas) -> Iterator[_Deri
     }
     for metric, part in shares.items():
         share = _ratio(part, total)
-        yield _Derived(metric, names, block.real_ns[1:], block.span_ns(), share, sound)
+        yield _Derived(metric, names, block.real_ns[1:], span_ns, share, sound)
 
 
 def _summed(grown: Deltas, members: Flags | slice) -> Deltas:
     """The members' growth added up, over those that are sound at each step."""
     sound = grown.sound[members]
-    values = {
-        state: np.where(sound, growth[members], 0).sum(axis=0, keepdims=True)
-        for state, growth in grown.values.items()
-    }
-    return Deltas(values, np.asarray(sound.any(axis=0, keepdims=True)))
+    added = np.where(sound, grown.grown[:, members], 0).sum(axis=1, keepdims=True)
+    return Deltas(grown.metrics, added, np.asarray(sound.any(axis=0, keepdims=True)))
 
 
 def _nic(block: Block) -> Iterator[_Derived]:
