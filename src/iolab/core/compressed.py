@@ -92,10 +92,11 @@ class Packer:
             self._pack()
 
     def finish(self) -> Packed:
-        """Everything that was kept."""
+        """Everything that was kept, which is no longer held here then; to be called once."""
         if self._open:
             self._pack()
-        return Packed(bytes(self._frames), self._size_bytes, self._truncated)
+        frames, self._frames = bytes(self._frames), bytearray()
+        return Packed(frames, self._size_bytes, self._truncated)
 
     def _pack(self) -> None:
         frame = _compressor().compress(self._open)

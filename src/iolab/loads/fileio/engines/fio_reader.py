@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -193,21 +193,16 @@ def recorded(log: IntervalLog, start_ns: int | None, end_ns: int | None) -> Inte
 
 def bytes_by_ios(parts: Sequence[Sequence[int]]) -> list[int]:
     """The bytes of each part (direction, I/Os, bytes, …) by its I/Os; the sums are kept."""
-    ios: Counter[int] = Counter()
-    moved: Counter[int] = Counter()
-    for way, count, size, *_ in parts:
-        ios[way] += count
-        moved[way] += size
-    done: Counter[int] = Counter()
-
-    def share(way: int, count: int, size: int) -> int:
-        if ios[way] == 0:
-            return size
-        before = moved[way] * done[way] // ios[way]
-        done[way] += count
-        return moved[way] * done[way] // ios[way] - before
-
-    return [share(way, count, size) for way, count, size, *_ in parts]
+    found = [size for _, _, size, *_ in parts]
+    for way in {way for way, *_ in parts}:
+        places = [place for place, part in enumerate(parts) if part[0] == way]
+        done = list(accumulate(parts[place][1] for place in places))
+        moved = sum(found[place] for place in places)
+        if done[-1]:
+            until = [moved * count // done[-1] for count in done]
+            for place, before, now in zip(places, [0, *until], until, strict=False):
+                found[place] = now - before
+    return found
 
 
 def settled(intervals: Sequence[Interval], start_ns: int, end_ns: int) -> tuple[Interval, ...]:
