@@ -33,7 +33,8 @@ from iolab.core.run import (
     RunRecord,
     RunStatus,
 )
-from iolab.core.samples import BinTable, CounterTable, Direction, IntervalTable, Ints
+from iolab.core.samples import BinTable, CounterTable, IntervalTable, Ints
+from iolab.core.workload import Direction
 from iolab.loads.fileio.workload import Job
 from iolab.units import NS_PER_S
 

@@ -31,15 +31,8 @@ from iolab.core.run import (
     RunRecord,
     RunStatus,
 )
-from iolab.core.samples import (
-    BinTable,
-    Direction,
-    IntervalTable,
-    ServiceTime,
-    no_bins,
-    no_counters,
-    no_intervals,
-)
+from iolab.core.samples import BinTable, IntervalTable, no_bins, no_counters, no_intervals
+from iolab.core.workload import Direction, ServiceTime
 from iolab.guests.analysis import GuestAnalysis
 from iolab.hosts.rates import CounterSeries
 from iolab.loads.fileio.engine_facts import FIO_ENGINE

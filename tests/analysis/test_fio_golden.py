@@ -13,7 +13,7 @@ from iolab.analysis.metrics import fleet_metrics
 from iolab.analysis.sums import LoadSums, measure
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.hosts.intervals import IntervalCollector
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.workload import Access

@@ -9,7 +9,7 @@ import pytest
 
 from iolab.analysis.sums import measure
 from iolab.core.histogram import UPPER_NS, bin_of_ns
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from tests.analysis.records import GO_NS, SECOND, Spell, facts_of, spell_record
 from tests.judging import judge
 

@@ -12,8 +12,8 @@ import pytest
 from iolab.analysis.steady import FleetRule, fleet_seconds
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunRecord
-from iolab.core.samples import ServiceTime
 from iolab.core.stopping import RuleSettings, SeriesStatus
+from iolab.core.workload import ServiceTime
 from iolab.loads.fileio.checks import coordinated_omission
 from iolab.report.numbers import show, show_steadiness
 from tests.analysis.records import GO_NS, JOB, SECOND, Burst, bursts_record, view_of

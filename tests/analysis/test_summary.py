@@ -14,7 +14,7 @@ from iolab.analysis.sums import measure
 from iolab.core.histogram import LOWER_NS, UPPER_NS, bin_of_ns
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.loads.fileio.workload import Access
 from tests.analysis.records import (
     BLOCK,

@@ -14,7 +14,7 @@ from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import Histogram
 from iolab.core.metric import LatencyLayer, Level
 from iolab.core.run import RunRecord, RunStatus
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.guests.guest import Accelerator, fleet_in
 from tests.e2e.guest_sessions import NODES, Stored, iolab, left_on, study, workload
 from tests.e2e.targets import Target, xfs_on_loop

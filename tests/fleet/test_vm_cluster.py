@@ -10,7 +10,7 @@ import pytest
 
 from iolab.core.metric import LatencyLayer
 from iolab.core.run import RunRecord, RunStatus
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.guests.guest import fleet_in
 from tests.e2e.guest_sessions import Stored, iolab, left_on, study, workload
 from tests.fleet.cluster_bed import ClusterBed, cluster, listing

@@ -15,7 +15,7 @@ from iolab.analysis.sums import measure
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts, Role
 from iolab.core.run import Bystander, DeviceDelta, RunRecord
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.guests.analysis import GuestAnalysis
 from iolab.guests.guest import (
     Accelerator,

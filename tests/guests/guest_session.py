@@ -26,9 +26,9 @@ from iolab.core.metric import (
     Written,
 )
 from iolab.core.run import Bystander, DeviceDelta, Plan, PlanCost, PlannedRun, Point, RunRecord
-from iolab.core.samples import CounterTable, Direction
+from iolab.core.samples import CounterTable
 from iolab.core.study import Study
-from iolab.core.workload import BY_IOPS, Axis, Workload
+from iolab.core.workload import BY_IOPS, Axis, Direction, Workload
 from iolab.guests.guest import Accelerator, GuestFleet, GuestRun, GuestSettings, GuestUse, fleet_in
 from iolab.guests.hosts import guests_of
 from iolab.hosts.counter_names import CPU, NIC

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.errors import HostError
 from iolab.guests.blocks import (
     BOUNDARIES_NS,

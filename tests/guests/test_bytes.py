@@ -11,7 +11,7 @@ from iolab.core.configuration import Redundancy
 from iolab.core.host import HostFacts, Role
 from iolab.core.metric import CheckResult, Level
 from iolab.core.run import Bystander, DeviceDelta, RunRecord
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.guests.analysis import guest_bytes
 from iolab.guests.guest import DiskKind, GuestSettings
 from iolab.guests.nodes import guest_bytes_of, nodes_in, written_of

@@ -11,7 +11,7 @@ import pytest
 from iolab.analysis.storage_bytes import devices_once
 from iolab.core.metric import CheckResult, LatencyLayer, LayerLatency, Level, NodeResult, Verdict
 from iolab.core.run import DeviceDelta, RunRecord
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.guests.caveats import EMULATED, caveats, caveats_of, subtitle
 from iolab.guests.guest import GuestFleet, GuestRun, fleet_in
 from iolab.guests.tables import (

@@ -10,7 +10,8 @@ from iolab.analysis.view import RunView, served
 from iolab.analysis.window import Window
 from iolab.core.metric import LatencyLayer
 from iolab.core.run import DeviceDelta, RunRecord
-from iolab.core.samples import Direction, no_counters
+from iolab.core.samples import no_counters
+from iolab.core.workload import Direction
 from iolab.guests.guest import DiskKind
 from iolab.guests.metrics import guest_latency, layers_of
 from iolab.guests.nodes import guests_in, nodes_in

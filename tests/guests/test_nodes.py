@@ -10,7 +10,7 @@ import pytest
 from iolab.core.histogram import bin_of_ns
 from iolab.core.metric import LatencyLayer, Result
 from iolab.core.run import RunRecord
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.guests.guest import GuestFleet, GuestRun
 from iolab.guests.metrics import node_points
 from tests.analysis.records import GO_NS, SECOND, Spell, spell_record

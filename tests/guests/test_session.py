@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iolab.core.events import Notice, SessionStarted, SessionStatus
 from iolab.core.run import RunStatus
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.guests.guest import Accelerator, fleet_in
 from iolab.loads.fileio.engines.fio import NULL_FOLDER
 from tests.fakes.script import FakeGuest, FakeScript

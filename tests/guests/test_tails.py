@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from iolab.core.metric import Metric
-from iolab.core.samples import Direction, Ints
+from iolab.core.samples import Ints
+from iolab.core.workload import Direction
 from iolab.guests.blocks import BOUNDARIES_NS
 from iolab.guests.guest import GuestRun
 from iolab.guests.metrics import OPEN_NS, bounded, hypervisor_metrics

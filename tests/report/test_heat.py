@@ -9,7 +9,8 @@ import pytest
 from iolab.analysis.metrics import is_supported
 from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Histogram, of_sparse
 from iolab.core.run import RunRecord
-from iolab.core.samples import BinTable, IntervalTable, ServiceTime, no_bins
+from iolab.core.samples import BinTable, IntervalTable, no_bins
+from iolab.core.workload import ServiceTime
 from iolab.report.charts.run_series import heat_of
 from iolab.report.charts.series import MAX_BANDS, MAX_MOMENTS, HeatMap
 from iolab.report.gather import MAX_HEAT_MAPS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalCollector
 from tests.loads.fileio.fixtures import reading
 

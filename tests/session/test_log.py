@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.loads.metadata.workload import Operation

@@ -11,7 +11,7 @@ from iolab.analysis.kinds import CHECKS, LoadAnalysis
 from iolab.analysis.view import RunView
 from iolab.core.histogram import MIDDLE_NS
 from iolab.core.metric import Metric
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.units import format_ns
 from tests.toy.kind import VARIATION
 

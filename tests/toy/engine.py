@@ -12,7 +12,7 @@ from iolab.core.engine import EngineName
 from iolab.core.histogram import bin_of_ns
 from iolab.core.host import ToolFacts
 from iolab.core.run import DirectionTotals, EngineTotals
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command, EngineReading, OutputReader
 from iolab.hosts.intervals import DirectionInterval, Interval

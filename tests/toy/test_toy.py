@@ -9,7 +9,7 @@ import pytest
 from iolab.analysis.kinds import Analyses, judge
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from tests.analysis.records import Burst, bursts_record, facts_of
 from tests.toy.analysis import AppendAnalysis
 from tests.toy.engine import AppendReader

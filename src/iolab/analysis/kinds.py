@@ -56,8 +56,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import HostResult, Metric, NodeResult, Result, Spread, Verdict, worst_level
 from iolab.core.metric_spec import declared
 from iolab.core.run import RunRecord
-from iolab.core.samples import Direction
-from iolab.core.workload import AnyJob
+from iolab.core.workload import AnyJob, Direction
 from iolab.hosts.counter_names import GUESTS
 from iolab.hosts.rates import derive
 

@@ -23,7 +23,8 @@ from iolab.core.histogram import MIDDLE_NS, UPPER_NS, Histogram
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
 from iolab.core.run import RunRecord
-from iolab.core.samples import Direction, Ints
+from iolab.core.samples import Ints
+from iolab.core.workload import Direction
 from iolab.stats.quantiles import block_count, decides, of_run_each
 from iolab.units import NS_PER_S
 

@@ -17,7 +17,7 @@ from iolab.analysis.sums import DIRECTIONS, LoadSums, OperationSums, sum_operati
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
-from iolab.core.samples import Direction, ServiceTime
+from iolab.core.workload import Direction, ServiceTime
 
 SERVICE_PERCENTILES: Final = (("p50", 50.0), ("p99", 99.0), ("p99_9", 99.9))
 """Those that tell whether a tail is the target's or of waiting for it."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from iolab.core.host import HostFacts, Role
 from iolab.core.run import Bystander, DeviceDelta, RunRecord
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 
 LOOPBACK = "lo"
 

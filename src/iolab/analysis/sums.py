@@ -16,7 +16,8 @@ from iolab.analysis.window import Cut, Mask, Window, cut
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import Histogram
 from iolab.core.run import DirectionTotals, HostRun, RunRecord
-from iolab.core.samples import BinParts, Direction, Floats, Ints
+from iolab.core.samples import BinParts, Floats, Ints
+from iolab.core.workload import Direction
 
 DIRECTIONS: Final = (Direction.READ, Direction.WRITE, Direction.TRIM)
 """The directions that have numbers, in the order of the arrays' second axis."""

@@ -15,8 +15,8 @@ from iolab.core.bins import BIN_COUNT
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.metric import NodeResult
 from iolab.core.run import HostRun, RunRecord
-from iolab.core.samples import Direction, Floats, Ints, ServiceTime, rows_by_host
-from iolab.core.workload import AnyJob
+from iolab.core.samples import Floats, Ints, rows_by_host
+from iolab.core.workload import AnyJob, Direction, ServiceTime
 from iolab.units import NS_PER_S
 
 if TYPE_CHECKING:

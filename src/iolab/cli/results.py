@@ -17,8 +17,8 @@ from iolab.cli.kinds import reported
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Metric, Result, directions_in
 from iolab.core.run import RunStatus
-from iolab.core.samples import Direction
 from iolab.core.study import Study
+from iolab.core.workload import Direction
 from iolab.report.answer import AnswerSource, how_sure, says
 from iolab.report.best import tally
 from iolab.report.numbers import (

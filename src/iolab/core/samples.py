@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iolab.core.bins import BIN_COUNT
-from iolab.core.workload import Direction as Direction  # as most who read samples ask for it
-from iolab.core.workload import NamedOperation
+from iolab.core.workload import ServiceTime
 
 Ints = npt.NDArray[np.int64]
 Whole = npt.NDArray[np.signedinteger[Any]]
@@ -29,27 +28,6 @@ Names = npt.NDArray[np.object_]
 
 CHUNK_ROWS: Final = 1 << 16
 """Rows looked at together where a table is too long to be widened as a whole: 512 KiB a column."""
-
-
-class ServiceTime(NamedOperation):
-    """The same I/Os from their submission, those of `Direction` being from when they were due.
-
-    Only an open loop has both, and an engine that tells them.
-    """
-
-    READ = 8
-    WRITE = 9
-    TRIM = 10
-
-    @property
-    def way(self) -> Direction:
-        """The direction whose I/Os they are."""
-        return Direction(self - ServiceTime.READ)
-
-    @property
-    def word(self) -> str:
-        """`read from submission`."""
-        return f"{self.way.word} from submission"
 
 
 def counted_once(directions: Whole) -> npt.NDArray[np.bool_]:

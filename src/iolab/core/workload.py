@@ -95,6 +95,27 @@ class Direction(NamedOperation):
     TRIM = 2
 
 
+class ServiceTime(NamedOperation):
+    """The same I/Os from their submission, those of `Direction` being from when they were due.
+
+    Only an open loop has both, and an engine that tells them.
+    """
+
+    READ = 8
+    WRITE = 9
+    TRIM = 10
+
+    @property
+    def way(self) -> Direction:
+        """The direction whose I/Os they are."""
+        return Direction(self - ServiceTime.READ)
+
+    @property
+    def word(self) -> str:
+        """`read from submission`."""
+        return f"{self.way.word} from submission"
+
+
 PER_NODE: Final = "vms_per_node"
 """The axis of a growing fleet: how many guests of each hypervisor make load."""
 

@@ -15,7 +15,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from iolab.core.run import MAX_COUNT, Count
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.errors import HostError
 from iolab.guests.guest import BlockCounts, GuestUse
 from iolab.guests.machine import DISK_ID

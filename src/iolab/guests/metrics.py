@@ -16,8 +16,8 @@ from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NOTHING, RunView, Served, served
 from iolab.analysis.window import Window
 from iolab.core.metric import LatencyLayer, LayerLatency, Level, Metric, NodeResult, Outlier, Result
-from iolab.core.samples import Direction
 from iolab.core.study import Study
+from iolab.core.workload import Direction
 from iolab.guests.guest import Accelerator
 from iolab.guests.nodes import (
     Guest,

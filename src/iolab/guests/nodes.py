@@ -14,7 +14,8 @@ from iolab.analysis.window import controller_ns
 from iolab.core.host import HostFacts, Role
 from iolab.core.metric import Written
 from iolab.core.run import Bystander, DeviceDelta, RunRecord
-from iolab.core.samples import Direction, Floats
+from iolab.core.samples import Floats
+from iolab.core.workload import Direction
 from iolab.guests.guest import DiskKind, GuestRun, fleet_in
 from iolab.hosts.rates import ALL_CORES
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import PointKey, PointSummary
 from iolab.core.metric import LatencyLayer, LayerLatency, Metric, NodeResult, Result, Written
-from iolab.core.samples import Direction
 from iolab.core.study import Study
+from iolab.core.workload import Direction
 from iolab.guests.guest import (
     DiskKind,
     GuestFleet,

@@ -12,16 +12,8 @@ import numpy.typing as npt
 
 from iolab.core.events import IntervalSeen
 from iolab.core.run import PlannedRun
-from iolab.core.samples import (
-    BinTable,
-    IntervalTable,
-    Ints,
-    ServiceTime,
-    Whole,
-    narrow,
-    no_bins,
-    no_intervals,
-)
+from iolab.core.samples import BinTable, IntervalTable, Ints, Whole, narrow, no_bins, no_intervals
+from iolab.core.workload import ServiceTime
 from iolab.hosts.memory import give_back
 from iolab.units import NS_PER_S
 

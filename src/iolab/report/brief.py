@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
 
-from iolab.core.samples import Direction, ServiceTime
+from iolab.core.workload import Direction, ServiceTime
 from iolab.report.terminal import fitted
 from iolab.report.words import NO_WORDS, UserText
 

@@ -13,9 +13,8 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric, Result, directions_in
 from iolab.core.metric_spec import MEAN, declared_among, spec_of
 from iolab.core.run import RunRecord
-from iolab.core.samples import Direction
 from iolab.core.study import Study
-from iolab.core.workload import AnyJob, Workload
+from iolab.core.workload import AnyJob, Direction, Workload
 from iolab.report.best import (
     NOT_KNOWN,
     BestFigure,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.hosts.engine import EngineReading
 from iolab.loads.fileio.engines.fio_reader import FioReader
 from tests.recorded import recorded, recordings

@@ -11,7 +11,7 @@ import pytest
 from iolab.core.host import HostFacts
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, RunRecord
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.loads.fileio.sampled import block_size, sizes_of
 from iolab.loads.fileio.workload import Access, Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level

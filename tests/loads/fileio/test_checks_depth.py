@@ -8,7 +8,7 @@ import pytest
 
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.loads.fileio.checks import depth_level, depth_not_reached, littles_law
 from iolab.loads.fileio.workload import Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level

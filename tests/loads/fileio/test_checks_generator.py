@@ -12,7 +12,7 @@ from iolab.analysis.checks.run import engine_errors, totals_disagree
 from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
-from iolab.core.samples import ServiceTime
+from iolab.core.workload import ServiceTime
 from iolab.loads.fileio.checks import (
     coordinated_omission,
     depth_not_reached,

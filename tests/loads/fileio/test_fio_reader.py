@@ -12,7 +12,7 @@ import pytest
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import Counts, Histogram, of_sparse
 from iolab.core.run import DirectionTotals
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import Interval
 from iolab.loads.fileio.engines.fio_output import DocumentCutter, direction_totals, engine_totals

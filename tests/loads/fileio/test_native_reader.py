@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iolab.core.samples import Direction, ServiceTime
+from iolab.core.workload import Direction, ServiceTime
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import Interval
 from iolab.loads.fileio.engines.native import NativeEngine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iolab.analysis.service_time import SERVICE_KEYS
-from iolab.core.samples import Direction, ServiceTime
+from iolab.core.workload import Direction, ServiceTime
 from tests.analysis.records import MIXED, Burst, bursts_record, facts_of, healthy
 from tests.judging import judge
 

@@ -22,7 +22,7 @@ from iolab.analysis.checks.storage_bytes import is_accounted
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.run import DeviceDelta, ExtentProof, HostRun
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.units import format_bytes
 
 MISSING_GOOD: Final = 0.98

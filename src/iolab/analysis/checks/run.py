@@ -22,8 +22,8 @@ from iolab.analysis.check import (
 from iolab.analysis.sums import totals_by_way
 from iolab.analysis.view import RunView
 from iolab.core.run import HostRun, RunStatus
-from iolab.core.samples import ServiceTime
 from iolab.core.target_state import TargetState
+from iolab.core.workload import ServiceTime
 from iolab.units import format_bytes, format_count
 
 RUNTIME_SHARE: Final = 0.95

@@ -25,7 +25,7 @@ from iolab.analysis.kinds import LoadAnalysis, shared_checks
 from iolab.analysis.view import RunView
 from iolab.core.metric import NodeResult
 from iolab.core.run import RunRecord
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.loads.fileio.checks import (
     coordinated_omission,
     depth_not_reached,

@@ -27,7 +27,8 @@ from iolab.core.block_trace import WayTrace
 from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram
 from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, HostRun
-from iolab.core.samples import Direction, Ints
+from iolab.core.samples import Ints
+from iolab.core.workload import Direction
 from iolab.loads.fileio.workload import WHOLE, Access, Job, shares_of
 from iolab.units import format_bytes, format_count, format_ns, parse_size
 

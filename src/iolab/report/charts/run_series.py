@@ -15,7 +15,8 @@ from iolab.analysis.window import Window
 from iolab.core.histogram import Histogram
 from iolab.core.host import Role
 from iolab.core.run import RunRecord
-from iolab.core.samples import BinTable, Direction, Floats, IntervalTable, Ints
+from iolab.core.samples import BinTable, Floats, IntervalTable, Ints
+from iolab.core.workload import Direction
 from iolab.hosts.counter_names import OF_SERVERS
 from iolab.report.charts.series import (
     Grid,

@@ -14,8 +14,7 @@ from typing import Final
 
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
-from iolab.core.samples import Direction
-from iolab.core.workload import DataSet
+from iolab.core.workload import DataSet, Direction
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command, OutputReader
 from iolab.hosts.message import printable

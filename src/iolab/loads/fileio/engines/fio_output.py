@@ -22,7 +22,7 @@ import orjson
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import MIDDLE_NS, Counts, Histogram
 from iolab.core.run import DirectionTotals, EngineTotals
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 
 DOCUMENT_LIMIT_BYTES: Final = 8 << 20
 """A document with every bin of three directions has 0.3 MB; a larger one is not ours."""

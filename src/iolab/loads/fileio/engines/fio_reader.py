@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 
 from iolab.core.run import EngineTotals
-from iolab.core.samples import Direction
+from iolab.core.workload import Direction
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.loads.fileio.engines.fio_output import (

@@ -11,8 +11,7 @@ from typing import Any, Final
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
 from iolab.core.run import EngineTotals
-from iolab.core.samples import Direction
-from iolab.core.workload import DataSet
+from iolab.core.workload import DataSet, Direction
 from iolab.errors import EngineError, Fault
 from iolab.hosts.engine import BlockLedger, Command, OutputReader
 from iolab.loads.fileio.engine_facts import AUTO, NATIVE_ENGINE

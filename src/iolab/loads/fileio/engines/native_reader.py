@@ -13,7 +13,8 @@ from iolab.core.bins import BIN_COUNT
 from iolab.core.generator import GeneratorTotals, Lateness, VerifyTotals
 from iolab.core.histogram import Histogram, of_sparse
 from iolab.core.run import DirectionTotals, EngineTotals
-from iolab.core.samples import Direction, Ints, ServiceTime, Whole
+from iolab.core.samples import Ints, Whole
+from iolab.core.workload import Direction, ServiceTime
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.hosts.message import printable, printable_bytes
