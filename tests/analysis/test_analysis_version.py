@@ -6,7 +6,7 @@ import ast
 import hashlib
 import inspect
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from iolab.analysis.kinds import ANALYSIS_VERSION, judge
 from iolab.cli.kinds import LOADS, analyses
 from iolab.core.metric_spec import MetricSpec, spec_of
 
-RECORDED: Final = (13, "228e9f3f309c33a4")
+RECORDED: Final = (13, "15185f2268fffefd")
 """The version, and the digest of what it judges by."""
 
 ROOMS: Final = ("iolab.analysis.", "iolab.stats.")
@@ -52,17 +52,22 @@ def spec(key: str) -> tuple[str, ...]:
 
 
 def modules_below(names: Iterable[str]) -> set[str]:
-    """Those modules, and all of analysis and statistics whose functions and classes they use."""
+    """Those modules, and all of analysis and statistics that they import anything from."""
     found: set[str] = set()
     ahead = set(names)
     while ahead:
         name = ahead.pop()
         found.add(name)
-        used = {
-            getattr(one, "__module__", None) or "" for one in vars(import_module(name)).values()
-        }
-        ahead |= {one for one in used if one.startswith(ROOMS)} - found
+        ahead |= {one for one in imported_by(name) if one.startswith(ROOMS)} - found
     return found
+
+
+def imported_by(name: str) -> Iterator[str]:
+    """The modules that a module imports, or imports anything from."""
+    module = import_module(name)
+    tree = ast.parse(inspect.getsource(module))
+    yield from (one.module or "" for one in ast.walk(tree) if isinstance(one, ast.ImportFrom))
+    yield from (one.__name__ for one in vars(module).values() if inspect.ismodule(one))
 
 
 def judged_by() -> dict[str, Any]:
