@@ -18,7 +18,7 @@ from iolab.core.metric_spec import SERVICE_MEAN
 from iolab.loads.metadata.metrics import FILE_OPERATIONS
 from iolab.loads.metadata.workload import Operation
 from iolab.stats.comparison import RATIO_ALLOWANCE, ComparisonVerdict
-from iolab.stats.quantiles import BIN_ERROR
+from iolab.stats.repeats import BIN_ERROR
 from tests.analysis.test_points import RUN, STUDY, repeats
 from tests.loads.metadata.metadata_session import kpi_with_metadata
 from tests.report.synthetic import Source

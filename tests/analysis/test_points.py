@@ -17,8 +17,7 @@ from iolab.analysis.points import NO_REPLICATE, PointSummary, summarise
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.stopping import SeriesStatus, Steadiness
-from iolab.stats.quantiles import BIN_ERROR
-from iolab.stats.repeats import BIAS_ALLOWANCE
+from iolab.stats.repeats import BIAS_ALLOWANCE, BIN_ERROR
 
 SHAPE = Shape(points=1, seconds=2, hosts=2, cores=2, disks=1, nics=1)
 STUDY = make_study(SHAPE)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iolab.stats.changes import Movement, watch
 from iolab.stats.repeats import BIAS_ALLOWANCE, Prior, fit_prior, own_spread, publish
+from iolab.stats.sentinel import Movement, watch
 
 MEANS = st.lists(st.floats(min_value=50, max_value=200), min_size=2, max_size=8)
 PRIOR = Prior(0.005**2, 8.0, 24, 48.0)

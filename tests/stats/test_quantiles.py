@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab.core.histogram import MIDDLE_NS, Counts, Histogram
-from iolab.stats.quantiles import BIN_ERROR, _reach, block_count, decides, of_run
+from iolab.stats.quantiles import _reach, block_count, decides, of_run
+from iolab.stats.repeats import BIN_ERROR
 from tests.histograms import of_latencies
 
 

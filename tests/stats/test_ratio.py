@@ -18,10 +18,10 @@ from iolab.stats.comparison import (
     ComparisonVerdict,
     compare,
     compare_paired,
-    geometric_mean,
     holm,
     judged_together,
 )
+from iolab.stats.overall import geometric_mean
 from iolab.stats.repeats import Prior
 
 PRIOR = Prior(0.005**2, 10.0, 48, 96.0)

@@ -31,9 +31,8 @@ from iolab.core.metric_spec import Better
 from iolab.stats.comparison import (
     Comparison,
     ComparisonVerdict,
-    Overall,
-    geometric_mean,
 )
+from iolab.stats.overall import Overall, geometric_mean
 
 SAME_SESSION: Final = "both sides are the same session"
 

@@ -24,10 +24,9 @@ from iolab.core.run import Point, RunStatus
 from iolab.core.stopping import SeriesStatus
 from iolab.core.study import Study
 from iolab.core.workload import Workload
-from iolab.stats.changes import Movement, watch
-from iolab.stats.quantiles import BIN_ERROR
 from iolab.stats.repeats import (
     BIAS_ALLOWANCE,
+    BIN_ERROR,
     NO_PRIOR,
     Prior,
     Strata,
@@ -37,6 +36,7 @@ from iolab.stats.repeats import (
     own_spread,
     publish,
 )
+from iolab.stats.sentinel import Movement, watch
 from iolab.study.schedule import expand
 
 Axis = tuple[tuple[str, int | str], ...]

@@ -13,7 +13,6 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
@@ -193,54 +192,3 @@ def _large(logs: Floats, splits: dict[int, float]) -> list[Change]:
                 for index, ratio in zip(edges[1:-1], ratios, strict=True)
             ]
         del kept[edges[1:-1][int(np.argmin(steps))]]
-
-
-_JUMP_SDS: Final = 4.5
-"""A difference of two runs has sqrt(2) standard deviations: 4.5 are 3.2 of those. Over 24 sentinels
-3 % false alarms."""
-
-_SLOPE_SDS: Final = 3.2
-"""Looked at after each sentinel anew; over 24 of them 2 % false alarms."""
-
-_SLOPE_LEAST: Final = 0.01
-"""A drift below 1 % in all harms no cell."""
-
-_SLOPE_POINTS: Final = 3
-
-
-class Movement(StrEnum):
-    """What the sentinels say of the ground under a study."""
-
-    STILL = "still"
-    JUMPED = "jumped"
-    DRIFTED = "drifted"
-
-
-@dataclass(frozen=True, slots=True)
-class SentinelVerdict:
-    """The verdict on the sentinels so far: what moved, and by how much (a log ratio)."""
-
-    movement: Movement
-    change: float
-
-
-def watch(run_means: Sequence[float], sd: float) -> SentinelVerdict:
-    """Whether the latest sentinel gives alarm; `sd` is the moderated one of log run means.
-
-    `run_means` are all since the state was last made anew: after an alarm the device is conditioned
-    again, the block of cells repeated, and the list begins anew.
-    """
-    logs = np.array(log_means(run_means))
-    if len(logs) < 2:
-        return SentinelVerdict(Movement.STILL, 0.0)
-    jump = float(logs[-1] - logs[-2])
-    if abs(jump) > _JUMP_SDS * sd:
-        return SentinelVerdict(Movement.JUMPED, jump)
-    t = np.arange(len(logs)) - (len(logs) - 1) / 2
-    norm = float(t @ t)
-    slope = float(t @ logs) / norm
-    drift = slope * (len(logs) - 1)
-    clear = len(logs) >= _SLOPE_POINTS and abs(slope) * math.sqrt(norm) > _SLOPE_SDS * sd
-    if clear and abs(drift) > _SLOPE_LEAST:
-        return SentinelVerdict(Movement.DRIFTED, drift)
-    return SentinelVerdict(Movement.STILL, drift)

@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-import numpy as np
-
 from iolab.core.metric_spec import Better
 from iolab.stats.repeats import CONFIDENT, NO_PRIOR, Prior, Variance, log_means, own_spread
 from iolab.stats.special import student_excess, student_quantile
@@ -74,7 +72,7 @@ def compare(
     Raises ValueError for a side without runs or with a mean that is not positive.
     """
     a, b = log_means(baseline), log_means(candidate)
-    difference = float(np.mean(b) - np.mean(a))
+    difference = math.fsum(b) / len(b) - math.fsum(a) / len(a)
     runs = (len(a), len(b))
     error, df = _unpaired_error(a, b, prior)
     estimate = _Estimate(difference, error, df, allowance)
@@ -95,13 +93,14 @@ def compare_paired(
     """
     if len(baseline) != len(candidate):
         raise ValueError(f"{len(baseline)} and {len(candidate)} runs make no pairs")
-    differences = np.subtract(log_means(candidate), log_means(baseline))
+    pairs = zip(log_means(baseline), log_means(candidate), strict=True)
+    differences = [after - before for before, after in pairs]
     count = len(differences)
     # Where nothing is shared within a block, a difference has twice a run's variance.
     doubled = replace(prior, variance=2 * prior.variance)
-    spread = doubled.moderated(own_spread(differences.tolist()))
+    spread = doubled.moderated(own_spread(differences))
     error = spread.sd / math.sqrt(count) if spread.df else math.inf
-    estimate = _Estimate(float(differences.mean()), error, spread.df, allowance)
+    estimate = _Estimate(math.fsum(differences) / count, error, spread.df, allowance)
     return _judged(estimate, better, (count, count), paired=True)
 
 
@@ -207,49 +206,6 @@ def _beyond_noise_p(estimate: _Estimate) -> float:
     return student_excess(beyond / estimate.error, estimate.df) if estimate.error > 0 else 0.0
 
 
-BOOTSTRAP_MIN: Final = 10
-"""Of fewer curves (or runs) a percentile bootstrap covers less than 92 %, of two 66 %."""
-
-_RESAMPLES: Final = 4000
-
-
-@dataclass(frozen=True, slots=True)
-class Overall:
-    """The geometric mean of ratios, its 95 % interval, and how many curves it is of.
-
-    `bootstrapped` tells that the interval speaks of curves like these; else it speaks of these
-    curves alone. Without an interval (some comparison has none), low and high are None.
-    """
-
-    ratio: float
-    low: float | None
-    high: float | None
-    curves: int
-    bootstrapped: bool
-
-
-def geometric_mean(
-    curves: Sequence[Sequence[Comparison]], rng: np.random.Generator | None = None
-) -> Overall:
-    """The geometric mean over all cells, each curve (its cells belong together) weighing the same.
-
-    With ten curves or more and a source of randomness, whole curves are resampled; else the
-    variances are summed, as if errors of cells were independent. ValueError without any cell.
-    """
-    if not curves or not all(curves):
-        raise ValueError("a geometric mean needs at least one comparison in each curve")
-    logs = np.array([np.mean([math.log(cell.ratio) for cell in curve]) for curve in curves])
-    middle = float(logs.mean())
-    if rng is not None and len(curves) >= BOOTSTRAP_MIN:
-        reach = _bootstrap(logs, rng) + RATIO_ALLOWANCE
-        return _overall(middle, reach, len(curves), bootstrapped=True)
-    error, df = _summed(curves)
-    if df == 0:
-        return Overall(math.exp(middle), None, None, len(curves), bootstrapped=False)
-    reach = student_quantile(CONFIDENT, df) * error + RATIO_ALLOWANCE
-    return _overall(middle, reach, len(curves), bootstrapped=False)
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's adjusted p-values, in the order given (Holm 1979): the family-wise error is kept."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
@@ -265,27 +221,3 @@ def judged_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """All comparisons shown together, without the claims that Holm's correction does not bear."""
     adjusted = holm([comparison.p for comparison in comparisons])
     return [judged_again(one, p) for one, p in zip(comparisons, adjusted, strict=True)]
-
-
-def _overall(middle: float, reach: float, curves: int, *, bootstrapped: bool) -> Overall:
-    low, high = math.exp(middle - reach), math.exp(middle + reach)
-    return Overall(math.exp(middle), low, high, curves, bootstrapped)
-
-
-def _summed(curves: Sequence[Sequence[Comparison]]) -> tuple[float, float]:
-    """Standard error and degrees of freedom (Satterthwaite) of the mean of curves; df 0: none."""
-    parts = [(cell.error / len(curve) / len(curves), cell.df) for curve in curves for cell in curve]
-    if any(df == 0 for _, df in parts):
-        return math.inf, 0.0
-    variance = sum(error**2 for error, _ in parts)
-    fourths = sum(error**4 / df for error, df in parts if math.isfinite(df))
-    return math.sqrt(variance), variance**2 / fourths if fourths > 0 else math.inf
-
-
-def _bootstrap(logs: np.typing.NDArray[np.float64], rng: np.random.Generator) -> float:
-    """Half of the percentile interval, stretched as Student's t is over so few curves."""
-    count = len(logs)
-    weights = rng.multinomial(count, np.full(count, 1 / count), size=_RESAMPLES)
-    low, high = np.quantile(weights @ logs / count, [1 - CONFIDENT, CONFIDENT])
-    stretch = student_quantile(CONFIDENT, count - 1.0) / 1.96 * math.sqrt(count / (count - 1))
-    return float(high - low) / 2 * stretch

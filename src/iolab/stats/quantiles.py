@@ -16,7 +16,7 @@ import numpy as np
 
 from iolab.core.samples import Floats, Ints
 from iolab.stats import batches
-from iolab.stats.repeats import CONFIDENT
+from iolab.stats.repeats import BIN_ERROR, CONFIDENT
 from iolab.stats.special import student_quantile
 
 BLOCK_S: Final = 30
@@ -35,9 +35,6 @@ _BOUND_MOST: Final = 0.05
 """A quantile whose seconds are too correlated has an interval only where it wandered by less."""
 
 _RESAMPLES: Final = 500
-
-BIN_ERROR: Final = 2.0**-7
-"""Largest relative distance of a latency from its bin's midpoint (64 bins a power of two)."""
 
 EPISODES_MIN: Final = 10
 """A quantile is printed only with enough I/Os beyond it and, where the run stalled, ten stalls:

@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Final
-
-import numpy as np
 
 from iolab.stats.special import digamma, student_quantile, trigamma, trigamma_inverse
 
@@ -93,16 +92,15 @@ def fit_prior(spreads: Sequence[Variance]) -> Prior:
     used = [spread for spread in spreads if spread.df > 0]
     if len(used) < CELLS_MIN:
         return NO_PRIOR
-    variances = np.array([spread.variance for spread in used])
     halves = [spread.df / 2 for spread in used]
     pooled_df = 2 * sum(halves)
-    middle = float(np.median(variances))
+    middle = median(spread.variance for spread in used)
     if middle <= 0:
         return NO_PRIOR
-    logs = np.log(np.maximum(variances, _ZERO_SHARE * middle))
-    e = logs - np.array([digamma(half) - math.log(half) for half in halves])
-    within = float(np.mean([trigamma(half) for half in halves]))
-    seen = float(e.var(ddof=1))
+    logs = (math.log(max(spread.variance, _ZERO_SHARE * middle)) for spread in used)
+    e = [log - digamma(half) + math.log(half) for log, half in zip(logs, halves, strict=True)]
+    within = math.fsum(trigamma(half) for half in halves) / len(used)
+    seen = own_spread(e).variance
     upper = seen * (1 + math.sqrt(2 / (len(used) - 1)))
     if upper <= within:
         return Prior(_pooled(used), math.inf, len(used), pooled_df)
@@ -110,7 +108,7 @@ def fit_prior(spreads: Sequence[Variance]) -> Prior:
     if seen <= within:
         return Prior(_pooled(used), df, len(used), pooled_df)
     half = trigamma_inverse(seen - within)
-    variance = math.exp(float(e.mean()) + digamma(half) - math.log(half))
+    variance = math.exp(math.fsum(e) / len(used) + digamma(half) - math.log(half))
     return Prior(variance, df, len(used), pooled_df)
 
 
@@ -154,6 +152,9 @@ def fit_strata(cells: Iterable[tuple[Place, Variance]]) -> Strata:
 BIAS_ALLOWANCE: Final = 0.001
 """Rule D leaves up to 0.1 % of a transient in a run's mean (simulated), alike in each run."""
 
+BIN_ERROR: Final = 2.0**-7
+"""Largest relative distance of a latency from its bin's midpoint (64 bins a power of two)."""
+
 CONFIDENT: Final = 0.975
 """Upper end of a two-sided 95 % interval."""
 
@@ -195,7 +196,7 @@ def publish(
 ) -> PublishedValue:
     """The cell's value and interval: exp(m -+ (t s / sqrt(R) + allowance)).
 
-    For latency quantiles the allowance is that of their bins on top (`quantiles`).
+    For latency quantiles the allowance is that of their bins on top (`BIN_ERROR`).
     """
     logs = log_means(run_means)
     middle = math.fsum(logs) / len(logs)

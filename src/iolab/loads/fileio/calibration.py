@@ -35,7 +35,7 @@ from iolab.loads.fileio.workload import Job
 from iolab.session.discovery import FACTS_LIMIT_S
 from iolab.session.start import ROUND_TRIPS_TO_START, Go
 from iolab.stats.comparison import Comparison, compare_paired
-from iolab.stats.quantiles import BIN_ERROR
+from iolab.stats.repeats import BIN_ERROR
 from iolab.targets.layout import layout_fault
 from iolab.targets.seeds import HOSTS_APART
 from iolab.targets.work_directory import CLOSE_LIMIT_S, OPEN_LIMIT_S, scratch_name

@@ -1,0 +1,80 @@
+"""Many comparisons as one: the geometric mean of their ratios, with its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from iolab.stats.comparison import RATIO_ALLOWANCE, Comparison
+from iolab.stats.repeats import CONFIDENT
+from iolab.stats.special import student_quantile
+
+BOOTSTRAP_MIN: Final = 10
+"""Of fewer curves (or runs) a percentile bootstrap covers less than 92 %, of two 66 %."""
+
+_RESAMPLES: Final = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Overall:
+    """The geometric mean of ratios, its 95 % interval, and how many curves it is of.
+
+    `bootstrapped` tells that the interval speaks of curves like these; else it speaks of these
+    curves alone. Without an interval (some comparison has none), low and high are None.
+    """
+
+    ratio: float
+    low: float | None
+    high: float | None
+    curves: int
+    bootstrapped: bool
+
+
+def geometric_mean(
+    curves: Sequence[Sequence[Comparison]], rng: np.random.Generator | None = None
+) -> Overall:
+    """The geometric mean over all cells, each curve (its cells belong together) weighing the same.
+
+    With ten curves or more and a source of randomness, whole curves are resampled; else the
+    variances are summed, as if errors of cells were independent. ValueError without any cell.
+    """
+    if not curves or not all(curves):
+        raise ValueError("a geometric mean needs at least one comparison in each curve")
+    logs = np.array([np.mean([math.log(cell.ratio) for cell in curve]) for curve in curves])
+    middle = float(logs.mean())
+    if rng is not None and len(curves) >= BOOTSTRAP_MIN:
+        reach = _bootstrap(logs, rng) + RATIO_ALLOWANCE
+        return _overall(middle, reach, len(curves), bootstrapped=True)
+    error, df = _summed(curves)
+    if df == 0:
+        return Overall(math.exp(middle), None, None, len(curves), bootstrapped=False)
+    reach = student_quantile(CONFIDENT, df) * error + RATIO_ALLOWANCE
+    return _overall(middle, reach, len(curves), bootstrapped=False)
+
+
+def _overall(middle: float, reach: float, curves: int, *, bootstrapped: bool) -> Overall:
+    low, high = math.exp(middle - reach), math.exp(middle + reach)
+    return Overall(math.exp(middle), low, high, curves, bootstrapped)
+
+
+def _summed(curves: Sequence[Sequence[Comparison]]) -> tuple[float, float]:
+    """Standard error and degrees of freedom (Satterthwaite) of the mean of curves; df 0: none."""
+    parts = [(cell.error / len(curve) / len(curves), cell.df) for curve in curves for cell in curve]
+    if any(df == 0 for _, df in parts):
+        return math.inf, 0.0
+    variance = sum(error**2 for error, _ in parts)
+    fourths = sum(error**4 / df for error, df in parts if math.isfinite(df))
+    return math.sqrt(variance), variance**2 / fourths if fourths > 0 else math.inf
+
+
+def _bootstrap(logs: np.typing.NDArray[np.float64], rng: np.random.Generator) -> float:
+    """Half of the percentile interval, stretched as Student's t is over so few curves."""
+    count = len(logs)
+    weights = rng.multinomial(count, np.full(count, 1 / count), size=_RESAMPLES)
+    low, high = np.quantile(weights @ logs / count, [1 - CONFIDENT, CONFIDENT])
+    stretch = student_quantile(CONFIDENT, count - 1.0) / 1.96 * math.sqrt(count / (count - 1))
+    return float(high - low) / 2 * stretch
