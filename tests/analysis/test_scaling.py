@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.curves import scalings
+from iolab.analysis.scaling import scalings
 from iolab.core.metric import Level
 from iolab.core.workload import BY_BANDWIDTH
 from tests.report.growing import GROWN, RATES, STUDY, points, runs

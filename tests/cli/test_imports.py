@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,10 +21,30 @@ iolab.cli.kinds.reported().hosts"""
     [
         (CHECK, {"numpy", "duckdb", "asyncio"}),
         (PLAN, {"numpy", "duckdb", "iolab.loads.fileio.driver", "iolab.guests.hypervisor"}),
-        (RESULTS, {"duckdb", "jinja2", "iolab.study.file", "iolab.loads.keyvalue.db_bench.engine"}),
+        (
+            RESULTS,
+            {
+                "numpy",
+                "duckdb",
+                "jinja2",
+                "iolab.study.file",
+                "iolab.loads.keyvalue.db_bench.engine",
+            },
+        ),
     ],
 )
 def test_what_a_command_needs_not_is_not_imported(imports: str, unneeded: set[str]) -> None:
     asks = f"{imports}\nimport sys; print(*({unneeded} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", asks], check=True, capture_output=True, text=True)
     assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("options", [(), ("--repeats",), ("--summary",)])
+def test_results_of_a_stored_session_are_shown_without_numpy(
+    session: Path, options: tuple[str, ...]
+) -> None:
+    argv = [sys.executable, "-X", "importtime", "-m", "iolab", "show", str(session), *options]
+    done = subprocess.run(argv, check=True, capture_output=True, text=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "iolab.store.reader" in imported
+    assert not imported & {"numpy", "duckdb"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from iolab.analysis.curves import scalings
 from iolab.analysis.points import PointSummary, summarise
+from iolab.analysis.scaling import scalings
 from iolab.core.metric import Level, Result
 from iolab.core.study import Study
 from iolab.core.workload import Axis

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.decision import (
     PAYS,
@@ -19,16 +19,17 @@ from iolab.analysis.bottleneck.decision import (
     step_at,
 )
 from iolab.analysis.bottleneck.resources import RunResources
-from iolab.analysis.curves import HOSTS
 from iolab.analysis.points import REPLICATED, Axis, PointSummary, curves, other_axes
 from iolab.analysis.value import Maximum, Quotient, capacities, quotients, whole_ones
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, spec_of, timed_means
 from iolab.core.study import Study
-from iolab.core.workload import AnyJob, Workload
+from iolab.core.workload import HOSTS, AnyJob, Workload
 from iolab.stats.comparison import ComparisonVerdict
-from iolab.stats.curve import Usl
+
+if TYPE_CHECKING:
+    from iolab.stats.curve import Usl
 
 RunKey = tuple[str, int]
 """A run: its point's digest and its repeat."""

@@ -17,7 +17,6 @@ from iolab.guests.groups import detailed_runs, fleet_groups, group_headlines, in
 from iolab.guests.guest import settings_in
 from iolab.report.best import Headline
 from iolab.report.brief import Charts, NodeMetrics
-from iolab.report.charts.chart import ChartGroup
 from iolab.report.phrases import run_name
 from iolab.report.table import Table
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from iolab.core.run import RunRecord
     from iolab.hosts.rates import CounterSeries
     from iolab.report.brief import Brief
+    from iolab.report.charts.chart import ChartGroup
     from iolab.report.charts.series import DetailKey, NodeTimeline
     from iolab.report.terminal import Screen
 

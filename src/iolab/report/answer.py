@@ -20,14 +20,13 @@ from iolab.core.metric_spec import Better
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.report.best import BestFigure, VerdictCounts
-from iolab.report.charts.chart import ReportSection
 from iolab.report.numbers import NOTHING, TOO_FEW, count, show, why_no_interval
 from iolab.report.phrases import Objection, joined, names_among_several, percent, whose_run
 from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cell
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
-    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.chart import Figure, ReportSection
     from iolab.report.charts.series import Anchors, DetailKey
 
 CAVEATS: Final = 3

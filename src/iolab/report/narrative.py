@@ -28,6 +28,7 @@ from iolab.core.metric import Metric
 from iolab.core.metric_spec import Better, spec_of
 from iolab.core.study import Study
 from iolab.report.bottleneck import limit_words
+from iolab.report.needs import need_words
 from iolab.report.numbers import axis_word, count, listing, show, show_value, why_no_interval
 from iolab.report.phrases import (
     LEVELS,
@@ -35,7 +36,6 @@ from iolab.report.phrases import (
     joined,
     metric_words,
     names_among_several,
-    need_words,
     percent,
     place,
     terabytes,

@@ -24,7 +24,6 @@ from iolab.report.best import (
     headlines_of,
 )
 from iolab.report.brief import Charts, Latencies, LoadReport, Measurements
-from iolab.report.charts.series import Anchors
 from iolab.report.numbers import show
 from iolab.report.results import POINT_METRICS, runs_markdown
 from iolab.report.runs import SHOWN_METRICS, every_run, io_columns
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import Figure
     from iolab.report.charts.palette import Token
-    from iolab.report.charts.series import Grid, Panel, RunDetail
+    from iolab.report.charts.series import Anchors, Grid, Panel, RunDetail
 
 
 class OneFigureReport(LoadReport):

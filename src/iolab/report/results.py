@@ -6,7 +6,7 @@ The JSON is a contract: `schema/show.json` describes it, docs/reference/show.md 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from iolab.analysis.curves import findings
 from iolab.analysis.points import Axis, PointKey, PointSummary, summarise
@@ -21,7 +21,6 @@ from iolab.core.metric import (
     Spread,
     Written,
 )
-from iolab.core.samples import IntervalTable
 from iolab.core.stopping import Steadiness
 from iolab.core.study import Study
 from iolab.core.workload import Direction
@@ -31,6 +30,9 @@ from iolab.report.phrases import findings_document
 from iolab.report.table import Column, Table, Value, columns, csv_of, markdown, markdown_text, row
 from iolab.store.verify import Damage
 from iolab.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from iolab.core.samples import IntervalTable
 
 _NO_METRIC: Final = Metric(None, "")
 

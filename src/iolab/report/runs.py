@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.storage_bytes import ByteAccount, NodeBytes
 from iolab.core.metric import Evidence, Level, Metric, Result, Spread, Verdict
 from iolab.core.metric_spec import declared_among
 from iolab.core.run import HostRun
@@ -19,6 +18,7 @@ from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.units import format_bytes, format_duration_s
 
 if TYPE_CHECKING:
+    from iolab.analysis.storage_bytes import ByteAccount, NodeBytes
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import Figure
     from iolab.report.charts.series import Anchors, RunDetail

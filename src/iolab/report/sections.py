@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.resources import ResourceUse, RunResources
 from iolab.analysis.bottleneck.watch import view_of, watch
-from iolab.analysis.curves import Scaling, scalings
 from iolab.analysis.points import alarms, positive_values, sentinel_of
 from iolab.analysis.prediction import Predicted, Watch, predictions
+from iolab.analysis.scaling import Scaling, scalings
 from iolab.analysis.value import Scaled, per_host, scaled
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, shared_label

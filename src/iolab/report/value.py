@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.curves import HOSTS
 from iolab.analysis.value import (
     MONEY,
     TERABYTES,
@@ -26,6 +25,7 @@ from iolab.analysis.value import (
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import shared_label
+from iolab.core.workload import HOSTS
 from iolab.report.best import Headline
 from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.charts.cost import Bought, cost_figure

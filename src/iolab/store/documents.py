@@ -9,7 +9,6 @@ from iolab.core.events import PhaseTime, SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.run import Plan, RunManifest
-from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger
 
@@ -180,6 +179,3 @@ class RunOrigin:
     session: str
     iolab_version: str
     agent_version: str | None
-
-
-Table = IntervalTable | BinTable | CounterTable

@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
 from iolab.core.run import Plan, RunRecord, RunStatus
-from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
 from iolab.core.target_state import EMPTY, Ledger
 from iolab.errors import StoreError
@@ -33,7 +32,6 @@ from iolab.store.documents import (
 from iolab.store.durable import disk_errors, is_held
 from iolab.store.index import IndexEntry, entry_of, read_index
 from iolab.store.layout import RunKey
-from iolab.store.runs import read_run, read_table
 from iolab.store.verify import (
     Damage,
     Stamp,
@@ -50,8 +48,11 @@ from iolab.store.verify import (
     verify_session,
 )
 
+if TYPE_CHECKING:
+    from iolab.core.samples import BinTable, CounterTable, IntervalTable
+
 T = TypeVar("T")
-U = TypeVar("U", IntervalTable, BinTable, CounterTable)
+U = TypeVar("U", "IntervalTable", "BinTable", "CounterTable")
 
 _DIED: Final = "The process that ran it was killed, or crashed."
 _LOOKS: Final = 5
@@ -228,18 +229,26 @@ class SessionReader:
 
     def record(self, digest: str, repeat: int) -> RunRecord:
         """All evidence of a committed run, equal to what was committed."""
+        from iolab.store.runs import read_run  # and numpy, which results alone do not need
+
         return self._of_run(digest, repeat, read_run)
 
     def intervals(self, digest: str, repeat: int) -> IntervalTable:
         """The intervals of a committed run alone."""
+        from iolab.core.samples import IntervalTable
+
         return self._table(digest, repeat, layout.INTERVALS, IntervalTable)
 
     def bins(self, digest: str, repeat: int) -> BinTable:
         """The latency bins of a committed run alone."""
+        from iolab.core.samples import BinTable
+
         return self._table(digest, repeat, layout.BINS, BinTable)
 
     def counters(self, digest: str, repeat: int) -> CounterTable:
         """The telemetry of a committed run alone."""
+        from iolab.core.samples import CounterTable
+
         return self._table(digest, repeat, layout.COUNTERS, CounterTable)
 
     def verify(self) -> tuple[Damage, ...]:
@@ -299,6 +308,8 @@ class SessionReader:
             return None
 
     def _table(self, digest: str, repeat: int, name: str, shape: type[U]) -> U:
+        from iolab.store.runs import read_table
+
         def read(run: Path) -> U:
             files = self._head((digest, repeat), run, stamp_of(run)).files
             return read_table(check_file(run, files, name), shape)

@@ -19,13 +19,13 @@ from iolab.store.documents import (
     RunOrigin,
     StoredFile,
     StoredOutput,
-    Table,
 )
 from iolab.store.durable import disk_errors, sync, write_file
 from iolab.store.parquet import read_columns, write_columns
 from iolab.store.verify import check_file, read_manifest, stored_file
 
 T = TypeVar("T", IntervalTable, BinTable, CounterTable)
+Table = IntervalTable | BinTable | CounterTable
 
 WRITTEN_AT_ONCE: Final = 32
 """Files of a run that are written and flushed side by side: packing and hashing use every core, and

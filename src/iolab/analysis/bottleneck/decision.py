@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.resources import (
     ALWAYS_BUSY,
@@ -17,7 +17,9 @@ from iolab.analysis.bottleneck.resources import (
     RunResources,
 )
 from iolab.analysis.points import REPLICATED, PointSummary
-from iolab.stats.curve import Usl, fit_usl
+
+if TYPE_CHECKING:
+    from iolab.stats.curve import Usl
 
 PAYS: Final = 0.5
 """A load that is doubled should give more than the square root of two; less is waiting."""
@@ -89,6 +91,8 @@ def law_of(curve: Sequence[PointSummary], axis: str, key: str) -> Usl | None:
     ]
     if len(known) < USL_POINTS_LEAST or len(known) < len(curve):
         return None
+    from iolab.stats.curve import fit_usl  # and numpy, which few results need for this alone
+
     loads, rates, widths = zip(*known, strict=True)
     found = fit_usl(loads, rates, widths)
     return found if found.describes else None

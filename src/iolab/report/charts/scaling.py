@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from iolab.analysis.curves import HOSTS, Scaling, ScalingStep
+from iolab.analysis.scaling import Scaling, ScalingStep
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
+from iolab.core.workload import HOSTS
 from iolab.report.charts.chart import End, Figure, Mark, MarkTip, Plot, Rules, bar_notes
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.lines import (

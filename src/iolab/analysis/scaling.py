@@ -1,0 +1,108 @@
+"""How rates grow with the hosts that make load, and what law that follows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from iolab.analysis.bottleneck.decision import law_of
+from iolab.analysis.pairs import compare_pair, objection
+from iolab.analysis.points import Axis, PointSummary, curves, priors_of
+from iolab.core.metric import Metric
+from iolab.core.study import Study
+from iolab.core.workload import HOSTS, Workload
+
+if TYPE_CHECKING:
+    from iolab.stats.curve import Usl
+
+LAW_HALF_WIDTH: Final = 0.1
+"""Half of a rate's interval up to which a law is held against it: any fits what is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingStep:
+    """A point and its number of hosts; `efficiency` is a share of the fewest hosts' rate per host.
+
+    Its interval is that of the ratio of both rates; the fewest hosts have 1 without an interval.
+    """
+
+    hosts: int
+    point: PointSummary
+    efficiency: Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """A workload of a configuration over its numbers of hosts, ascending; at least two.
+
+    `fixed` are the values of its other axes, `metric` the rate that it is run for. `law` is the
+    Universal Scalability Law, None unless every step is well known and described by it.
+    """
+
+    workload: Workload
+    configuration: str
+    fixed: Axis
+    metric: str
+    steps: tuple[ScalingStep, ...]
+    law: Usl | None
+
+    @property
+    def first(self) -> ScalingStep:
+        """That of the fewest hosts."""
+        return self.steps[0]
+
+    def ideal(self, hosts: int) -> float:
+        """The rate of so many hosts if each gave what each of the fewest does."""
+        value = self.first.point.metrics[self.metric].value or 0.0
+        return value / self.first.hosts * hosts
+
+
+def scalings(study: Study, points: Sequence[PointSummary]) -> tuple[Scaling, ...]:
+    """Every curve over hosts that make load, in the study's order of workloads."""
+    return tuple(
+        found for workload in study.workloads for found in _of_workload(study, workload, points)
+    )
+
+
+def _of_workload(
+    study: Study, workload: Workload, points: Sequence[PointSummary]
+) -> Iterator[Scaling]:
+    metric = workload.rate
+    known = (point for point in points if point.key.workload == workload.id and point.value(metric))
+    for (configuration, fixed), curve in curves(known, HOSTS):
+        if len(curve) > 1:
+            steps = tuple(_steps(study, curve, metric))
+            law = law_of(curve, HOSTS, metric) if _are_known(curve, metric) else None
+            yield Scaling(workload, configuration, fixed, metric, steps, law)
+
+
+def _are_known(curve: Sequence[PointSummary], metric: str) -> bool:
+    """Whether every interval is narrow enough for a law to be wrong."""
+    found = [point.metrics[metric] for point in curve]
+    return all(
+        one.value is not None
+        and one.low is not None
+        and one.high is not None
+        and one.high - one.low <= 2 * LAW_HALF_WIDTH * one.value
+        for one in found
+    )
+
+
+def _steps(study: Study, curve: Sequence[PointSummary], metric: str) -> Iterator[ScalingStep]:
+    first = curve[0]
+    priors = priors_of({point.key: point.results for point in curve}, study)
+    yield ScalingStep(first.load(HOSTS), first, Metric(1.0, "share", n=len(first.results)))
+    for point in curve[1:]:
+        each = first.load(HOSTS) / point.load(HOSTS)
+        pair = (first, point)
+        if objection(pair, metric) or not (first.trusted and point.trusted):
+            values = [one.metrics[metric].value or 0.0 for one in pair]
+            yield ScalingStep(
+                point.load(HOSTS), point, Metric(values[1] / values[0] * each, "share")
+            )
+            continue
+        ratio = compare_pair(pair, metric, priors.of(first.key, metric), one_session=True)
+        low, high = (None if end is None else end * each for end in (ratio.low, ratio.high))
+        share = Metric(ratio.ratio * each, "share", low, high, len(point.results))
+        yield ScalingStep(point.load(HOSTS), point, share)
