@@ -27,7 +27,7 @@ from iolab.study.checks import NODE_DO
 from iolab.study.cost import with_spare
 from iolab.study.document import Path, StudyDocument
 from iolab.study.file import ConfigurationTable, HostTable
-from iolab.study.guard import NOTHING_WRITTEN, no_target, refusal
+from iolab.study.guard import MAKE_WRITABLE, NOTHING_WRITTEN, no_target, refusal
 from iolab.study.load_tables import LoadTable, SearchTable
 from iolab.study.names import HOSTS_MAX
 from iolab.study.tables import Item, Tables, guest_tables, members, node_names, start
@@ -355,8 +355,7 @@ def _place_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fa
     if seen is None:
         yield no_target(facts, node_path(study, node) or "", where)
     elif not seen.writable:
-        do = "Give the directory to the user who runs iolab, or run it as one who may write."
-        yield Fault(f"Nothing may be written to {where}.", do)
+        yield Fault(f"Nothing may be written to {where}.", MAKE_WRITABLE)
     elif seen.in_memory and not study.target.allow_memory and image_bytes(study, 1):
         do = "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
         yield Fault(f"{where} is {seen.fs_type}, which lives in memory.", do)

@@ -28,6 +28,12 @@ NVME: Final = "nvme"
 NVME_ARGV: Final = (NVME, "version")
 NVME_PURGES: Final = (Purge.NVME_FORMAT, Purge.SANITIZE)
 
+MAKE_WRITABLE: Final = (
+    "Give the directory to the user who runs iolab, mount its file system for writing, or name "
+    "another."
+)
+"""For rights and for read-only mounts: the facts do not tell which of the two it is."""
+
 _REMEDIES: Final = {
     "mounted": "Unmount it, if nothing there is needed any more; or name another device.",
     "partitioned": "Name a device without partitions; 'wipefs' removes a table nobody needs.",
@@ -259,8 +265,7 @@ def _target_faults(
     if seen is None:
         return [no_target(facts, target.path, where)]
     if not seen.writable:
-        do = "Give the directory to the user who runs iolab, or run it as one who may write."
-        return [Fault(f"Nothing may be written to {where}.", do)]
+        return [Fault(f"Nothing may be written to {where}.", MAKE_WRITABLE)]
     faults = _memory_faults(study, seen, where)
     faults += rights_faults(study, target, probe)
     if study.target.make_xfs:

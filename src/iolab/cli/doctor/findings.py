@@ -127,7 +127,7 @@ def engine_findings(facts: HostFacts) -> Iterator[Finding]:
 
 def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
     """What the directory is, whether we may write to it, and whether it has room."""
-    from iolab.study.guard import no_target
+    from iolab.study.guard import MAKE_WRITABLE, no_target
 
     seen = facts.target
     if seen is None:
@@ -137,8 +137,8 @@ def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
     if seen.writable:
         yield Finding("directory", FindingState.OK, f"{path} may be written to")
     else:
-        do = "Give it to the user who runs iolab, or run iolab as one who may write."
-        yield Finding("directory", FindingState.FAULT, f"{path} may not be written to", do)
+        says = f"{path} may not be written to"
+        yield Finding("directory", FindingState.FAULT, says, MAKE_WRITABLE)
     source = f"{seen.fs_type} from {seen.mount_source} at {seen.mount_point}"
     if seen.in_memory:
         do = "Give a path on storage; what is measured here is memory."

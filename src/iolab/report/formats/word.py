@@ -36,7 +36,7 @@ def render_docx(brief: Brief) -> bytes:
     except ImportError as error:
         raise ReportError(
             "Word documents need python-docx, which is not installed.",
-            "Install it with pip install 'iolab[docx]'.",
+            "Install it: pip install 'iolab[docx]', or pipx inject iolab python-docx.",
         ) from error
     page, document = make_page(brief), docx.Document()
     document.core_properties.title = clean(brief.study.title)
