@@ -12,7 +12,7 @@ from iolab.core.workload import DataSet
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.loads.fileio.engine_facts import NATIVE_ENGINE
-from iolab.loads.fileio.engines.fio_job import layout_job
+from iolab.loads.fileio.engines.fio import layout_job
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.workload import Access, Arrivals, Job
 from tests.agent.test_schema import validator

@@ -10,7 +10,7 @@ import pytest
 from iolab.core.workload import DataSet
 from iolab.errors import EngineError
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
-from iolab.loads.fileio.engines.fio_job import fill_job, layout_block_bytes, layout_job, measure_job
+from iolab.loads.fileio.engines.fio import fill_job, layout_block_bytes, layout_job, measure_job
 from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job
 
 FILES = DataSet("s256m", "default", numjobs=4, files_per_job=2, file_bytes=256 << 20)

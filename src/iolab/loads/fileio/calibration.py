@@ -25,12 +25,17 @@ from iolab.hosts.engine import Command, EngineReading, FileEngine, OutputReader
 from iolab.hosts.factory import open_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.remote_process import drive
-from iolab.loads.fileio.calibration_model import Calibration, HostCalibration, Trial
+from iolab.loads.fileio.calibration_model import (
+    Calibration,
+    HostCalibration,
+    LimitTally,
+    Trial,
+    tally_of,
+    trial_of,
+)
+from iolab.loads.fileio.driver import ENGINES, null_rate
 from iolab.loads.fileio.engine_facts import ASKED, AUTO, FIO_ENGINE, NATIVE_ENGINE
-from iolab.loads.fileio.engines.fio import FioEngine
-from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.generator_limit import kind_of
-from iolab.loads.fileio.limit_runs import LimitTally, null_rate, tally_of, trial_of
 from iolab.loads.fileio.workload import Job
 from iolab.session.discovery import FACTS_LIMIT_S
 from iolab.session.start import ROUND_TRIPS_TO_START, Go
@@ -40,9 +45,6 @@ from iolab.targets.layout import layout_fault
 from iolab.targets.seeds import HOSTS_APART
 from iolab.targets.work_directory import CLOSE_LIMIT_S, OPEN_LIMIT_S, scratch_name
 from iolab.units import NS_PER_S, format_bytes
-
-ENGINES: Final[tuple[FileEngine[Job], ...]] = (FioEngine(), NativeEngine())
-"""The reference first."""
 
 SUFFIX: Final = "-calibrate"
 """What sets the scratch folder of a host, which is removed at the end, apart from a session's."""

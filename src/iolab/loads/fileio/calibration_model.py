@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+import numpy as np
+
+from iolab.core.bins import BIN_COUNT
 from iolab.core.engine import EngineName
-from iolab.errors import Fault, UsageError
+from iolab.core.histogram import Counts, Histogram
+from iolab.errors import EngineError, Fault, UsageError
+from iolab.hosts.engine import EngineReading
+from iolab.hosts.intervals import SERVICE_TIMES
+from iolab.hosts.remote_process import Ending
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, Access, Job
-from iolab.units import parse_size
+from iolab.units import NS_PER_S, parse_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +31,63 @@ class Trial:
     lat_ns_p50: float
     lat_ns_p99: float
     cpu_ns_per_io: float
+
+
+PERCENTS: Final = (50.0, 99.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LimitTally:
+    """Every I/O of a run on one host: how many, over what time, how long they waited, at what cost.
+
+    `bins` are their latencies in fio's bins.
+    """
+
+    ios: int
+    span_ns: int
+    waited_ns: float
+    bins: Counts
+    cpu_s: float
+
+
+def tally_of(name: EngineName, reading: EngineReading, ending: Ending, do: str) -> LimitTally:
+    """The whole run, over the time that all its intervals cover.
+
+    EngineError, which says what to `do`, without any I/O.
+    """
+    bins = np.zeros(BIN_COUNT, dtype=np.int64)
+    ios, span_ns, waited_ns = 0, 0, 0.0
+    for interval in reading.intervals:
+        span_ns += interval.span_ns
+        for part in interval.directions:
+            if part.direction in SERVICE_TIMES:
+                continue
+            ios += part.ios
+            waited_ns += part.lat_sum_ns
+            np.add.at(bins, part.bins.astype(np.int64), part.counts)
+    if not ios or not span_ns:
+        raise EngineError(f"{name} completed no I/O.", do)
+    cpu_s = ending.exited.user_s + ending.exited.system_s
+    return LimitTally(ios, span_ns, waited_ns, bins, cpu_s)
+
+
+def trial_of(engine: EngineName, pair: int, tallies: Sequence[LimitTally]) -> Trial:
+    """One host's run, or that of several at once: rates add up, percentiles are those of all I/Os.
+
+    Each host's rate is over its own time, so that none that ended late dilutes the others.
+    """
+    ios = sum(tally.ios for tally in tallies)
+    histogram = Histogram(np.sum([tally.bins for tally in tallies], axis=0))
+    p50, p99 = (histogram.percentile_ns(percent) or 0.0 for percent in PERCENTS)
+    return Trial(
+        engine=engine,
+        pair=pair,
+        iops=sum(tally.ios * NS_PER_S / tally.span_ns for tally in tallies),
+        lat_ns_mean=sum(tally.waited_ns for tally in tallies) / ios,
+        lat_ns_p50=p50,
+        lat_ns_p99=p99,
+        cpu_ns_per_io=sum(tally.cpu_s for tally in tallies) * NS_PER_S / ios,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,33 @@
-"""How I/O on files is made in a session."""
+"""How I/O on files is made in a session: the generator's ceiling, proofs, caches, and the load."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from iolab.core.run import PlannedRun
+from iolab.core.events import Phase
+from iolab.core.run import NOT_DROPPED, EngineTotals, PlannedRun
+from iolab.errors import HostError
+from iolab.hosts.barrier import alongside
 from iolab.hosts.engine import Command, FileEngine, OutputReader, with_ledger
-from iolab.loads.fileio import prepare as io_prepare
+from iolab.hosts.message import printable
+from iolab.hosts.remote_process import drive
+from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
-from iolab.loads.fileio.limit_runs import Ceilings
+from iolab.loads.fileio.generator_limit import kind_of
 from iolab.loads.fileio.workload import Job
 from iolab.session.context import SessionContext
-from iolab.session.driver import HostShare
+from iolab.session.driver import HostShare, on_each
 from iolab.session.kinds import LoadSession
 from iolab.session.process_driver import ProcessDriver
+from iolab.session.start import idle_meanwhile, watch_idle
+from iolab.targets.extents import evict, proof_of_device, prove, unproved
 from iolab.targets.seeds import seed_on, turn_of
+from iolab.units import NS_PER_S, format_bytes
 
 
 class IoDriver(ProcessDriver):
@@ -32,15 +42,15 @@ class IoDriver(ProcessDriver):
     ) -> None:
         """The generator's ceiling known, extents proved, caches dropped, devices watched idle."""
         await self._ceilings.see(session, run, shares)
-        await io_prepare.prepare(session, run, shares)
+        for phase in (prove_written, drop_caches, watch_idle):
+            if not session.stop.requested:
+                await phase(session, run, shares)
 
     def command(self, session: SessionContext, run: PlannedRun, mine: HostShare) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
         _, longest_s = session.study.method.load_s
-        job, data_set = (
-            Job.of(run.point.job_on(mine.name)),
-            session.plan.data_set(run.point.data_set),
-        )
+        job = Job.of(run.point.job_on(mine.name))
+        data_set = session.plan.data_set(run.point.data_set)
         command = self._files.measure(
             job,
             mine.workdir.holding(data_set),
@@ -57,8 +67,157 @@ class IoDriver(ProcessDriver):
         return self._files.reader(Job.of(run.point.job_on(mine.name)))
 
 
-_ENGINES: Final[tuple[FileEngine[Job], ...]] = (FioEngine(), NativeEngine())
+async def prove_written(
+    session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+) -> None:
+    """Prove that what the job will read was written; a hole would be measured as a fast read."""
+    job = Job.of(run.point.job)
+    if not job.access.reads:
+        return
+    data_set = session.plan.data_set(run.point.data_set)
+    session.begin(Phase.PROVE, run, f"that {data_set.id} was written")
+
+    async def check(mine: HostShare) -> None:
+        numjobs = Job.of(run.point.job_on(mine.name)).numjobs
+        if mine.workdir.device:
+            mine.extents = proof_of_device(mine.workdir, numjobs * data_set.job_bytes)
+        else:
+            mine.extents = await prove(mine.workdir, mine.workdir.paths(data_set, numjobs))
+        if holes := unproved(mine.extents):
+            happened = (
+                f"{format_bytes(holes)} of {data_set.id} on host '{mine.name}' were never written: "
+                f"reading them would measure holes."
+            )
+            raise HostError(
+                happened, "Let nobody change files in the scratch folder, or fill the device first."
+            )
+
+    await on_each(shares, check)
+
+
+async def drop_caches(
+    session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+) -> None:
+    """Drop the pages of the files that the job will read, where the method asks for it."""
+    job = Job.of(run.point.job)
+    for mine in shares:
+        mine.cache = NOT_DROPPED
+    if not (session.study.method.drop_caches and job.access.reads):
+        return
+    data_set = session.plan.data_set(run.point.data_set)
+    session.begin(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
+
+    async def drop(mine: HostShare) -> None:
+        numjobs = Job.of(run.point.job_on(mine.name)).numjobs
+        mine.cache = await evict(mine.workdir, mine.workdir.paths(data_set, numjobs))
+
+    await on_each(shares, drop)
+
+
+WORDS_LIMIT: Final = 200
+"""Characters of an engine's own words that are kept."""
+
+LEFT_OUT: Final = "method.generator_limit is false"
+"""Why there is no ceiling where the study asks for none: a check that may not look must say so."""
+
+_Kinds = frozenset[tuple[str, Job]]
+"""The hosts that look together, which may share processors, each with what of its job decides how
+fast its generator can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorLimit:
+    """I/Os a second; None where there is none, and then why if it should have been had."""
+
+    iops: float | None
+    fault: str = ""
+
+
+class Ceilings:
+    """The ceilings that a session knows, each set of hosts' measured when its first run comes."""
+
+    def __init__(self) -> None:
+        self._known: dict[_Kinds, Mapping[str, GeneratorLimit]] = {}
+
+    async def see(
+        self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
+    ) -> None:
+        """Give each host's share its ceiling, measured on all at once where it is not known.
+
+        Raises HostError when a host is lost. Measures nothing when the user wants to stop or the
+        method leaves it out, and nothing of trims, which have no ceiling.
+        """
+        if Job.of(run.point.job).access.trims:
+            return
+        if not session.study.method.generator_limit:
+            for mine in shares:
+                mine.ceiling_fault = LEFT_OUT
+            return
+        kinds = {mine.name: kind_of(Job.of(run.point.job_on(mine.name))) for mine in shares}
+        who = frozenset(kinds.items())
+        if who not in self._known and not session.stop.requested:
+            found = await _looked(session, run, kinds, shares)
+            if not session.stop.requested:
+                self._known[who] = found
+        known = self._known.get(who, {})
+        for mine in shares:
+            ceiling = known.get(mine.name, _STOPPED)
+            mine.ceiling_iops, mine.ceiling_fault = ceiling.iops, ceiling.fault
+
+
+_STOPPED: Final = GeneratorLimit(None)
+
+
+async def _looked(
+    session: SessionContext,
+    run: PlannedRun,
+    kinds: Mapping[str, Job],
+    shares: Sequence[HostShare],
+) -> Mapping[str, GeneratorLimit]:
+    """What each host's job comes to while all the others' go on, too."""
+    engine = session.engine_of(run)
+    found: dict[str, GeneratorLimit] = {}
+
+    async def look(mine: HostShare) -> None:
+        found[mine.name] = await _measured(session, engine, kinds[mine.name], mine)
+
+    detail = f"{engine.name}'s ceiling, on a null target"
+    session.begin(Phase.CEILING, run, detail, FILE_ENGINES[engine.name].look_s)
+    async with idle_meanwhile(session, shares):
+        await on_each(shares, look)
+    return found
+
+
+async def _measured(
+    session: SessionContext, engine: FileEngine[Job], job: Job, mine: HostShare
+) -> GeneratorLimit:
+    command = engine.null(job, seconds=FILE_ENGINES[engine.name].load_s)
+    if command is None:
+        return GeneratorLimit(None)
+    reader = engine.null_reader(job)
+    halt = asyncio.Event()
+    work = drive(mine.workdir.host, command, halt, reader.feed)
+    ending = await alongside(work, session.stop.pass_on(halt))
+    reading = reader.finish()
+    rate = null_rate(reading.totals) if reading.totals else None
+    if rate is not None and ending.exited.code == 0 and not reading.faults:
+        return GeneratorLimit(rate)
+    reasons = (*reading.faults, *ending.stderr_tail.strip().splitlines()[-1:])
+    return GeneratorLimit(None, printable("; ".join(reasons) or "it told nothing", WORDS_LIMIT))
+
+
+def null_rate(totals: EngineTotals) -> float | None:
+    """I/Os a second on the target that does nothing; None where there were none."""
+    ways = [way for way in (totals.read, totals.write) if way]
+    measured_ns = totals.generator.measured_ns if totals.generator else 0
+    if not measured_ns:
+        return sum(way.iops for way in ways) or None
+    return sum(way.ios for way in ways) * NS_PER_S / measured_ns or None
+
+
+ENGINES: Final[tuple[FileEngine[Job], ...]] = (FioEngine(), NativeEngine())
+"""The reference first."""
 
 FILE_IO: Final = LoadSession(
-    drivers={engine.name: partial(IoDriver, engine) for engine in _ENGINES}, engines=_ENGINES
+    drivers={engine.name: partial(IoDriver, engine) for engine in ENGINES}, engines=ENGINES
 )

@@ -2,33 +2,36 @@
 
 `json+` reports every second (`--status-interval=1`) carry cumulative counts with latency bins;
 docs/decisions has why this and not fio's logs.
+
+A job file is written from a job's numbers: never from text that a study holds. Every line is
+`name=value` with a name of ours and a value that is a number, a word of an enumeration, or matches
+the pattern of an allow-listed option as a whole. Paths never stand in a job file: fio is started in
+the target folder and the files' names are made of safe characters, so what fio would make of `:`,
+`$`, `#`, `;`, quotes or line ends in a path does not matter.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
 from iolab.core.workload import DataSet, Direction
-from iolab.errors import EngineError
+from iolab.errors import EngineError, Fault
 from iolab.hosts.engine import Command, OutputReader
 from iolab.hosts.message import printable
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, LIBAIO, fio_fault
-from iolab.loads.fileio.engines.fio_job import (
-    fill_job,
-    fill_job_bytes,
-    fill_set,
-    layout_job,
-    measure_job,
-)
 from iolab.loads.fileio.engines.fio_output import FioDocument
 from iolab.loads.fileio.engines.fio_reader import FioReader
-from iolab.loads.fileio.workload import Access, Job
+from iolab.loads.fileio.options import FIO_OPTIONS
+from iolab.loads.fileio.workload import IOENGINES, Access, Arrivals, Contents, Job
+from iolab.study.values import option_text
 
 NULL_FOLDER: Final = "/dev"
 """Where the device is: no path ever stands in a job file."""
@@ -183,3 +186,303 @@ def no_usable_fio(search: str | None = None) -> str:
     says = printable(asked.stdout.decode("utf-8", "replace").strip())
     wrong = fio_fault(ToolFacts(FIO_ENGINE, program, says))
     return f"{program} is {wrong}" if wrong else ""
+
+
+MAX_JOBS: Final = 4096
+"""fio's own limit of jobs in one process tree (`--max-jobs`)."""
+
+MAX_DEPTH: Final = 65536
+"""Above what any kernel queue takes; a larger number is a slip of the pen."""
+
+LAYOUT_BLOCK_BYTES: Final = 1 << 20
+"""Written at once while files are laid out: large enough for any device's full bandwidth."""
+
+LAYOUT_DEPTH: Final = 4
+"""Blocks in flight for each file: with one file it keeps a device busy, with 64 it is harmless."""
+
+DIRECT_ALIGN_BYTES: Final = 4096
+"""O_DIRECT works at this alignment on every device; at 512 bytes only on some."""
+
+SECTOR_BYTES: Final = 512
+"""No file system and no measured block needs a file size that is not a multiple of this."""
+
+FILL_BLOCK_BYTES: Final = 128 << 10
+FILL_DEPTH: Final = 32
+"""Block and queue of SNIA's workload-independent preconditioning."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}")
+_CONTENTS: Final = {
+    Contents.SCRAMBLED: "scramble_buffers=1",
+    Contents.RANDOM: "refill_buffers=1",
+    Contents.ZEROS: "zero_buffers=1",
+}
+
+
+def measure_job(job: Job, data_set: DataSet, runtime_ms: int, seed: int) -> str:
+    """The job file that makes the job's load; EngineError names every value that cannot be told.
+
+    The files must be there: `allow_file_create=0` makes a missing one an error instead of a hole.
+    Offsets depend on `seed` and the job's number alone (`randseed`).
+    """
+    refuse(
+        _UNTOLD,
+        (
+            *_job_faults(job),
+            *_name_faults(data_set),
+            *fit_faults(job, data_set),
+            *_seed_faults(seed),
+        ),
+    )
+    lines = [
+        f"ioengine={job.ioengine}",
+        f"direct={int(job.direct)}",
+        f"rw={job.access.value}",
+        *_mix_and_rate(job),
+        f"bs={job.block_bytes}",
+        f"iodepth={job.iodepth}",
+        f"numjobs={job.numjobs}",
+        *_files(data_set),
+        "fallocate=none",
+        "overwrite=1",
+        "allow_file_create=0",
+        "create_on_open=0",
+        _CONTENTS[job.contents],
+        "randrepeat=1",
+        f"randseed={_fio_seed(seed)}",
+        "time_based=1",
+        f"runtime={runtime_ms}ms",
+        *_common(),
+        *(f"{name}={option_text(value)}" for name, value in job.options),
+    ]
+    return _written("measure", lines)
+
+
+def layout_job(data_set: DataSet, *, direct: bool, ioengine: str, seed: int) -> str:
+    """The job file that writes every byte of the data set once, with random contents.
+
+    The block is the largest power of two up to 1 MiB that divides the file size, because fio
+    leaves out a last partial block; below 4 KiB the files are written through the page cache.
+    Space is reserved first (`fallocate`), so that writing 64 files at once does not interleave
+    their extents, and everything is flushed before fio ends.
+    """
+    whole = fill_set(data_set)
+    block = layout_block_bytes(whole.file_bytes)
+    refuse(_UNTOLD, (*_layout_faults(whole, block, ioengine), *_seed_faults(seed)))
+    lines = [
+        f"ioengine={ioengine}",
+        f"direct={int(direct and block >= DIRECT_ALIGN_BYTES)}",
+        "rw=write",
+        f"bs={block}",
+        f"iodepth={LAYOUT_DEPTH}",
+        f"numjobs={whole.numjobs}",
+        *_files(whole),
+        "openfiles=1",
+        "file_service_type=sequential",
+        "fallocate=native",
+        "refill_buffers=1",
+        f"randseed={_fio_seed(seed)}",
+        "end_fsync=1",
+        "fsync_on_close=1",
+        *_common(),
+    ]
+    return _written("layout", lines)
+
+
+def fill_job(data_set: DataSet, passes: float, *, direct: bool, ioengine: str, seed: int) -> str:
+    """The job file that writes over the data set so many times, sequentially, in 128 KiB.
+
+    This is SNIA's workload-independent preconditioning. On a device one job goes from the start of
+    the region to its end and begins again; files are written over by a job each.
+    """
+    refuse(_UNTOLD, (*_layout_faults(data_set, SECTOR_BYTES, ioengine), *_seed_faults(seed)))
+    whole = fill_set(data_set)
+    block = fill_block_bytes(whole)
+    lines = [
+        f"ioengine={ioengine}",
+        f"direct={int(direct and block >= DIRECT_ALIGN_BYTES)}",
+        "rw=write",
+        f"bs={block}",
+        f"iodepth={FILL_DEPTH}",
+        f"numjobs={whole.numjobs}",
+        *_files(whole),
+        f"io_size={fill_job_bytes(whole, passes)}",
+        "fallocate=none",
+        "overwrite=1",
+        "allow_file_create=0",
+        "refill_buffers=1",
+        f"randseed={_fio_seed(seed)}",
+        "end_fsync=1",
+        *_common(),
+    ]
+    return _written("fill", lines)
+
+
+def fill_set(data_set: DataSet) -> DataSet:
+    """The data set as a fill goes over it: a device or shared file as one region, else as it is."""
+    if not data_set.regions_of:
+        return data_set
+    return replace(data_set, numjobs=1, files_per_job=1, file_bytes=data_set.bytes_per_host)
+
+
+def fill_block_bytes(data_set: DataSet) -> int:
+    """128 KiB, or what of it divides the files."""
+    return min(data_set.file_bytes & -data_set.file_bytes, FILL_BLOCK_BYTES)
+
+
+def fill_job_bytes(data_set: DataSet, passes: float) -> int:
+    """What each job of a fill writes: whole blocks."""
+    block = fill_block_bytes(data_set)
+    return math.ceil(data_set.job_bytes * passes / block) * block
+
+
+def layout_block_bytes(file_bytes: int) -> int:
+    """The largest power of two that divides the file size, at most 1 MiB."""
+    return min(file_bytes & -file_bytes, LAYOUT_BLOCK_BYTES)
+
+
+def _files(data_set: DataSet) -> tuple[str, ...]:
+    if data_set.regions_of:
+        return (
+            f"filename={data_set.regions_of}",
+            f"size={data_set.job_bytes}",
+            f"offset_increment={data_set.job_bytes}",
+        )
+    return (
+        f"nrfiles={data_set.files_per_job}",
+        f"filesize={data_set.file_bytes}",
+        f"size={data_set.files_per_job * data_set.file_bytes}",
+        f"filename_format={data_set.id}.$jobnum.$filenum",
+    )
+
+
+def _common() -> tuple[str, ...]:
+    """One group, whole latencies (`lat`) in bins, no disk figures (ours are better), one end."""
+    return (
+        "group_reporting=1",
+        "lat_percentiles=1",
+        "clat_percentiles=0",
+        "disk_util=0",
+        "exitall_on_error=1",
+    )
+
+
+def _mix_and_rate(job: Job) -> tuple[str, ...]:
+    """The mix and the rate: fio's rate holds for each direction, ours for both together.
+
+    Of Poisson arrivals at a rate of bytes fio takes whole I/Os a second, and divides by them: so
+    they are told in I/Os, rounded and not cut off.
+    """
+    percent = job.read_percent if job.access.mixed else None
+    mix = () if percent is None else (f"rwmixread={percent}",)
+    key, rate, unit = "rate_iops", job.rate_iops, 1
+    if rate is None and job.rate_bytes_per_s is not None:
+        rate = job.rate_bytes_per_s
+        key, unit = ("rate_iops", job.block_bytes) if _is_poisson(job) else ("rate", 1)
+    if rate is None:
+        return mix
+    reads = rate if percent is None else round(rate * percent / 100)
+    shares = (reads,) if percent is None else (reads, rate - reads)
+    weights = ",".join(str(max(round(share / unit), 1)) for share in shares)
+    return (*mix, f"{key}={weights}", *_arrivals(job))
+
+
+def _is_poisson(job: Job) -> bool:
+    process = dict(job.options).get("rate_process")
+    return job.arrivals is Arrivals.POISSON or process == "poisson"
+
+
+def _arrivals(job: Job) -> tuple[str, ...]:
+    """Even or exponential gaps between I/Os, by the thread that also takes the answers.
+
+    Not by threads of their own: fio 3.33 with io_submit_mode=offload seldom ends by itself.
+    """
+    if job.arrivals is None:
+        return ()
+    process = "poisson" if job.arrivals is Arrivals.POISSON else "linear"
+    return (f"rate_process={process}",)
+
+
+def _written(section: str, lines: Iterable[str]) -> str:
+    return f"[{section}]\n" + "".join(f"{line}\n" for line in lines)
+
+
+def _fio_seed(seed: int) -> int:
+    """Ours plus one: fio multiplies its seed with the job's number, so 0 makes all jobs alike."""
+    return seed + 1
+
+
+def _job_faults(job: Job) -> Iterable[Fault]:
+    if job.ioengine not in IOENGINES:
+        yield Fault(f"ioengine '{job.ioengine}' is not one of {', '.join(IOENGINES)}.", "Choose.")
+    yield from _range_faults("block size", job.block_bytes, 512, 1 << 30)
+    yield from _range_faults("iodepth", job.iodepth, 1, MAX_DEPTH)
+    yield from _range_faults("numjobs", job.numjobs, 1, MAX_JOBS)
+    if job.rate_iops is not None:
+        yield from _range_faults("rate_iops", job.rate_iops, 1, 1 << 31)
+    if job.rate_bytes_per_s is not None:
+        yield from _range_faults("rate", job.rate_bytes_per_s, 1, 1 << 40)
+    if job.read_percent is not None:
+        yield from _range_faults("rwmixread", job.read_percent, 0, 100)
+    for name, value in job.options:
+        option = FIO_OPTIONS.get(name)
+        if option is None:
+            yield Fault(f"fio option '{name}' is not on the list of allowed ones.", "Remove it.")
+        elif not FIO_OPTIONS[name].fits(option_text(value)):
+            yield Fault(f"fio option {name} does not take {value!r}.", f"Try {option.example}.")
+
+
+def fit_faults(job: Job, data_set: DataSet) -> Iterable[Fault]:
+    """Why a job cannot work on the files that are laid out."""
+    do = "Lay out files that fit the job."
+    if job.numjobs > data_set.numjobs:
+        yield Fault(f"{job.numjobs} jobs need more than {data_set.numjobs} jobs' files.", do)
+    if (job.files_per_job, job.file_bytes) != (data_set.files_per_job, data_set.file_bytes):
+        yield Fault(
+            f"The job asks for {job.files_per_job} files of {job.file_bytes} bytes, the data set "
+            f"has {data_set.files_per_job} of {data_set.file_bytes}.",
+            do,
+        )
+    if job.block_bytes > job.file_bytes:
+        yield Fault(f"A block of {job.block_bytes} exceeds a file of {job.file_bytes} bytes.", do)
+
+
+def _layout_faults(data_set: DataSet, block: int, ioengine: str) -> Iterable[Fault]:
+    yield from _name_faults(data_set)
+    yield from _range_faults("numjobs", data_set.numjobs, 1, MAX_JOBS)
+    yield from _range_faults("files per job", data_set.files_per_job, 1, 1 << 20)
+    if ioengine not in IOENGINES:
+        yield Fault(f"ioengine '{ioengine}' is not one of {', '.join(IOENGINES)}.", "Choose one.")
+    if data_set.file_bytes < SECTOR_BYTES or block < SECTOR_BYTES:
+        yield Fault(
+            f"A file of {data_set.file_bytes} bytes is not a multiple of {SECTOR_BYTES}.",
+            "Choose a filesize that is, best a multiple of 1 MiB.",
+        )
+
+
+def _name_faults(data_set: DataSet) -> Iterable[Fault]:
+    if data_set.device and not _NAME.fullmatch(data_set.device):
+        yield Fault(f"fio cannot be told the device '{data_set.device}'.", "Name it otherwise.")
+    if not _NAME.fullmatch(data_set.id):
+        yield Fault(f"'{data_set.id}' cannot begin file names.", "Use letters, digits, '-', '_'.")
+
+
+def _seed_faults(seed: int) -> Iterable[Fault]:
+    yield from _range_faults("seed", seed, 0, (1 << 62) - 1)
+
+
+def _range_faults(name: str, value: int, low: int, high: int) -> Iterable[Fault]:
+    if not low <= value <= high:
+        yield Fault(f"{name} {value} is not within {low} and {high}.", "Choose one that is.")
+
+
+_UNTOLD: Final = "fio cannot be told this job"
+
+
+def refuse(happened: str, faults: tuple[Fault, ...]) -> None:
+    """EngineError with all faults of a job, if there are any."""
+    if faults:
+        raise EngineError(
+            f"{happened}: " + " ".join(fault.happened for fault in faults),
+            " ".join(dict.fromkeys(fault.do for fault in faults)),
+            faults,
+        )

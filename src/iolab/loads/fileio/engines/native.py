@@ -16,21 +16,21 @@ from iolab.errors import EngineError, Fault
 from iolab.hosts.engine import BlockLedger, Command, OutputReader
 from iolab.loads.fileio.engine_facts import AUTO, NATIVE_ENGINE
 from iolab.loads.fileio.engines.fio import (
+    DIRECT_ALIGN_BYTES,
     END_LIMIT_S,
+    FILL_DEPTH,
+    LAYOUT_DEPTH,
     NULL_FOLDER,
     REPORT_LIMIT_BYTES,
     SLOWEST_BYTES_PER_S,
     SPARE_REPORTS,
     end_limit_s,
-)
-from iolab.loads.fileio.engines.fio_job import (
-    DIRECT_ALIGN_BYTES,
-    FILL_DEPTH,
-    LAYOUT_DEPTH,
     fill_block_bytes,
     fill_job_bytes,
     fill_set,
+    fit_faults,
     layout_block_bytes,
+    refuse,
 )
 from iolab.loads.fileio.engines.native_reader import NativeReader
 from iolab.loads.fileio.options import FIO_OPTIONS, METHODS, is_native, microseconds
@@ -68,6 +68,8 @@ _CONTENTS: Final = {
     Contents.ZEROS: "zeros",
 }
 
+_UNABLE: Final = "The native engine cannot do this job"
+
 Spec = dict[str, Any]
 
 _USUAL: Final[Spec] = {
@@ -89,7 +91,7 @@ def measure_spec(
 
     Jobs with a rate begin `later` by that part of the time between two I/Os of all of them.
     """
-    _refuse((*_job_faults(job), *_fit_faults(job, data_set)))
+    refuse(_UNABLE, (*_job_faults(job), *_name_faults(data_set), *fit_faults(job, data_set)))
     shape = _shape(job)
     jobs = [
         {**place, **_without_usual(shape), "seed": _seed(seed, number)}
@@ -118,7 +120,7 @@ def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> S
     """Write every byte of the data set once, random and with stamps that can be verified."""
     whole = fill_set(data_set)
     block = layout_block_bytes(whole.file_bytes)
-    _refuse(_name_faults(data_set))
+    refuse(_UNABLE, tuple(_name_faults(data_set)))
     jobs = [
         {**place, **_write_shape(block, LAYOUT_DEPTH, whole.job_bytes, number + seed)}
         for number, place in enumerate(_places(whole, whole.numjobs, create=True))
@@ -128,7 +130,7 @@ def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> S
 
 def fill_spec(data_set: DataSet, passes: float, *, direct: bool, method: str, seed: int) -> Spec:
     """Write over the data set, which is there, so many times: sequentially, in 128 KiB."""
-    _refuse(_name_faults(data_set))
+    refuse(_UNABLE, tuple(_name_faults(data_set)))
     whole = fill_set(data_set)
     block = fill_block_bytes(whole)
     each = fill_job_bytes(whole, passes)
@@ -327,34 +329,11 @@ def _job_faults(job: Job) -> Iterable[Fault]:
             yield Fault(f"It cannot do fio option {name} = {value}.", do)
 
 
-def _fit_faults(job: Job, data_set: DataSet) -> Iterable[Fault]:
-    yield from _name_faults(data_set)
-    do = "Lay out files that fit the job."
-    if job.numjobs > data_set.numjobs:
-        yield Fault(f"{job.numjobs} jobs need more than {data_set.numjobs} jobs' files.", do)
-    if (job.files_per_job, job.file_bytes) != (data_set.files_per_job, data_set.file_bytes):
-        yield Fault(
-            f"The job asks for {job.files_per_job} files of {job.file_bytes} bytes, the data set "
-            f"has {data_set.files_per_job} of {data_set.file_bytes}.",
-            do,
-        )
-
-
 def _name_faults(data_set: DataSet) -> Iterable[Fault]:
     if "/" in data_set.id or not data_set.id.isprintable() or not data_set.id:
         yield Fault(f"'{data_set.id}' cannot begin file names.", "Use letters, digits, '-', '_'.")
     if "/" in data_set.device:
         yield Fault(f"'{data_set.device}' is no name of a device.", "Name it as in its folder.")
-
-
-def _refuse(faults: Iterable[Fault]) -> None:
-    found = tuple(faults)
-    if found:
-        raise EngineError(
-            "The native engine cannot do this job: " + " ".join(one.happened for one in found),
-            " ".join(dict.fromkeys(one.do for one in found)),
-            found,
-        )
 
 
 ARGV: Final = ("iolab-agent", "engine")
