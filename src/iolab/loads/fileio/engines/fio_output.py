@@ -244,12 +244,6 @@ MS_LIMIT: Final = INTEGER_LIMIT // NS_PER_MS
 SHOWN_LIMIT: Final = 60
 """Characters of a nonsense value in a sentence."""
 
-NAMES: Final = {
-    Direction.READ: "read",
-    Direction.WRITE: "write",
-    Direction.TRIM: "trim",
-}
-
 _NO_NUMBER: Final = re.compile(rb":\s*[-+]?(?:nan|inf)\b", re.IGNORECASE)
 """fio prints C's `nan` and `inf` where it divided by nothing; JSON knows neither."""
 
@@ -307,7 +301,7 @@ class FioDocument:
         printed = _jobs(_parsed(self.text)[0])
         parts: dict[Direction, DirectionTotals | None] = {}
         for direction in Direction:
-            blocks = [job[NAMES[direction]] for job in printed]
+            blocks = [job[direction.key] for job in printed]
             progress = self.progress[direction]
             asked = direction in directions or progress.ios > 0
             parts[direction] = _totals(blocks, progress.counts) if asked else None
@@ -337,7 +331,7 @@ def _document(text: bytes, root: Mapping[str, Any], bins: Sequence[bytes]) -> Fi
         at_ns=int(_number(root, "timestamp_ms", MS_LIMIT)) * NS_PER_MS,
         job_start_ms=min((start for start in starts if start > 0), default=None),
         error=next((error for error in errors if error), 0),
-        progress={way: _progress(jobs, name, bins) for way, name in NAMES.items()},
+        progress={way: _progress(jobs, way.key, bins) for way in Direction},
         text=text,
     )
 

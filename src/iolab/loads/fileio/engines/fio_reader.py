@@ -29,7 +29,6 @@ from iolab.core.workload import Direction
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.loads.fileio.engines.fio_output import (
-    NAMES,
     NS_PER_MS,
     DirectionProgress,
     DocumentCutter,
@@ -158,7 +157,7 @@ class FioReader:
         if last.ios == 0:
             self._fault("fio completed no I/O")
         unasked = [
-            NAMES[direction]
+            direction.key
             for direction, progress in last.progress.items()
             if progress.ios and direction not in self._directions
         ]
@@ -261,7 +260,7 @@ def _difference(
     where = (counts != 0).nonzero()[0]
     found = counts[where]
     if moved < 0 or (found.size and found.min() < 0):
-        raise DocumentFault(f"fio's counts of '{NAMES[direction]}' went back")
+        raise DocumentFault(f"fio's counts of '{direction.key}' went back")
     ios = int(found.sum())
     # Two rounded means leave a remainder of nanoseconds, of either sign, where nothing completed.
     lat_sum_ns = max(lat_sum_ns, 0.0) if ios else 0.0

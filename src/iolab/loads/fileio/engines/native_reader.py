@@ -97,10 +97,11 @@ def totals_of(
     drain_ns = count_of(end, "drain_ns")
     wall_ns = measured_ns + drain_ns
     errors = _errors({**_inner(end, "errors"), "thread": _inner(end, "broken")})
+    short = {way: _whole(_inner(_inner(end, "errors"), way.key), SHORT) for way in directions}
     ways = {
-        direction: _direction(part_of(end, name), wall_ns, _short(_inner(end, "errors"), name))
-        for direction, name in ((way, way.key) for way in Direction)
-        if direction in directions
+        way: _direction(part_of(end, way.key), wall_ns, short[way])
+        for way in Direction
+        if way in directions
     }
     cpu = _inner(end, "cpu")
     # It was used until nothing more was submitted, so what was waited for at the end is no part.
@@ -203,10 +204,6 @@ def _retries(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     return tuple(found[:KINDS_LIMIT])
 
 
-def _short(table: Mapping[str, Any], way: str) -> int:
-    return _whole(_inner(table, way), SHORT)
-
-
 def _errno(errors: tuple[tuple[str, int], ...]) -> int:
     """The number of the error that was met most often, 0 for none; EIO for one without a number."""
     if not errors:
@@ -271,9 +268,6 @@ LINE_LIMIT_BYTES: Final = 2 << 20
 
 FAULTS_LIMIT: Final = 10
 """A fault often repeats every second; the first ones tell the cause."""
-
-
-NAMES: Final = {Direction.READ: "read", Direction.WRITE: "write", Direction.TRIM: "trim"}
 
 
 class NativeReader:
@@ -377,10 +371,8 @@ class NativeReader:
 
     def _line(self, document: dict[str, Any]) -> Interval | None:
         if "fault" in document:
-            faults = (
-                document["fault"] if isinstance(document["fault"], list) else [document["fault"]]
-            )
-            for fault in faults:
+            told = document["fault"]
+            for fault in told if isinstance(told, list) else [told]:
                 self._fault(printable(str(fault), TEXT_LIMIT).rstrip("."))
         elif "native" in document:
             self._head = document
@@ -397,7 +389,8 @@ class NativeReader:
 
     def _interval(self, document: dict[str, Any]) -> Interval:
         parts = []
-        for direction, name in NAMES.items():
+        for direction in Direction:
+            name = direction.key
             if direction not in self._directions and name not in document:
                 continue
             part = part_of(document, name)
@@ -423,7 +416,7 @@ def _part(direction: Direction, table: dict[str, Any]) -> DirectionInterval:
     bins, counts = bins_of(table)
     ios = count_of(table, "ios")
     if int(counts.sum()) != ios:
-        raise LineFault(f"it counts {ios} I/Os of '{NAMES[direction]}' and bins {counts.sum()}")
+        raise LineFault(f"it counts {ios} I/Os of '{direction.key}' and bins {counts.sum()}")
     lat_sum_ns = float(count_of(table, "lat_sum_ns"))
     return DirectionInterval(direction, ios, count_of(table, "bytes"), lat_sum_ns, bins, counts)
 
