@@ -56,6 +56,15 @@ def parse_duration_s(text: str | float) -> float:
     return float(Fraction(number) * _SECONDS[(unit or "s").lower()])
 
 
+def finite(text: str) -> float | None:
+    """The number that a program printed; None for what is none, and for `inf` and `nan`."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
 def format_bytes(count: float) -> str:
     """A byte count in binary units, three digits or more: `4 KiB`, `1.5 GiB`, `1000 KiB`."""
     return _scaled(count, _BINARY, "B")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NewType
 
 from iolab.errors import EngineError
@@ -25,6 +26,16 @@ class EngineOption:
     def fits(self, text: str) -> bool:
         """Whether `text` is a value that it takes."""
         return self.pattern.fullmatch(text) is not None
+
+
+def engine_options(*rows: tuple[str, str, str, str]) -> Mapping[str, EngineOption]:
+    """Options by name, of rows (name, pattern, example, meaning)."""
+    return MappingProxyType(
+        {
+            name: EngineOption(name, re.compile(pattern), example, meaning)
+            for name, pattern, example, meaning in rows
+        }
+    )
 
 
 def allowed(

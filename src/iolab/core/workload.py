@@ -176,6 +176,11 @@ class AnyJob(Owned):
         return ()
 
     @property
+    def options_text(self) -> str:
+        """The same for people: `a=1 b=2`; empty for none."""
+        return " ".join(f"{name}={value}" for name, value in self.options)
+
+    @property
     def written(self) -> Mapping[str, object]:
         """What it is, by the keys of a study file."""
         names = {field: key for key, field in self.keys.items()}
@@ -315,6 +320,11 @@ class Workload:
         """The key of the rate of its load, whatever its headline is."""
         key = self.metric
         return key if key and spec_of(key).combine is Combine.RATE else "iops"
+
+    @property
+    def swept(self) -> dict[str, str]:
+        """The values of its axes as they are written, by the axis."""
+        return {axis.name: ", ".join(map(str, axis.values)) for axis in self.sweep}
 
     @property
     def figure(self) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from iolab.analysis.points import PointSummary
 from iolab.core.study import Study
-from iolab.core.workload import Axis, Workload
+from iolab.core.workload import Workload
 from iolab.loads.fileio.workload import Job
 from iolab.report.best import Headline
 from iolab.report.brief import Charts, HostsReport
@@ -88,7 +88,11 @@ def workloads_table(study: Study) -> Table:
 
 def _workload_row(workload: Workload) -> tuple[Cell, ...]:
     job = Job.of(workload.job)
-    swept = {axis.name: ", ".join(_axis_texts(axis)) for axis in workload.sweep}
+    swept = workload.swept
+    # Rates in bytes have their unit, where all else is told as it is written.
+    for axis in workload.sweep:
+        if axis.name == "rate":
+            swept["rate"] = ", ".join(_rate_text(parse_size(value)) for value in axis.values)
     mix = swept.get("rwmixread", job.read_percent)
     access = job.access.value + (f", {mix} % reads" if job.access.mixed else "")
     options = [f"{name}={value}" for name, value in job.options]
@@ -111,12 +115,6 @@ def _workload_row(workload: Workload) -> tuple[Cell, ...]:
         job.contents.value,
         " ".join(options) or NOTHING,
     )
-
-
-def _axis_texts(axis: Axis) -> Iterator[str]:
-    """The values as they are written, but rates in bytes with their unit."""
-    for value in axis.values:
-        yield _rate_text(parse_size(value)) if axis.name == "rate" else str(value)
 
 
 def _rate_text(bytes_per_s: int) -> str:

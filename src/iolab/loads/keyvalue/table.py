@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
-from iolab.core.engine import EngineName, EngineOption
+from iolab.core.engine import EngineName, EngineOption, engine_options
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Indicator
 from iolab.loads.keyvalue.workload import (
@@ -52,7 +52,7 @@ _BYTES: Final = "[0-9]{1,15}"
 _FOLDERS: Final = r"(?:(?:/[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,99}){1,20}/)?"
 _BUILD: Final = r"(?:[.-][A-Za-z0-9.-]{1,20})?"
 
-_ALL: Final = (
+DB_BENCH_OPTIONS: Final = engine_options(
     ("db_bench", f"{_FOLDERS}db_bench{_BUILD}", "/opt/rocksdb/db_bench", "db_bench itself"),
     ("sst_dump", f"{_FOLDERS}sst_dump{_BUILD}", "/opt/rocksdb/sst_dump", "sst_dump itself"),
     # How files are read and written.
@@ -96,13 +96,6 @@ _ALL: Final = (
     ("seek_nexts", _COUNT, "10", "entries read after a seek"),
     ("enable_pipelined_write", _FLAG, "1", "write log and memtable in turn"),
     ("allow_concurrent_memtable_write", _FLAG, "1", "several writers into one memtable"),
-)
-
-DB_BENCH_OPTIONS: Final[Mapping[str, EngineOption]] = MappingProxyType(
-    {
-        name: EngineOption(name, re.compile(pattern), example, meaning)
-        for name, pattern, example, meaning in _ALL
-    }
 )
 """Every allowed option by its name."""
 

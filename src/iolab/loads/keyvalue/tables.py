@@ -355,14 +355,6 @@ def key_jobs_tables(study: Study) -> tuple[Table, ...]:
     )
 
 
-def _swept(workload: Workload) -> dict[str, str]:
-    return {axis.name: ", ".join(str(value) for value in axis.values) for axis in workload.sweep}
-
-
-def _options(options: tuple[tuple[str, str], ...]) -> str:
-    return " ".join(f"{name}={value}" for name, value in options) or NOTHING
-
-
 def _memory(size: int | None) -> str:
     return "all" if size is None else format_bytes(size)
 
@@ -379,7 +371,7 @@ def _db_bench_table(found: Sequence[tuple[Workload, KeyValueJob]]) -> Table | No
 
 
 def _db_bench_row(workload: Workload, job: KeyValueJob) -> tuple[Cell, ...]:
-    swept, loaded = _swept(workload), job.loaded
+    swept, loaded = workload.swept, job.loaded
     mixed = job.workload == "readrandomwriterandom"
     rate = job.write_bytes_per_s
     return row(
@@ -394,11 +386,9 @@ def _db_bench_row(workload: Workload, job: KeyValueJob) -> tuple[Cell, ...]:
         _memory(job.memory_bytes),
         str(loaded.bloom_bits) if loaded.bloom_bits else "none",
         f"{job.read_percent} %" if mixed else NOTHING,
-        (NOTHING if rate is None else f"at most {format_rate_bytes(rate)}")
-        if job.streams > job.threads
-        else NOTHING,
+        f"at most {format_rate_bytes(rate)}" if job.has_writer and rate is not None else NOTHING,
         job.database or "loaded by iolab",
-        _options(job.options),
+        job.options_text or NOTHING,
     )
 
 
@@ -414,7 +404,7 @@ def _ycsb_table(found: Sequence[tuple[Workload, YcsbJob]]) -> Table | None:
 
 
 def _ycsb_row(workload: Workload, job: YcsbJob) -> tuple[Cell, ...]:
-    swept = _swept(workload)
+    swept = workload.swept
     mix = ", ".join(f"{100 * share:g} % {operation.word}" for operation, share in job.mix)
     rate = "none" if job.rate_ops_per_s is None else f"{job.rate_ops_per_s:,} ops/s"
     return row(
@@ -426,5 +416,5 @@ def _ycsb_row(workload: Workload, job: YcsbJob) -> tuple[Cell, ...]:
         swept.get("threads", str(job.threads)),
         f"{swept['rate']} ops/s" if "rate" in swept else rate,
         _memory(job.memory_bytes),
-        _options(job.options),
+        job.options_text or NOTHING,
     )

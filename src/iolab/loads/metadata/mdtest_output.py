@@ -18,6 +18,7 @@ from enum import Enum
 from typing import Final
 
 from iolab.loads.metadata.workload import Operation, ReportedRate
+from iolab.units import finite
 
 OUTPUT_LIMIT_BYTES: Final = 4 << 20
 """What is read of an output: 3 KiB an iteration with `-v`, and 512 iterations are a long day."""
@@ -219,7 +220,7 @@ class _Draft:
 
     def _add_seen(self, match: re.Match[str]) -> None:
         operation = OPERATIONS.get(match[1])
-        seconds, rate = _finite(match[2]), _finite(match[3])
+        seconds, rate = _amount(match[2]), _amount(match[3])
         if operation is None:
             return
         if seconds is None or rate is None:
@@ -236,7 +237,7 @@ class _Draft:
             return
         # With --show-perrank-statistics 4.x puts three numbers of single ranks first.
         words = match[4].split()[-4:]
-        numbers = [number for number in map(_finite, words) if number is not None]
+        numbers = [number for number in map(_amount, words) if number is not None]
         if len(numbers) < len(words):
             row = " ".join(words)[:SENTENCE_LIMIT]
             self.faults.append(f"mdtest summarises {match[1]} as {row!r}")
@@ -257,13 +258,10 @@ def _rule_of(match: re.Match[str]) -> RateRule:
     return RateRule.FASTEST_RANK if short else RateRule.EVERY_RANK
 
 
-def _finite(word: str) -> float | None:
+def _amount(word: str) -> float | None:
     """A number that can be a rate or a time; None for anything else, `inf` and `-nan` too."""
-    try:
-        number = float(word)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and number >= 0 else None
+    number = finite(word)
+    return number if number is not None and number >= 0 else None
 
 
 ROUNDING: Final = 0.0005

@@ -180,7 +180,7 @@ def jobs_table(study: Study) -> Table | None:
 
 
 def _job_row(workload: Workload, job: MetadataJob, study: Study) -> tuple[Cell, ...]:
-    swept = {axis.name: ", ".join(str(value) for value in axis.values) for axis in workload.sweep}
+    swept = workload.swept
     return row(
         workload.title,
         job.engine,
@@ -189,7 +189,7 @@ def _job_row(workload: Workload, job: MetadataJob, study: Study) -> tuple[Cell, 
         format_bytes(job.file_bytes) if job.file_bytes else "empty",
         swept.get("rank_shift", f"{job.rank_shift:,}"),
         str(workload.repeats or study.method.repeats),
-        " ".join(f"{name}={value}" for name, value in job.options) or NOTHING,
+        job.options_text or NOTHING,
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
-from iolab.core.engine import EngineName, EngineOption
+from iolab.core.engine import EngineName, engine_options
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
 from iolab.core.workload import AnyJob, Indicator, NamedOperation
 
@@ -209,25 +208,21 @@ def reported_in(run: RunManifest) -> tuple[ReportedRate, ...]:
 _FLAG: Final = "[01]"
 _FOLDERS: Final = r"(?:(?:/[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,99}){1,20}/)?"
 
-_ALL: Final = (
-    ("mdtest", rf"{_FOLDERS}mdtest(?:[.-][A-Za-z0-9.-]{{1,20}})?", "/opt/ior/bin/mdtest"),
-    ("mpiexec", rf"{_FOLDERS}mpiexec(?:\.(?:mpich|openmpi|hydra))?", "mpiexec.mpich"),
-    ("allow_run_as_root", _FLAG, "1"),
-    ("fsync", _FLAG, "1"),
-    ("random_stat", _FLAG, "1"),
-)
-_MEANINGS: Final = (
-    "mdtest itself; found on PATH when it has no slash",
-    "what starts the ranks; found on PATH when it has no slash",
-    "let Open MPI start ranks as root, which it refuses else",
-    "sync each file after it was written (`-y`)",
-    "stat the files in random order (`-R`)",
-)
-
-MDTEST_OPTIONS: Final[Mapping[str, EngineOption]] = MappingProxyType(
-    {
-        name: EngineOption(name, re.compile(pattern), example, meaning)
-        for (name, pattern, example), meaning in zip(_ALL, _MEANINGS, strict=True)
-    }
+MDTEST_OPTIONS: Final = engine_options(
+    (
+        "mdtest",
+        rf"{_FOLDERS}mdtest(?:[.-][A-Za-z0-9.-]{{1,20}})?",
+        "/opt/ior/bin/mdtest",
+        "mdtest itself; found on PATH when it has no slash",
+    ),
+    (
+        "mpiexec",
+        rf"{_FOLDERS}mpiexec(?:\.(?:mpich|openmpi|hydra))?",
+        "mpiexec.mpich",
+        "what starts the ranks; found on PATH when it has no slash",
+    ),
+    ("allow_run_as_root", _FLAG, "1", "let Open MPI start ranks as root, which it refuses else"),
+    ("fsync", _FLAG, "1", "sync each file after it was written (`-y`)"),
+    ("random_stat", _FLAG, "1", "stat the files in random order (`-R`)"),
 )
 """Every allowed option by its name."""

@@ -6,7 +6,6 @@ tree; all look alike, and only the line before tells which it is.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from iolab.loads.keyvalue.workload import (
     LevelShape,
     ThreadProgress,
 )
+from iolab.units import finite
 
 NS_PER_US: Final = 1000
 
@@ -179,7 +179,7 @@ def compaction_row(columns: tuple[str, ...], line: str) -> CompactionRow | None:
     cells = dict(zip(columns, words, strict=True))
     size = _SIZE.fullmatch(cells.get("Size", ""))
     files = cells.get("Files", "").split("/")[0]
-    numbers = [_real(cells.get(name, "")) for name in ("Score", "W-Amp", "Comp(cnt)", "Comp(sec)")]
+    numbers = [finite(cells.get(name, "")) for name in ("Score", "W-Amp", "Comp(cnt)", "Comp(sec)")]
     if size is None or not files.isdecimal() or any(number is None for number in numbers):
         return None
     score, amplification, compactions, seconds = (number or 0.0 for number in numbers)
@@ -248,15 +248,6 @@ def _joined(words: list[str]) -> list[str]:
         else:
             joined.append(word)
     return joined
-
-
-def _real(text: str) -> float | None:
-    """A printed number; None for anything else, and for what is not finite."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 OUTPUT_LIMIT_BYTES: Final = 64 << 20
@@ -486,8 +477,8 @@ class _Draft:
     def _begin_result(self, match: re.Match[str]) -> None:
         # Sections of the benchmark before end here, whatever they were.
         self._columns, self._in_levels, self._in_statistics = (), False, False
-        mean, rate, tail = _finite(match[2]), int(match[3]), match[6]
-        seconds = _finite(match[4]) if match[4] else None
+        mean, rate, tail = finite(match[2]), int(match[3]), match[6]
+        seconds = finite(match[4]) if match[4] else None
         if mean is None or mean < 0 or rate < 0 or (seconds is not None and seconds < 0):
             self.faults.append(f"db_bench says {match[0]!r}"[:SENTENCE_LIMIT])
             return
@@ -502,7 +493,7 @@ class _Draft:
                 ops_per_s=rate,
                 seconds=seconds,
                 operations=int(match[5]) if match[5] else None,
-                mib_per_s=_finite(mib[1]) if mib else None,
+                mib_per_s=finite(mib[1]) if mib else None,
                 first_thread=_first_thread(tail),
                 latencies=(),
             )
@@ -565,8 +556,3 @@ def _hear(messages: list[str], line: str) -> None:
 def _lines(raw: bytes) -> list[str]:
     """Lines as shown on a terminal: db_bench overwrites its progress with carriage returns."""
     return raw[:OUTPUT_LIMIT_BYTES].decode("utf-8", "replace").replace("\r", "\n").split("\n")
-
-
-def _finite(text: str) -> float | None:
-    number = float(text)
-    return number if math.isfinite(number) else None

@@ -7,7 +7,6 @@ Sections that are not known are passed over, unless they are of operations that 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from iolab.hosts.message import printable, printable_bytes
 from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, Statistic, YcsbJob
 from iolab.loads.keyvalue.ycsb.engine import OUTPUT_LIMIT_BYTES, timed_operations
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrInterval, HdrLog
+from iolab.units import finite
 
 SAID_LIMIT: Final = 8
 """Error lines kept: every thread fails with the same words."""
@@ -199,7 +199,7 @@ class _Draft:
         if match is None:
             self.hear(line)
             return
-        section, what, number = match[1], match[2], _finite(match[3])
+        section, what, number = match[1], match[2], finite(match[3])
         if section == "OVERALL":
             if number is not None:
                 self._overall[what] = number
@@ -301,14 +301,6 @@ def _agreement_faults(output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog]) 
                     f"the latency log of {timed.word} holds {log.total} operations, and YCSB "
                     f"counted {section.done}"
                 )
-
-
-def _finite(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _lines(raw: bytes) -> Iterator[str]:
