@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from iolab.errors import EngineError
-from iolab.loads.keyvalue.cassandra.node_files import (
+from iolab.loads.keyvalue.cassandra.node import (
     DAEMON,
     NodePlan,
     direct_bytes,

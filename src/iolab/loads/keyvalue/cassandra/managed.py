@@ -14,8 +14,7 @@ from iolab.core.events import Notice, Phase
 from iolab.core.run import CacheProof, PlannedRun
 from iolab.errors import EngineError, HostError
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.keyvalue.cassandra.node import CassandraNode
-from iolab.loads.keyvalue.cassandra.node_files import NodePlan
+from iolab.loads.keyvalue.cassandra.node import CassandraNode, NodePlan
 from iolab.loads.keyvalue.cassandra.node_host import (
     NodeFolder,
     NodeHost,
