@@ -8,9 +8,10 @@ engine only, as it would in a study.
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
+from statistics import geometric_mean
 from typing import Final
 
 from iolab.core.engine import EngineName
@@ -418,17 +419,10 @@ _FIGURES: Final = (
 def _row(
     key: str, unit: str, better: Better, trials: Sequence[Trial], allowance: float
 ) -> CalibrationRow:
+    ordered = sorted(trials, key=attrgetter("pair"))
     fio, native = (
-        [getattr(trial, key) for trial in sorted(trials, key=_pair) if trial.engine == engine]
+        [getattr(trial, key) for trial in ordered if trial.engine == engine]
         for engine in (FIO_ENGINE, NATIVE_ENGINE)
     )
     comparison = compare_paired(fio, native, better, allowance=allowance)
-    return CalibrationRow(key, unit, _middle(fio), _middle(native), comparison)
-
-
-def _pair(trial: Trial) -> int:
-    return trial.pair
-
-
-def _middle(values: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, values)) / len(values))
+    return CalibrationRow(key, unit, geometric_mean(fio), geometric_mean(native), comparison)

@@ -10,11 +10,11 @@ from typing import Any, Final
 from iolab.analysis.check import percent
 from iolab.core.engine import EngineName
 from iolab.loads.fileio.calibration import CalibrationRow, rows_of
-from iolab.loads.fileio.calibration_model import Calibration, HostCalibration, Trial
+from iolab.loads.fileio.calibration_model import Calibration, HostCalibration
 from iolab.loads.fileio.checks import BOUND_SHARE
 from iolab.loads.fileio.engine_facts import FIO_ENGINE, NATIVE_ENGINE
 from iolab.report.numbers import listing, show_value
-from iolab.stats.comparison import SAME_WITHIN, Comparison
+from iolab.stats.comparison import SAME_WITHIN
 from iolab.units import format_count, format_ns
 
 WITHIN: Final = {"iops": SAME_WITHIN, "lat_ns_p50": 0.05, "lat_ns_p99": 0.05}
@@ -137,14 +137,10 @@ def _row_text(row: CalibrationRow, state: Tone) -> str:
         higher = "more" if name == "IOPS" else "higher"
         lower = "less" if name == "IOPS" else "lower"
         return f"native has {_changed(one.ratio, higher, lower)} {name} than fio"
-    furthest = _furthest(one)
-    return f"{name} of both may differ" + (f" by up to {percent(furthest)}" if furthest else "")
-
-
-def _furthest(comparison: Comparison) -> float | None:
-    if comparison.low is None or comparison.high is None:
-        return None
-    return max(comparison.high - 1, 1 / comparison.low - 1)
+    says = f"{name} of both may differ"
+    if one.low is None or one.high is None:
+        return says
+    return f"{says} by up to {percent(max(one.high - 1, 1 / one.low - 1))}"
 
 
 def _changed(ratio: float, higher: str = "more", lower: str = "less") -> str:
@@ -173,30 +169,17 @@ def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> It
     ]
     text = "; ".join(parts)
     bound = [share.engine for share in shares if share.bound]
+    below = f"{text}: below {percent(BOUND_SHARE)} of that"
     if not bound and apart:
-        yield Meaning(
-            "limit",
-            Tone.WARNING,
-            f"{text}: below {percent(BOUND_SHARE)} of that, but IOPS that depend on the engine are "
-            "partly its own, as where a target answers within the submitting call.",
-        )
-        return
-    if not bound:
-        yield Meaning(
-            "limit",
-            Tone.GOOD,
-            f"{text}: below {percent(BOUND_SHARE)} of that, results here are the target's.",
-        )
-        return
-    free = [share.engine for share in shares if not share.bound]
-    names = " and ".join(bound)
-    do = f"use {free[0]}, or more clients" if free else "use more clients, or larger blocks"
-    yield Meaning(
-        "limit",
-        Tone.WARNING,
-        f"{text}: from {percent(BOUND_SHARE)} on, results of {names} here are bound by the "
-        f"generator; {do}.",
-    )
+        says = f"{below}, but IOPS that depend on the engine are partly its own, as where a target "
+        yield Meaning("limit", Tone.WARNING, f"{says}answers within the submitting call.")
+    elif not bound:
+        yield Meaning("limit", Tone.GOOD, f"{below}, results here are the target's.")
+    else:
+        free = [share.engine for share in shares if not share.bound]
+        do = f"use {free[0]}, or more clients" if free else "use more clients, or larger blocks"
+        says = f"{text}: from {percent(BOUND_SHARE)} on, results of {' and '.join(bound)} here are "
+        yield Meaning("limit", Tone.WARNING, f"{says}bound by the generator; {do}.")
 
 
 HEADINGS: Final = {
@@ -220,21 +203,20 @@ def calibration_document(found: Calibration) -> dict[str, Any]:
     """
     rows, shares = rows_of(found.trials), shares_of(found)
     found_meanings = meanings(rows, shares, pairs=len(found.trials) // 2, hosts=len(found.hosts))
-    nearest = {share.engine: share.share for share in shares}
     return {
         "format": 1,
         "engines": [
-            {
-                "engine": name,
-                "version": _shared(host.versions[name] for host in found.hosts),
-                "method": _shared(host.methods[name] for host in found.hosts),
-                "ceiling_iops": found.ceilings[name],
-                "ceiling_share": nearest.get(name),
-            }
+            _engine(
+                name,
+                _shared(host.versions[name] for host in found.hosts),
+                _shared(host.methods[name] for host in found.hosts),
+                found.ceilings[name],
+                shares,
+            )
             for name in ENGINES
         ],
         "rows": [_row(row) for row in rows],
-        "trials": [_trial(trial) for trial in found.trials],
+        "trials": [asdict(trial) for trial in found.trials],
         "hosts": [_host(host) for host in found.hosts],
         "means": [
             {"about": meaning.about, "tone": meaning.tone.value, "says": meaning.says}
@@ -294,25 +276,31 @@ def _row(row: CalibrationRow) -> dict[str, Any]:
     }
 
 
-def _trial(trial: Trial) -> dict[str, Any]:
-    return {**asdict(trial), "engine": trial.engine}
-
-
 def _host(host: HostCalibration) -> dict[str, Any]:
-    shares = {share.engine: share.share for share in host_shares(host)}
+    shares = tuple(host_shares(host))
     return {
         "host": host.host,
         "numjobs": host.job.numjobs,
         "engines": [
-            {
-                "engine": name,
-                "version": host.versions[name],
-                "method": host.methods[name],
-                "ceiling_iops": host.ceilings[name],
-                "ceiling_share": shares.get(name),
-            }
+            _engine(name, host.versions[name], host.methods[name], host.ceilings[name], shares)
             for name in ENGINES
         ],
         "rows": [_row(row) for row in rows_of(host.trials)],
-        "trials": [_trial(trial) for trial in host.trials],
+        "trials": [asdict(trial) for trial in host.trials],
+    }
+
+
+def _engine(
+    name: EngineName,
+    version: str | None,
+    method: str | None,
+    ceiling: float | None,
+    shares: Sequence[GeneratorShare],
+) -> dict[str, Any]:
+    return {
+        "engine": name,
+        "version": version,
+        "method": method,
+        "ceiling_iops": ceiling,
+        "ceiling_share": next((share.share for share in shares if share.engine == name), None),
     }

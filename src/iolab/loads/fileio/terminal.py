@@ -19,13 +19,13 @@ from iolab.loads.fileio.calibration_report import (
     versions_text,
 )
 from iolab.report.numbers import count, show_value
-from iolab.report.terminal import QUIET_STYLE, Heading, plain, table, title
+from iolab.report.table import Table, columns, row
+from iolab.report.terminal import QUIET_STYLE, Heading, of_table, plain, table, title
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import RenderableType
-    from rich.text import Text
 
     from iolab.loads.fileio.calibration_model import Calibration
     from iolab.loads.fileio.calibration_report import GeneratorShare
@@ -58,51 +58,46 @@ def calibration_screen(found: Calibration) -> tuple[RenderableType, ...]:
 def _figures(
     found: Calibration, rows: Sequence[CalibrationRow], shares: Sequence[GeneratorShare]
 ) -> RenderableType:
-    headings = [Heading(""), *(Heading(name, number=True) for name in ENGINES)]
-    headings += [Heading("native / fio", number=True), Heading("", main=True)]
-    lines: list[list[Text | str]] = [
-        [
-            HEADINGS[row.key],
-            show_value(row.fio, row.unit),
-            show_value(row.native, row.unit),
-            ratio_text(row),
-            row.comparison.verdict.value,
-        ]
-        for row in rows
+    nearest = {share.engine: percent(share.share) for share in shares}
+    lines = [
+        row(
+            HEADINGS[figure.key],
+            show_value(figure.fio, figure.unit),
+            show_value(figure.native, figure.unit),
+            ratio_text(figure),
+            figure.comparison.verdict.value,
+        )
+        for figure in rows
     ]
-    ceilings = [found.ceilings[name] for name in ENGINES]
-    lines.append(["ceiling, on /dev/null", *map(rate_text, ceilings), "", ""])
-    nearest = {one.engine: percent(one.share) for one in shares}
-    lines.append(["share of the ceiling", *(nearest.get(name, NONE) for name in ENGINES), "", ""])
-    return table(headings, lines)
+    ceilings = (rate_text(found.ceilings[name]) for name in ENGINES)
+    lines.append(row("ceiling, on /dev/null", *ceilings, "", ""))
+    lines.append(row("share of the ceiling", *(nearest.get(n, NONE) for n in ENGINES), "", ""))
+    heads = columns(("",), (*ENGINES, "native / fio"), ("",))
+    return of_table(Table("", heads, tuple(lines)))
 
 
 def _hosts(found: Calibration) -> RenderableType:
     """A row a host: rates, how both compare, what each costs, and how near its end each is."""
-    headings = [
-        Heading("host", main=True),
-        *(Heading(f"IOPS, {name}", number=True) for name in ENGINES),
-        Heading("native / fio", number=True),
-        *(Heading(f"CPU, {name}", number=True) for name in ENGINES),
-        *(Heading(f"ceiling, {name}", number=True) for name in ENGINES),
-        *(Heading(f"share, {name}", number=True) for name in ENGINES),
-    ]
-    lines: list[list[Text | str]] = []
+    iops, *others = (
+        [f"{what}, {name}" for name in ENGINES] for what in ("IOPS", "CPU", "ceiling", "share")
+    )
+    numbers = (*iops, "native / fio", *(name for names in others for name in names))
+    lines = []
     for host in found.hosts:
-        rows = {row.key: row for row in rows_of(host.trials)}
-        iops, cpu = rows["iops"], rows["cpu_ns_per_io"]
+        figures = {figure.key: figure for figure in rows_of(host.trials)}
+        rates, cpu = figures["iops"], figures["cpu_ns_per_io"]
         shares = {share.engine: percent(share.share) for share in host_shares(host)}
         lines.append(
-            [
-                plain(host.host),
-                *(show_value(value, iops.unit) for value in (iops.fio, iops.native)),
-                ratio_text(iops),
+            row(
+                host.host,
+                *(show_value(value, rates.unit) for value in (rates.fio, rates.native)),
+                ratio_text(rates),
                 *(show_value(value, cpu.unit) for value in (cpu.fio, cpu.native)),
                 *(rate_text(host.ceilings[name]) for name in ENGINES),
                 *(shares.get(name, NONE) for name in ENGINES),
-            ]
+            )
         )
-    return table(headings, lines)
+    return of_table(Table("", columns(("host",), numbers), tuple(lines)))
 
 
 def _meanings(found_meanings: Sequence[Meaning]) -> RenderableType:
