@@ -10,17 +10,9 @@ from iolab.analysis.checks.bytes import (
     holes,
     target_in_memory,
 )
-from iolab.analysis.checks.fleet import (
-    uneven_fleet,
-)
-from iolab.analysis.checks.run import (
-    engine_errors,
-    unequal_state,
-)
-from iolab.analysis.checks.time import (
-    burst_credits,
-    transient,
-)
+from iolab.analysis.checks.fleet import uneven_fleet
+from iolab.analysis.checks.run import engine_errors, unequal_state
+from iolab.analysis.checks.time import burst_credits, transient
 from iolab.analysis.kinds import LoadAnalysis, shared_checks
 from iolab.analysis.view import RunView
 from iolab.core.metric import NodeResult

@@ -20,14 +20,7 @@ from iolab.loads.fileio.options import (
     whole_percent_of,
 )
 from iolab.loads.fileio.table import DEFAULT_READ_PERCENT, FLEET_RATE_MAX, RATE_MAX, FileTable
-from iolab.loads.fileio.workload import (
-    SYNC_IOENGINES,
-    WHOLE,
-    Arrivals,
-    Contents,
-    Job,
-    shares_of,
-)
+from iolab.loads.fileio.workload import SYNC_IOENGINES, WHOLE, Arrivals, Contents, Job, shares_of
 from iolab.study.checks import FILES_PER_HOST_MAX, places_of
 from iolab.study.document import StudyDocument
 from iolab.study.options import check_options

@@ -8,21 +8,12 @@ from typing import TYPE_CHECKING
 
 from iolab.analysis.check import HostQuestion
 from iolab.analysis.checks.bytes import bytes_moved, target_in_memory
-from iolab.analysis.checks.client import (
-    cpu_bound_client,
-)
-from iolab.analysis.checks.fleet import (
-    uneven_fleet,
-)
+from iolab.analysis.checks.client import cpu_bound_client
+from iolab.analysis.checks.fleet import uneven_fleet
 from iolab.analysis.checks.idle import device_busy
-from iolab.analysis.checks.run import (
-    engine_errors,
-    totals_disagree,
-)
+from iolab.analysis.checks.run import engine_errors, totals_disagree
 from iolab.analysis.checks.storage_bytes import storage_bytes
-from iolab.analysis.checks.time import (
-    percentile_support,
-)
+from iolab.analysis.checks.time import percentile_support
 from iolab.analysis.evenness import spans_of, spread_over
 from iolab.analysis.kinds import WHOLE_RUN, Facts, LoadAnalysis, shared_checks
 from iolab.analysis.steady import steady_of

@@ -10,12 +10,7 @@ from iolab.core.host import DeviceFacts, HostFacts, Role
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.keyvalue.cost import (
-    NODE_BYTES,
-    KeyJob,
-    key_value_space,
-    memory_needed,
-)
+from iolab.loads.keyvalue.cost import NODE_BYTES, KeyJob, key_value_space, memory_needed
 from iolab.loads.keyvalue.table import (
     DB_BENCH_OPTIONS,
     PROGRAMS,

@@ -14,11 +14,7 @@ from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
-from iolab.loads.keyvalue.metrics import (
-    KEY_PERCENTILES,
-    LATENCY_NAMES,
-    WHOLE_KEY,
-)
+from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, LATENCY_NAMES, WHOLE_KEY
 from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, YcsbJob
 from iolab.report.best import Headline, group_name, headline_of
 from iolab.report.charts.choose import main_axis

@@ -9,15 +9,10 @@ import numpy as np
 
 from iolab.analysis.check import HostQuestion
 from iolab.analysis.checks.bytes import bytes_moved, target_in_memory
-from iolab.analysis.checks.client import (
-    cpu_bound_client,
-)
+from iolab.analysis.checks.client import cpu_bound_client
 from iolab.analysis.checks.fleet import clock_drift, clock_step, start_skew
 from iolab.analysis.checks.idle import device_busy
-from iolab.analysis.checks.run import (
-    engine_errors,
-    totals_disagree,
-)
+from iolab.analysis.checks.run import engine_errors, totals_disagree
 from iolab.analysis.checks.storage_bytes import storage_bytes
 from iolab.analysis.checks.time import (
     cycle,

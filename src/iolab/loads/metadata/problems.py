@@ -11,12 +11,7 @@ from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.loads.metadata.table import MetadataTable
-from iolab.loads.metadata.workload import (
-    MDTEST_ENGINE,
-    MDTEST_OPTIONS,
-    MetadataJob,
-    space_of,
-)
+from iolab.loads.metadata.workload import MDTEST_ENGINE, MDTEST_OPTIONS, MetadataJob, space_of
 from iolab.study.cost import with_spare
 from iolab.study.document import StudyDocument
 from iolab.study.file import ConfigurationTable

@@ -12,11 +12,7 @@ from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.loads.metadata.problems import check_metadata, metadata_faults
-from iolab.loads.metadata.table import (
-    METADATA_ENGINES,
-    PHASE_SHORT_S,
-    MetadataTable,
-)
+from iolab.loads.metadata.table import METADATA_ENGINES, PHASE_SHORT_S, MetadataTable
 from iolab.loads.metadata.workload import (
     MDTEST_ENGINE,
     MetadataJob,

@@ -8,12 +8,7 @@ from pydantic import Field
 
 from iolab.core.engine import EngineName
 from iolab.core.workload import AnyJob, Indicator
-from iolab.loads.metadata.workload import (
-    BY_OPERATIONS,
-    MDTEST_ENGINE,
-    METADATA_ENGINE,
-    MetadataJob,
-)
+from iolab.loads.metadata.workload import BY_OPERATIONS, MDTEST_ENGINE, METADATA_ENGINE, MetadataJob
 from iolab.study import values
 from iolab.study.load_tables import LoadTable
 from iolab.study.target_tables import REPEATS_MAX, Label, Numbers
