@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, NATIVE_ENGINE
-from iolab.loads.fileio.generator_limit import kind_of, limit_reasons, look_notes
-from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job
+from iolab.loads.fileio.study import limit_reasons, look_notes
+from iolab.loads.fileio.workload import Access, Arrivals, Contents, Job, kind_of
 from tests.loads.metadata.test_metadata import metadata
 from tests.plans import make_plan
 from tests.study.studies import SMALL, load

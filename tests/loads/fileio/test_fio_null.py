@@ -9,8 +9,7 @@ import pytest
 from iolab.errors import EngineError
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
 from iolab.loads.fileio.engines.fio import NULL_FOLDER, FioEngine
-from iolab.loads.fileio.generator_limit import kind_of
-from iolab.loads.fileio.workload import Access, Contents, Job
+from iolab.loads.fileio.workload import Access, Contents, Job, kind_of
 
 READS = Job(FIO_ENGINE, Access.RANDREAD, 4096, 32, 4, 1 << 30, options=(("fsync", "1"),))
 

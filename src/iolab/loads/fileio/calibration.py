@@ -36,8 +36,7 @@ from iolab.loads.fileio.calibration_model import (
 )
 from iolab.loads.fileio.driver import ENGINES, null_rate
 from iolab.loads.fileio.engine_facts import ASKED, AUTO, FIO_ENGINE, NATIVE_ENGINE
-from iolab.loads.fileio.generator_limit import kind_of
-from iolab.loads.fileio.workload import Job
+from iolab.loads.fileio.workload import Job, kind_of
 from iolab.session.discovery import FACTS_LIMIT_S
 from iolab.session.start import ROUND_TRIPS_TO_START, Go
 from iolab.stats.comparison import Comparison, compare_paired

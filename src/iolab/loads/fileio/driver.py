@@ -18,8 +18,7 @@ from iolab.hosts.remote_process import drive
 from iolab.loads.fileio.engine_facts import FILE_ENGINES
 from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
-from iolab.loads.fileio.generator_limit import kind_of
-from iolab.loads.fileio.workload import Job
+from iolab.loads.fileio.workload import Job, kind_of
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare, on_each
 from iolab.session.kinds import LoadSession

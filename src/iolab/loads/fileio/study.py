@@ -11,11 +11,10 @@ from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
 from iolab.loads.fileio.engine_facts import ASKED, FILE_ENGINES
-from iolab.loads.fileio.generator_limit import limit_reasons, look_notes
 from iolab.loads.fileio.options import ADVICE
 from iolab.loads.fileio.problems import check_io, check_shares
 from iolab.loads.fileio.table import IO_ENGINES, FileTable
-from iolab.loads.fileio.workload import Job
+from iolab.loads.fileio.workload import Job, kind_of
 from iolab.study.document import StudyDocument
 from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, Programs, SeenFacts
 from iolab.study.load_tables import LoadTable
@@ -144,3 +143,36 @@ def _rate(job: Job) -> str:
     if job.fleet_rate_iops is not None:
         text = f"{job.fleet_rate_iops} IOPS of the fleet, {text}"
     return f", {text} at most" if job.arrivals is None else f", {text}, {job.arrivals} arrivals"
+
+
+def limit_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, float], ...]:
+    """What all looks of a session take, a reason for each engine."""
+    if not study.method.generator_limit:
+        return ()
+    known: set[tuple[frozenset[str], tuple[tuple[str, int], ...], Job]] = set()
+    looks: dict[EngineName, int] = {}
+    for run in runs:
+        point = run.point
+        if not isinstance(point.job, Job) or point.job.access.trims:
+            continue
+        kind = (frozenset(makers_of(study, point)), point.host_numjobs, kind_of(point.job))
+        if kind not in known:
+            looks[point.job.engine] = looks.get(point.job.engine, 0) + 1
+        known.add(kind)
+    return tuple(
+        (f"{_kinds(count)}: {engine}'s ceiling, on a null target", seconds)
+        for engine, count in looks.items()
+        if (seconds := count * FILE_ENGINES[engine].look_s)
+    )
+
+
+def look_notes(study: Study, points: Iterable[Point]) -> Iterator[str]:
+    """What is told of looks that the study leaves out: how far results can go without them."""
+    looked = (p.job for p in points if isinstance(p.job, Job))
+    if not study.method.generator_limit and any(not job.access.trims for job in looked):
+        without = "results are at most indicative"
+        yield f"no engine's limit is measured (method.generator_limit = false): {without}"
+
+
+def _kinds(count: int) -> str:
+    return "1 kind of job" if count == 1 else f"{count} kinds of job"

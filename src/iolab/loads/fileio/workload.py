@@ -281,3 +281,65 @@ def mean_bytes_of(bssplit: str) -> float:
     drawn = [(size, share) for size, share in shares_of(bssplit) if share]
     left = WHOLE - sum(share for _, share in drawn)
     return (sum(size * share for size, share in drawn) + drawn[-1][0] * left) / WHOLE
+
+
+ANY_BLOCK_BYTES: Final = 4096
+"""The block where its size does not matter, since nobody looks at what is in it."""
+
+_TARGETS: Final = frozenset(
+    {
+        "fdatasync",
+        "fsync",
+        "hipri",
+        "rate_ignore_thinktime",
+        "rate_process",
+        "sync",
+        "thinktime",
+        "thinktime_blocks",
+        "thinktime_blocks_type",
+        "thinktime_spin",
+        "write_barrier",
+        "write_hint",
+    }
+)
+"""Options by which a job waits, or asks its target for what a target that does nothing refuses."""
+
+MOSTLY_READS_PERCENT: Final = 50
+"""From this share of reads on, a look that filled every block would cost more than the mix does."""
+
+_CONTENTS: Final = frozenset(
+    {"buffer_compress_chunk", "buffer_compress_percentage", "dedupe_percentage"}
+)
+"""Options of what written blocks hold."""
+
+
+def kind_of(job: Job) -> Job:
+    """The job with only what decides how fast its generator can be, at full speed.
+
+    Reads and writes are writes there, since nothing can be read without a target that gives it:
+    those of a job that only or mostly reads cost nothing to fill, and then the size of a block
+    matters no more. Trims stay what they are.
+    """
+    reads = job.read_percent if job.access.mixed else None
+    fills = job.access.writes and (reads is None or reads < MOSTLY_READS_PERCENT)
+    dropped = _TARGETS if fills else _TARGETS | _CONTENTS
+    options = tuple(item for item in job.options if item[0] not in dropped)
+    sized = fills or any(name in ("bssplit", "blockalign") for name, _ in options)
+    access = Access.RANDWRITE if job.access.random else Access.WRITE
+    return replace(
+        job,
+        access=job.access if job.access.trims else access,
+        read_percent=None,
+        block_bytes=job.block_bytes if sized else ANY_BLOCK_BYTES,
+        contents=job.contents if fills else Contents.ZEROS,
+        options=options,
+        rate_iops=None,
+        rate_bytes_per_s=None,
+        fleet_rate_iops=None,
+        arrivals=None,
+        file_bytes=0,
+        files_per_job=1,
+        shared_file=False,
+        direct=False,
+        verify=False,
+    )
