@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from iolab.analysis.points import PointSummary
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.loads.fileio.workload import Job
 from iolab.report.best import Headline
-from iolab.report.brief import Charts, HostsReport
+from iolab.report.brief import Brief, Charts, HostsReport
 from iolab.report.numbers import NOTHING
 from iolab.report.one_figure import OneFigureReport
 from iolab.report.table import Cell, Table, columns, row
 from iolab.units import format_bytes, parse_size
-
-if TYPE_CHECKING:
-    from iolab.report.brief import Brief
 
 
 class FileReport(OneFigureReport):

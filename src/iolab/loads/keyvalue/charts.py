@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from iolab.analysis.findings import knee_of
 from iolab.analysis.metrics import ios_needed
@@ -33,7 +33,7 @@ from iolab.loads.keyvalue.tables import (
 )
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.report.best import BestFigure, PointFigures, best_figure, by_operation
-from iolab.report.charts.chart import ChartGroup
+from iolab.report.charts.chart import ChartGroup, Figure, Looks
 from iolab.report.charts.lines import (
     ChartLine,
     ChartQuantity,
@@ -48,9 +48,6 @@ from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.numbers import NOTHING, axis_label, count, metric_document, show
 from iolab.report.phrases import metric_word
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
-
-if TYPE_CHECKING:
-    from iolab.report.charts.chart import Figure, Looks
 
 GAIN_NOTE: Final = (
     "A gain is more operations a second or less latency than the baseline has in the same cell: "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -50,8 +50,8 @@ from iolab.loads.keyvalue.workload import (
     server_in,
 )
 from iolab.report.best import BestFigure, Headline
-from iolab.report.brief import Charts, Latencies, LoadReport, Measurements
-from iolab.report.charts.chart import ChartGroup
+from iolab.report.brief import Brief, Charts, Latencies, LoadReport, Measurements
+from iolab.report.charts.chart import ChartGroup, Figure
 from iolab.report.charts.distribution import DrawnCurve, distribution_figure
 from iolab.report.charts.palette import Token, series_token
 from iolab.report.charts.run_series import (
@@ -75,10 +75,6 @@ from iolab.report.results import runs_markdown
 from iolab.report.runs import every_run
 from iolab.report.table import Table
 from iolab.report.terminal import Screen, point_order, point_rows
-
-if TYPE_CHECKING:
-    from iolab.report.brief import Brief
-    from iolab.report.charts.chart import Figure
 
 RUNS_MAX: Final = 512
 """Runs whose manifests are read: each costs a few ms."""

@@ -2,48 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Level, Metric, Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, NamedOperation, Workload
-from iolab.loads.metadata.charts import (
-    operation_charts,
-    operation_figures,
-    operation_token,
-    operations_distribution,
+from iolab.loads.metadata.metrics import (
+    FILE_OPERATIONS,
+    OperationStatistics,
+    PointStatistics,
+    measure_metadata,
+    point_statistics,
 )
-from iolab.loads.metadata.metrics import FILE_OPERATIONS, measure_metadata, point_statistics
 from iolab.loads.metadata.tables import (
     NAMES,
     RATE_NOTE,
     brief_rates,
     host_rate_keys,
     iterations_document,
+    iterations_text,
     jobs_table,
+    mean_text,
     operation_columns,
+    over,
+    point_name,
+    rate_text,
     summary_table,
 )
 from iolab.loads.metadata.terminal import operations_screen
 from iolab.loads.metadata.workload import MetadataJob, Operation
-from iolab.report.best import BestFigure
-from iolab.report.brief import Charts, Latencies, LoadReport, Measurements
-from iolab.report.charts.run_series import curve_of, only_operation, spread_over, tail_by_cell
+from iolab.report.best import BestFigure, reason_of
+from iolab.report.brief import Brief, Charts, Latencies, LoadReport, Measurements
+from iolab.report.charts.chart import (
+    ChartGroup,
+    End,
+    Figure,
+    Looks,
+    Mark,
+    MarkTip,
+    Plot,
+    Points,
+    Rules,
+    TextMark,
+)
+from iolab.report.charts.distribution import DrawnCurve, distribution_figure
+from iolab.report.charts.palette import FAINT, INK, MUTED, Token, series_token
+from iolab.report.charts.run_series import (
+    curve_of,
+    only_operation,
+    spread_over,
+    tail_by_cell,
+    tail_of,
+)
+from iolab.report.charts.scale import ChartAxis, log_scale
 from iolab.report.charts.series import Anchors, Grid, LatencyCurve, Panel, RunDetail, trace_on_grid
+from iolab.report.numbers import NOTHING, axis_label, count, show
 from iolab.report.runs import every_run
-from iolab.report.table import Table, markdown
+from iolab.report.table import Table, columns, markdown, row
 from iolab.report.terminal import Screen
-
-if TYPE_CHECKING:
-    from iolab.report.brief import Brief
-    from iolab.report.charts.chart import Figure
-    from iolab.report.charts.palette import Token
+from iolab.units import format_count
 
 
 class MetadataReport(LoadReport):
@@ -169,3 +193,278 @@ def operation_panels(record: RunRecord, grid: Grid) -> list[Panel]:
         Panel("Operations", "ops/s", tuple(rates), log=True),
         Panel("Latency p99", "ns", tuple(tails), log=True),
     ]
+
+
+_HEADLINE: Final = Operation.FILE_CREATE
+"""The operation by which the best point is chosen."""
+
+
+def operation_figures(measurements: Measurements) -> tuple[BestFigure, ...]:
+    """Of each workload the mean rate of each operation on files, where most files were made."""
+    found: list[tuple[Operation, BestFigure]] = []
+    for workload in measurements.study.workloads:
+        results = [result for result in measurements.results if result.workload == workload.id]
+        if isinstance(workload.job, MetadataJob) and results:
+            for point in best_points(point_statistics(results)):
+                own = next((one for one in measurements.points if one.digest == point.digest), None)
+                found += _figures_of(workload, point, own.metrics if own else {})
+    order = {operation: number for number, operation in enumerate(FILE_OPERATIONS)}
+    return tuple(one for _, one in sorted(found, key=lambda pair: order[pair[0]]))
+
+
+def _figures_of(
+    workload: Workload, point: PointStatistics, rates: Mapping[str, Metric]
+) -> Iterator[tuple[Operation, BestFigure]]:
+    """Each operation on files; `rates` are the metrics of all its repeats together."""
+    places = [
+        axis_label(point.axis),
+        f"without {', '.join(point.without)}" if point.without else "",
+    ]
+    for operation in point.operations:
+        if operation.operation not in FILE_OPERATIONS:
+            continue
+        known = (("mean", operation.latencies.get("mean")), ("p99", operation.latencies.get("p99")))
+        yield (
+            operation.operation,
+            BestFigure(
+                workload=f"{workload.id} {operation.operation.key}",
+                title=f"{workload.title}: {NAMES[operation.operation].lower()}",
+                configuration=point.configuration,
+                value=rates.get(operation.metric) or Metric(operation.mean, "ops/s", n=operation.n),
+                latencies=tuple((n, show(m)) for n, m in known if m and m.value is not None),
+                at=", ".join(filter(None, places)),
+                level=operation.level,
+                run=(operation.shown.digest, operation.shown.repeat),
+                reason=_reason(operation, point),
+            ),
+        )
+
+
+def _reason(statistics: OperationStatistics, point: PointStatistics) -> tuple[str, str]:
+    """Why an operation is of its level: its runs' own objections come first."""
+    found = reason_of((statistics.shown, *point.results), statistics.level)
+    doubt = statistics.disagreement
+    return (doubt.code, doubt.says) if doubt and not found[0] else found
+
+
+def best_points(points: Sequence[PointStatistics]) -> tuple[PointStatistics, ...]:
+    """Of each configuration the point that creates most, of those that are not invalid if any."""
+    found: dict[tuple[str, tuple[str, ...]], PointStatistics] = {}
+    for point in points:
+        key = (point.configuration, point.without)
+        if key not in found or _goodness(point) > _goodness(found[key]):
+            found[key] = point
+    return tuple(found.values())
+
+
+def _goodness(point: PointStatistics) -> tuple[bool, float]:
+    create = next(
+        (operation for operation in point.operations if operation.operation is _HEADLINE), None
+    )
+    return (False, -1.0) if create is None else (create.level is not Level.INVALID, create.mean)
+
+
+def operation_charts(
+    brief: Brief,
+    workload: Workload,
+    results: Sequence[Result],
+) -> list[ChartGroup]:
+    """The workload's summary, rates of every iteration, and latencies of the median one."""
+    points = [point for point in point_statistics(results) if point.operations]
+    if not points:
+        return []
+    figures = (rates_figure(workload.title, points, brief.study, brief.looks),)
+    further: list[Figure] = []
+    for point in best_points(points):
+        shown = next(
+            (operation for operation in point.operations if operation.operation is _HEADLINE),
+            point.operations[0],
+        ).shown
+        detail = brief.details.get((shown.digest, shown.repeat))
+        if detail is None:
+            continue
+        name = point_name(point, brief.study)
+        # The curves are of one iteration, the table's latencies of each operation's own median.
+        title = f"Latency by percentile{f', {name}' if name else ''}, iteration {shown.repeat}"
+        tails = {NAMES[operation.operation]: operation.tail for operation in point.operations}
+        curves = operations_distribution(workload.title, title, detail, tails)
+        further += [curves] if curves else []
+    table = summary_table(points, brief.study, brief.anchors)
+    iterations = "; ".join(dict.fromkeys(iterations_text(point) for point in points))
+    note = f"{iterations}. {RATE_NOTE}"
+    return [ChartGroup(workload.title, figures, table, note, further=tuple(further))]
+
+
+NAME_ROOM: Final = 24
+"""Units over a row's markers for the operation's name."""
+
+LINE: Final = 15
+"""Units of each point's markers in a row."""
+
+MAX_POINTS: Final = 4
+"""Points drawn in a row; the others stand in the table alone."""
+
+HEAD: Final = 8
+_AXIS: Final = "operations a second"
+
+
+def operation_token(operation: Operation) -> Token:
+    """The colour of an operation where lines are told apart by it."""
+    return series_token(list(Operation).index(operation) - 1)
+
+
+def rates_figure(
+    subject: str,
+    points: Sequence[PointStatistics],
+    study: Study,
+    looks: Looks,
+) -> Figure:
+    """The rate of every iteration, a row for each operation, and beside it the mean."""
+    drawn = points[:MAX_POINTS]
+    operations = [op for op in Operation if any(_of(point, op) for point in drawn)]
+    step = NAME_ROOM + LINE * len(drawn)
+    height = step * len(operations)
+    values = [v for point in drawn for operation in point.operations for v in operation.values]
+    marks: list[Mark] = []
+    ends: list[End] = []
+    for index, operation in enumerate(operations):
+        top = index * step
+        marks.append(_text(NAMES[operation], 0, top + 16, INK))
+        for line, point in enumerate(drawn):
+            one = _of(point, operation)
+            if one is not None:
+                y = top + NAME_ROOM + LINE * line + LINE / 2 - 3
+                token = looks[point.configuration].token
+                marks += _markers(one, point, y, token)
+                text = _end(one, point, points)
+                ends += [End(text, y, token)] if text != NOTHING else []
+    left_out = len(points) - len(drawn)
+    note = (
+        "One marker is one iteration; beside it stands the arithmetic mean of "
+        "a row, in operations a second."
+    )
+    note += f" {count(left_out, 'point')} more in the table." if left_out > 0 else ""
+    return Figure(
+        subject=subject,
+        title="Rate of each operation",
+        finding=_finding(drawn, study),
+        note=note,
+        plots=(Plot(height, marks, _axis(values), ends=ends, top=HEAD),),
+        table=_table(points, study),
+        by_configuration=True,
+    )
+
+
+def _axis(values: Sequence[float]) -> ChartAxis:
+    """In plain operations a second: rates of operations share no unit that reads well."""
+    scale = log_scale("ops/s", values, most=6)
+    low, high, divisor = scale.low * scale.divisor, scale.high * scale.divisor, scale.divisor
+    plain = replace(scale, divisor=1.0, unit=_AXIS, low=low, high=high)
+    ticks = tuple((tick * divisor, format_count(tick * divisor)) for tick in scale.ticks)
+    return ChartAxis(plain, ticks, _AXIS, grid=True)
+
+
+def _of(point: PointStatistics, operation: Operation) -> OperationStatistics | None:
+    return next((one for one in point.operations if one.operation is operation), None)
+
+
+def _markers(
+    statistics: OperationStatistics, point: PointStatistics, y: float, token: Token
+) -> list[Mark]:
+    """A guide and a marker for each iteration, by its verdict."""
+    marks: list[Mark] = [Rules(token=FAINT, pieces=[(None, y, None, y)], width=1)]
+    found = [(value, level) for value, level in _values(statistics, point) if value > 0]
+    if found:
+        places = [(value, y) for value, _ in found]
+        levels = [level for _, level in found]
+        tip = MarkTip(NAMES[statistics.operation])
+        marks.append(Points(token=token, places=places, levels=levels, tip=tip))
+    return marks
+
+
+def _end(
+    statistics: OperationStatistics, point: PointStatistics, points: Sequence[PointStatistics]
+) -> str:
+    """The mean, before it what tells the points of a configuration apart; none where invalid."""
+    several = len({other.axis for other in points}) > 1
+    values = " ".join(str(value) for _, value in point.axis)
+    mean = mean_text(statistics)
+    return f"{values}: {mean}" if several else mean
+
+
+def _values(statistics: OperationStatistics, point: PointStatistics) -> list[tuple[float, Level]]:
+    """(rate, verdict) of each iteration."""
+    return [
+        (value, result.verdict.level)
+        for result in point.results
+        if (value := result.metrics[statistics.metric].value) is not None
+    ]
+
+
+def _text(text: str, x: float, y: float, token: Token) -> Mark:
+    return TextMark(token=token, places=[(x, y, text)], fixed=True)
+
+
+def _finding(points: Sequence[PointStatistics], study: Study) -> str:
+    """The mean of every operation; of several points that of creates; with the worst verdict.
+
+    Operations that are invalid have none.
+    """
+    sentences = []
+    for point in points:
+        name = point_name(point, study)
+        own = [
+            operation
+            for operation in point.operations
+            if len(points) == 1 or operation.operation is Operation.FILE_CREATE
+        ]
+        means = [
+            f"{NAMES[one.operation].lower()} {mean_text(one)}"
+            for one in own
+            if one.level is not Level.INVALID
+        ]
+        worst = max(
+            (operation.level for operation in point.operations), key=lambda level: level.rank
+        )
+        text = f"arithmetic mean of operations a second: {', '.join(means)}; "
+        text = f"{text if means else 'no mean: '}at worst {worst.value}."
+        sentences.append(f"{name}: {text}" if name else text)
+    return " ".join(sentence[0].upper() + sentence[1:] for sentence in sentences)
+
+
+def _table(points: Sequence[PointStatistics], study: Study) -> Table:
+    heads = columns(("Operation", "Point", "Rate over"), ("Repeat", "Operations/s"), ("Verdict",))
+    rows = tuple(
+        row(
+            NAMES[operation.operation],
+            point_name(point, study) or NOTHING,
+            over(operation),
+            str(result.repeat),
+            rate_text(result.metrics[operation.metric].value),
+            result.verdict.level,
+        )
+        for point in points
+        for operation in point.operations
+        for result in point.results
+    )
+    return Table("Rate of each operation", heads, rows)
+
+
+def operations_distribution(
+    subject: str, title: str, detail: RunDetail, tails: Mapping[str, float] = MappingProxyType({})
+) -> Figure | None:
+    """One run's latency by percentile, a curve for each operation; None without any.
+
+    `tails` are the highest percentiles of operations that go no further, by their names.
+    """
+    tokens = {name: operation_token(operation) for operation, name in NAMES.items()}
+    curves = [
+        curve if curve.name not in tails else curve.up_to(tail_of(tails[curve.name]))
+        for curve in detail.curves
+    ]
+    drawn = [
+        DrawnCurve(curve, curve.name.removeprefix("File "), tokens.get(curve.name, MUTED))
+        for curve in curves
+        if curve.tail
+    ]
+    return distribution_figure(subject, title, drawn, "operations") if drawn else None
