@@ -263,9 +263,9 @@ class LoadReport(ABC):
     def is_measured(self, result: Result) -> bool:
         """Whether there is anything to draw of a result."""
 
-    @abstractmethod
-    def figure(self, result: Result, workload: Workload) -> str:
-        """A run in a line."""
+    def figure(self, result: Result, workload: Workload) -> str:  # noqa: ARG002 - of kinds with one
+        """A run in a line: its rates, unless it has a figure."""
+        return self.rates(result) or ""
 
     def rates(self, result: Result) -> str | None:  # noqa: ARG002 - of kinds without one figure
         """The rates of a run's operations in a line; None where IOPS and bandwidth tell it."""

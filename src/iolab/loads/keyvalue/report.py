@@ -93,10 +93,6 @@ class KeyValueReport(LoadReport):
         """Whether it has a rate."""
         return result.metrics[WHOLE_KEY].value is not None
 
-    def figure(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
-        """All operations, and how long the main one took."""
-        return self.rates(result)
-
     def rates(self, result: Result) -> str:
         """All operations, and how long the main one took."""
         return brief_operations(result)
@@ -139,8 +135,28 @@ class KeyValueReport(LoadReport):
         return Latencies(LatencyCurve(name, 0, (), ()), tuple(curves), load.cut.common)
 
     def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
-        """See `key_panels`."""
-        return key_panels(record, grid)
+        """Rate, mean and p99 of each operation on keys; those since due stand beside the others."""
+        ways = set(record.intervals.direction.tolist())
+        seconds = grid.covered_s
+        rates, means, tails = [], [], []
+        for operation in KeyOperation:
+            if operation not in ways:
+                continue
+            own = only_operation(record, operation)
+            done = spread_over(own, grid, own.intervals.ios.astype(np.float64), operation)
+            waited = spread_over(own, grid, own.intervals.lat_sum_ns, operation)
+            name = _KEY_WORDS.get(operation, operation.word)
+            if not operation.is_intended:
+                rates.append(trace_on_grid(name, done / seconds))
+            if waited.any():
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    means.append(trace_on_grid(name, np.where(done > 0, waited / done, np.nan)))
+                tails.append(trace_on_grid(name, tail_by_cell(own, grid, 99.0)))
+        return [
+            Panel("Operations", "ops/s", tuple(rates)),
+            Panel("Latency mean", "ns", tuple(means), log=True),
+            Panel("Latency p99", "ns", tuple(tails), log=True),
+        ]
 
     def distribution(self, subject: str, detail: RunDetail, token: Token) -> Figure | None:
         """Each operation; from wide bins only the named percentiles, with what to know of them."""
@@ -245,31 +261,6 @@ class KeyValueReport(LoadReport):
     ) -> dict[str, Any]:
         """What configurations gain over the first."""
         return {"gains": gains_document(key_gains(study, groups_in(study, points)))}
-
-
-def key_panels(record: RunRecord, grid: Grid) -> list[Panel]:
-    """Rate, mean and p99 of each operation on keys; those since due stand beside the others."""
-    ways = set(record.intervals.direction.tolist())
-    seconds = grid.covered_s
-    rates, means, tails = [], [], []
-    for operation in KeyOperation:
-        if operation not in ways:
-            continue
-        own = only_operation(record, operation)
-        done = spread_over(own, grid, own.intervals.ios.astype(np.float64), operation)
-        waited = spread_over(own, grid, own.intervals.lat_sum_ns, operation)
-        name = _KEY_WORDS.get(operation, operation.word)
-        if not operation.is_intended:
-            rates.append(trace_on_grid(name, done / seconds))
-        if waited.any():
-            with np.errstate(divide="ignore", invalid="ignore"):
-                means.append(trace_on_grid(name, np.where(done > 0, waited / done, np.nan)))
-            tails.append(trace_on_grid(name, tail_by_cell(own, grid, 99.0)))
-    return [
-        Panel("Operations", "ops/s", tuple(rates)),
-        Panel("Latency mean", "ns", tuple(means), log=True),
-        Panel("Latency p99", "ns", tuple(tails), log=True),
-    ]
 
 
 _KEY_WORDS: Final = {

@@ -83,10 +83,6 @@ class MetadataReport(LoadReport):
         """Whether any operation was."""
         return any(metric.value is not None for metric in result.metrics.values())
 
-    def figure(self, result: Result, workload: Workload) -> str:  # noqa: ARG002
-        """The rate of each operation on files."""
-        return self.rates(result)
-
     def rates(self, result: Result) -> str:
         """Of each operation on files."""
         return brief_rates(result)
@@ -113,8 +109,26 @@ class MetadataReport(LoadReport):
         return Latencies(LatencyCurve(name, 0, (), ()), curves, phases.span())
 
     def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
-        """See `operation_panels`."""
-        return operation_panels(record, grid)
+        """Rate and p99 of each operation on files, all hosts together, while its phase ran."""
+        rates, tails = [], []
+        for operation in FILE_OPERATIONS:
+            own = only_operation(record, operation)
+            if len(own.intervals) == 0:
+                continue
+            ends = grid.since_start_ns(own.intervals.end_real_ns, own.intervals.host)
+            begun, ended = (ends - own.intervals.span_ns).min(), ends.max()
+            edges = np.clip(grid.edges_ns, begun, ended)
+            seconds = np.diff(edges) / 1e9
+            done = spread_over(own, grid, own.intervals.ios.astype(np.float64), operation)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                rate = np.where(seconds > 0, done / seconds, np.nan)
+            name, token = operation.key.removeprefix("file_"), operation_token(operation)
+            rates.append(replace(trace_on_grid(name, rate), token=token))
+            tails.append(replace(trace_on_grid(name, tail_by_cell(own, grid, 99.0)), token=token))
+        return [
+            Panel("Operations", "ops/s", tuple(rates), log=True),
+            Panel("Latency p99", "ns", tuple(tails), log=True),
+        ]
 
     def distribution(self, subject: str, detail: RunDetail, token: Token) -> Figure | None:  # noqa: ARG002
         """Each operation in a colour of its own."""
@@ -170,29 +184,6 @@ class MetadataReport(LoadReport):
     ) -> dict[str, Any]:
         """The statistics over iterations."""
         return {"iterations": iterations_document(results)}
-
-
-def operation_panels(record: RunRecord, grid: Grid) -> list[Panel]:
-    """Rate and p99 of each operation on files, all hosts together, while its phase ran."""
-    rates, tails = [], []
-    for operation in FILE_OPERATIONS:
-        own = only_operation(record, operation)
-        if len(own.intervals) == 0:
-            continue
-        ends = grid.since_start_ns(own.intervals.end_real_ns, own.intervals.host)
-        begun, ended = (ends - own.intervals.span_ns).min(), ends.max()
-        edges = np.clip(grid.edges_ns, begun, ended)
-        seconds = np.diff(edges) / 1e9
-        done = spread_over(own, grid, own.intervals.ios.astype(np.float64), operation)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rate = np.where(seconds > 0, done / seconds, np.nan)
-        name, token = operation.key.removeprefix("file_"), operation_token(operation)
-        rates.append(replace(trace_on_grid(name, rate), token=token))
-        tails.append(replace(trace_on_grid(name, tail_by_cell(own, grid, 99.0)), token=token))
-    return [
-        Panel("Operations", "ops/s", tuple(rates), log=True),
-        Panel("Latency p99", "ns", tuple(tails), log=True),
-    ]
 
 
 _HEADLINE: Final = Operation.FILE_CREATE
