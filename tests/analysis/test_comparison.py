@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from iolab.analysis.comparison import compare_sides
+from iolab.analysis.comparison import compare_sides, track
 from iolab.analysis.differences import ComparisonSide
-from iolab.analysis.history import track
 from iolab.analysis.pairs import ComparedMetric
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import SERVICE_MEAN

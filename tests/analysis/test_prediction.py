@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck.resources import Resource, ResourceUse, RunResources
+from iolab.analysis.bottleneck.decision import Resource, ResourceUse, RunResources
 from iolab.analysis.prediction import Predicted, predictions
 from iolab.core.host import Role
 from iolab.core.metric import Level

@@ -6,8 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck.decision import BottleneckDecision, Cause, LoadStep, decide
-from iolab.analysis.bottleneck.resources import Resource, ResourceUse, RunResources
+from iolab.analysis.bottleneck.decision import (
+    BottleneckDecision,
+    Cause,
+    LoadStep,
+    Resource,
+    ResourceUse,
+    RunResources,
+    decide,
+)
 from iolab.analysis.findings import Limited
 from iolab.core.host import Role
 from iolab.core.metric import Level

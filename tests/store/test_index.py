@@ -9,7 +9,7 @@ import pytest
 from bench.synthetic import make_result
 
 from iolab.core.metric import Level
-from iolab.core.run import RunStatus
+from iolab.core.run import RunKey, RunStatus
 from iolab.store import layout
 from iolab.store.index import IndexEntry, entry_of, read_index
 from iolab.store.reader import SessionReader
@@ -30,7 +30,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "S"
 
 
-def entries_of_runs(place: Path) -> dict[layout.RunKey, IndexEntry]:
+def entries_of_runs(place: Path) -> dict[RunKey, IndexEntry]:
     """What the index should have: read of every run."""
     results = SessionReader(place).results()
     return {(result.digest, result.repeat): entry_of(result) for result in results}

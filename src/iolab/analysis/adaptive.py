@@ -414,9 +414,7 @@ class AdaptiveQueue:
         self._study = study
         self._parts = decision_groups(study, plan)
         self._log = Log(study)
-        self._stored = {
-            (run.digest, run.repeat): run for run in stored if run.status is RunStatus.DONE
-        }
+        self._stored = {run.key: run for run in stored if run.status is RunStatus.DONE}
         self._queue: deque[Point] = deque()
         self._asked: Counter[str] = Counter()
         self._order = 0

@@ -14,25 +14,23 @@ from iolab.analysis.bottleneck.decision import (
     BottleneckDecision,
     Cause,
     LoadStep,
+    RunResources,
     decide,
     law_of,
     step_at,
 )
-from iolab.analysis.bottleneck.resources import RunResources
 from iolab.analysis.points import REPLICATED, Axis, PointSummary, curves, other_axes
 from iolab.analysis.value import Maximum, Quotient, capacities, quotients, whole_ones
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, spec_of, timed_means
+from iolab.core.run import RunKey
 from iolab.core.study import Study
 from iolab.core.workload import HOSTS, AnyJob, Workload
 from iolab.stats.comparison import ComparisonVerdict
 
 if TYPE_CHECKING:
     from iolab.stats.curve import Usl
-
-RunKey = tuple[str, int]
-"""A run: its point's digest and its repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +352,7 @@ def trusted_curves(
 
 def runs_of(points: Iterable[PointSummary]) -> tuple[RunKey, ...]:
     """The runs behind some points."""
-    return tuple((run.digest, run.repeat) for point in points for run in point.results)
+    return tuple(run.key for point in points for run in point.results)
 
 
 def mean_latency(point: PointSummary) -> float | None:

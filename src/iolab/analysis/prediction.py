@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import stdev
 from typing import Final
 
-from iolab.analysis.bottleneck.resources import ResourceUse, RunResources
+from iolab.analysis.bottleneck.decision import ResourceUse, RunResources
 from iolab.analysis.points import Axis, PointSummary, curves, other_axes, positive_values
 from iolab.core.host import Role
 from iolab.core.metric import Level, worst_level

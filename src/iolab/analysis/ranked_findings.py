@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from iolab.analysis.bottleneck.resources import RunResources
+from iolab.analysis.bottleneck.decision import RunResources
 from iolab.analysis.findings import (
     Best,
     Crossed,
@@ -17,7 +17,6 @@ from iolab.analysis.findings import (
     Gained,
     Need,
     NeedSide,
-    RunKey,
     Suits,
     Tallied,
     bends,
@@ -31,6 +30,7 @@ from iolab.analysis.points import Axis, PointSummary, along
 from iolab.analysis.value import MONEY, currencies, whole_ones
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, worst_level
+from iolab.core.run import RunKey
 from iolab.core.study import Study
 from iolab.stats.comparison import ComparisonVerdict
 

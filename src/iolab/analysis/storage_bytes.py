@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,8 +143,11 @@ def leaves_of(node: Bystander, facts: HostFacts | None) -> tuple[DeviceDelta, ..
     """The node's counted devices that stand on no other of them; none of a node that was lost."""
     if node.error is not None:
         return ()
+    leaves = leaf_names([delta.device for delta in node.devices], facts)
+    return tuple(delta for delta in node.devices if delta.device in leaves)
+
+
+def leaf_names(devices: Sequence[str], facts: HostFacts | None) -> tuple[str, ...]:
+    """Those of a host's devices that stand on no other of them."""
     parents = {disk.name: disk.parents for disk in facts.disks} if facts else {}
-    counted = {delta.device for delta in node.devices}
-    return tuple(
-        delta for delta in node.devices if not counted & set(parents.get(delta.device, ()))
-    )
+    return tuple(name for name in devices if not set(devices) & set(parents.get(name, ())))

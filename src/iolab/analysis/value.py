@@ -16,6 +16,7 @@ from iolab.analysis.points import Axis
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better, Combine, spec_of
+from iolab.core.run import RunKey
 
 MONEY: Final = 1000.0
 """Rates are told for so much money: for one unit of a currency they are too small to read."""
@@ -48,7 +49,7 @@ class Maximum:
     value: Metric
     axis: Axis = ()
     level: Level | None = None
-    runs: tuple[tuple[str, int], ...] = ()
+    runs: tuple[RunKey, ...] = ()
     title: str = ""
     places: int = 1
     hosts: int = 0

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from iolab.analysis.comparison import ComparisonResult
+    from iolab.analysis.comparison import ComparisonResult, MetricHistory, Tracked
     from iolab.analysis.differences import ComparisonSide, Difference
-    from iolab.analysis.history import MetricHistory, Tracked
     from iolab.analysis.pairs import ComparedMetric
     from iolab.errors import Fault
     from iolab.stats.comparison import ComparisonVerdict
@@ -385,7 +384,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Find where results changed over many sessions."""
-    from iolab.analysis.history import forbidding, track
+    from iolab.analysis.comparison import forbidding, track
     from iolab.cli.output import result_json, result_screen
     from iolab.errors import UsageError
     from iolab.report.comparison import history_document

@@ -258,7 +258,7 @@ def _audited_session(name: str) -> Audited:
     damage_texts = tuple(f"{one.path}: {one.says}" for one in damage)
     unsound = reader.unsound()
     results = reader.results()
-    sound = tuple(result for result in results if (result.digest, result.repeat) not in unsound)
+    sound = tuple(result for result in results if result.key not in unsound)
     return Audited(name, reader.study.title, audit_session(sound, points), damage_texts)
 
 

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 
     from iolab.cli.session import SessionRequest
     from iolab.core.host import HostFacts
-    from iolab.core.run import Plan
+    from iolab.core.run import Plan, RunKey
     from iolab.core.study import Study
-    from iolab.store.layout import RunKey
     from iolab.store.reader import SessionReader
     from iolab.store.writer import SessionWriter
 
@@ -181,8 +180,8 @@ def resume(
     done = reader.done() - damaged
     study, plan = _same_plan(reader, done)
     earlier = Earlier(done, reader.tried(), _left_out(reader), reader.ledger())
-    left = sum(1 for run in plan.runs if (run.point.digest, run.repeat) not in done)
-    stored = [run for run in reader.results() if (run.digest, run.repeat) in done]
+    left = sum(1 for run in plan.runs if run.key not in done)
+    stored = [run for run in reader.results() if run.key in done]
     queue = queue_maker(study, plan, stored)
     if not quiet and queue is not None:
         say(f"{len(stored)} runs are done; their results decide what is left.")
@@ -243,7 +242,7 @@ def _same_plan(reader: SessionReader, done: frozenset[RunKey]) -> tuple[Study, P
     from iolab.study.load import options_of, parse_study
     from iolab.study.schedule import make_plan
 
-    planned = {(run.point.digest, run.repeat) for run in reader.plan.runs}
+    planned = {run.key for run in reader.plan.runs}
     fixed = not reader.plan.runs_more
     if fixed and planned <= done and version_changes(reader.session.iolab_version):
         return reader.study, reader.plan

@@ -293,7 +293,7 @@ def _is_left(order: SessionRequest) -> bool:
     if order.queue is not None:
         return order.queue().next() is not None
     done = order.earlier.done
-    return any((run.point.digest, run.repeat) not in done for run in order.plan.runs)
+    return any(run.key not in done for run in order.plan.runs)
 
 
 def _tell_rest(wishes: Wishes) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from iolab.core.run import RunStatus
+from iolab.core.run import RunKey, RunStatus
 from iolab.core.stopping import Steadiness
 from iolab.core.workload import Direction
 
@@ -294,6 +294,11 @@ class Result:
     steadiness: Steadiness | None = None
     nodes: tuple[NodeResult, ...] = ()
     load: str = "io"
+
+    @property
+    def key(self) -> RunKey:
+        """Which run it is of."""
+        return self.digest, self.repeat
 
     def judged(self, check: CheckResult | None) -> Result:
         """With one check more, which the session as a whole makes; as it is where it has that."""

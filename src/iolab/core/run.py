@@ -65,6 +65,10 @@ class Point:
         return f"{self.workload} {values}".strip()
 
 
+RunKey = tuple[str, int]
+"""A run among all of a session: the digest of its point and its repeat."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
     """One execution that the plan asks for: the point again for each repeat, from 1.
@@ -76,6 +80,11 @@ class PlannedRun:
     repeat: int
     point: Point
     attempt: int = 1
+
+    @property
+    def key(self) -> RunKey:
+        """Which run it is."""
+        return self.point.digest, self.repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +129,9 @@ class Plan:
             seen.setdefault(point.digest, point)
         return tuple(seen.values())
 
-    def missing(self, made: Iterable[tuple[str, int]]) -> int:
+    def missing(self, made: Iterable[RunKey]) -> int:
         """How many of the certain runs, by (digest, repeat), are not among those made."""
-        return len({(run.point.digest, run.repeat) for run in self.runs} - set(made))
+        return len({run.key for run in self.runs} - set(made))
 
     def data_set(self, data_set_id: str) -> DataSet:
         """The data set of that id; KeyError when the plan has none."""

@@ -13,7 +13,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LATENCIES, Configuration, limit_name
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import spec_of
-from iolab.published.audit.document import PublishedSet, span
+from iolab.published.audit.document import PublishedSet, items, span, whole
 from iolab.report.numbers import show_value
 from iolab.study.load_tables import parse_limit
 from iolab.units import format_ns
@@ -178,7 +178,7 @@ def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
         Offer(
             name=str(table.get("id", "")),
             source=published.id,
-            nodes=_count(table.get("nodes")),
+            nodes=whole(table.get("nodes")),
             usable_tb=_above_0(table.get("usable_tb")),
             cost=None,
             currency="",
@@ -193,7 +193,7 @@ def _printed(table: Mapping[str, Any]) -> Iterator[OfferedPoint]:
     depths = table.get("peak_at_iodepth", {})
     kinds = (("peak_iops", PER_SECOND, 1.0), ("peak_gb_s", BYTES_PER_SECOND, 1e9))
     for key, unit, factor in kinds:
-        for workload, value in _items(table.get(key)):
+        for workload, value in items(table.get(key)):
             figure = span(value)
             if figure is None or isinstance(value, list):
                 continue
@@ -201,14 +201,6 @@ def _printed(table: Mapping[str, Any]) -> Iterator[OfferedPoint]:
             depth = depths.get(workload) if isinstance(depths, dict) else None
             axis = (("iodepth", depth),) if isinstance(depth, int) else ()
             yield OfferedPoint(workload, axis, {unit: metric})
-
-
-def _items(value: object) -> Iterable[tuple[str, Any]]:
-    return value.items() if isinstance(value, dict) else ()
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def _above_0(value: object) -> float | None:

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from iolab.core.configuration import Configuration
+from iolab.core.host import HostFacts
 from iolab.core.metric import Level, worst_level
 from iolab.core.metric_spec import Better
+from iolab.core.study import Study
 from iolab.published.against import Basis, MatchedFigure, matched_figures, owners
 from iolab.published.audit.document import FigureRange, words
 from iolab.published.sets import Against, PublishedFigure, PublishedSystem, method_words
@@ -45,34 +48,33 @@ def _given(brief: Brief, name: str) -> list[str]:
     return list(dict.fromkeys(row[name] for row in rows if row.get(name)))
 
 
-def _clients(brief: Brief) -> Iterator[str]:
-    yield from (str(len(configuration.hosts)) for configuration in brief.study.configurations)
+_Words = Callable[[Brief], Iterable[str]]
 
 
-def _nodes(brief: Brief) -> Iterator[str]:
-    yield from (
-        str(configuration.nodes)
-        for configuration in brief.study.configurations
-        if configuration.nodes
-    )
+def _of_configurations(show: Callable[[Configuration], str]) -> _Words:
+    """What the study tells of each configuration, where it tells it."""
+    return lambda brief: filter(None, map(show, brief.study.configurations))
 
 
-def _raw(brief: Brief) -> Iterator[str]:
-    sizes = (configuration.capacity.raw_tb for configuration in brief.study.configurations)
-    yield from (f"{size:g} TB" for size in sizes if size)
+def _of_hosts(show: Callable[[HostFacts], str]) -> _Words:
+    """What each host that made the load tells of itself."""
+    return lambda brief: map(show, brief.facts.values())
 
 
-def _usable(brief: Brief) -> Iterator[str]:
-    sizes = (configuration.capacity.usable_tb for configuration in brief.study.configurations)
-    yield from (f"{size:g} TB" for size in sizes if size)
+def _of_study(show: Callable[[Study], str]) -> _Words:
+    return lambda brief: [show(brief.study)]
 
 
-def _processors(brief: Brief) -> Iterator[str]:
-    yield from (f"{one.cpu.sockets}x {one.cpu.model}" for one in brief.facts.values())
+def _terabytes(size: float | None) -> str:
+    return f"{size:g} TB" if size else ""
 
 
-def _memory(brief: Brief) -> Iterator[str]:
-    yield from (format_bytes(one.memory.total_bytes) for one in brief.facts.values())
+def _processors(facts: HostFacts) -> str:
+    return f"{facts.cpu.sockets}x {facts.cpu.model}"
+
+
+def _memory(facts: HostFacts) -> str:
+    return format_bytes(facts.memory.total_bytes)
 
 
 def _ports(brief: Brief) -> Iterator[str]:
@@ -87,12 +89,7 @@ def _devices(brief: Brief) -> Iterator[str]:
         yield from (disk.model for disk in one.disks if disk.model and disk.name in below)
 
 
-def _servers(brief: Brief) -> Iterator[str]:
-    for processor, memory in zip(_processors(brief), _memory(brief), strict=True):
-        yield f"{processor}, {memory}"
-
-
-def _of_jobs(key: str, show: Callable[[Any], str]) -> Callable[[Brief], Iterator[str]]:
+def _of_jobs(key: str, show: Callable[[Any], str]) -> _Words:
     """What the jobs say under a key of a study file, of those that know it."""
     return lambda brief: (
         show(workload.job.written[key])
@@ -101,26 +98,30 @@ def _of_jobs(key: str, show: Callable[[Any], str]) -> Callable[[Brief], Iterator
     )
 
 
-_OWN: Final[Mapping[str, Callable[[Brief], Iterable[str]]]] = {
-    "clients": _clients,
-    "nodes": _nodes,
-    "raw_tb": _raw,
-    "usable_tb": _usable,
-    "cpu": _processors,
-    "node": _servers,
-    "server": _servers,
-    "dram": _memory,
+_SERVERS: Final = _of_hosts(lambda facts: f"{_processors(facts)}, {_memory(facts)}")
+_WARMUP: Final = _of_study(lambda study: format_duration_s(study.method.warmup_s))
+_RUNTIME: Final = _of_study(lambda study: format_duration_s(study.method.runtime_s))
+
+_OWN: Final[Mapping[str, _Words]] = {
+    "clients": _of_configurations(lambda one: str(len(one.hosts))),
+    "nodes": _of_configurations(lambda one: str(one.nodes or "")),
+    "raw_tb": _of_configurations(lambda one: _terabytes(one.capacity.raw_tb)),
+    "usable_tb": _of_configurations(lambda one: _terabytes(one.capacity.usable_tb)),
+    "cpu": _of_hosts(_processors),
+    "node": _SERVERS,
+    "server": _SERVERS,
+    "dram": _of_hosts(_memory),
     "nic": _ports,
     "ssd": _devices,
     "engine": lambda brief: brief.engine_versions,
     "common.filesize": _of_jobs("filesize", format_bytes),
     "common.direct": _of_jobs("direct", lambda direct: "yes" if direct else "no"),
     "common.ioengine": _of_jobs("ioengine", str),
-    "common.runtime": lambda brief: [format_duration_s(brief.study.method.runtime_s)],
-    "common.startdelay": lambda brief: [format_duration_s(brief.study.method.warmup_s)],
-    "warmup_s": lambda brief: [format_duration_s(brief.study.method.warmup_s)],
-    "run_s": lambda brief: [format_duration_s(brief.study.method.runtime_s)],
-    "repeats": lambda brief: [str(brief.study.method.repeats)],
+    "common.runtime": _RUNTIME,
+    "common.startdelay": _WARMUP,
+    "warmup_s": _WARMUP,
+    "run_s": _RUNTIME,
+    "repeats": _of_study(lambda study: str(study.method.repeats)),
     "jobs_per_client": _of_jobs("numjobs", str),
     "threads_per_vm": _of_jobs("numjobs", str),
 }
@@ -247,7 +248,7 @@ def _table(
     for pair in pairs:
         whole = pair.shares[Basis.WHOLE]
         run = pair.run
-        anchor = anchors.get((run.digest, run.repeat)) if run is not None else None
+        anchor = anchors.get(run.key) if run is not None else None
         rows.append(
             row(
                 pair.printed.workload,

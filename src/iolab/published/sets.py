@@ -13,7 +13,15 @@ from typing import Any, Final
 
 from iolab.analysis.points import Axis
 from iolab.core.metric_spec import OPS_PER_S, Better, spec_of, whole_rate_key
-from iolab.published.audit.document import FigureRange, PublishedSet, exact, flat, positive
+from iolab.published.audit.document import (
+    FigureRange,
+    PublishedSet,
+    exact,
+    flat,
+    items,
+    positive,
+    whole,
+)
 
 GIB: Final = float(1 << 30)
 GB: Final = 1e9
@@ -154,7 +162,7 @@ def method_words(published: PublishedSet) -> tuple[tuple[str, str], ...]:
 
 def _examples(published: PublishedSet) -> Iterator[PublishedFigure]:
     for table in published.tables("example"):
-        owner = PublishedSystem(str(table.get("id", "")), clients=_count(table.get("hosts")))
+        owner = PublishedSystem(str(table.get("id", "")), clients=whole(table.get("hosts")))
         for key, kind in _EXAMPLE.items():
             for name, value in _statistics(key, table.get(key)):
                 yield from _figure(owner, kind, kind.workload, value, suffix=name)
@@ -172,32 +180,32 @@ def _statistics(key: str, value: object) -> Iterator[tuple[str, object]]:
 
 def _metadata(published: PublishedSet) -> Iterator[PublishedFigure]:
     table = published.table("metadata")
-    owner = PublishedSystem("mdtest", clients=_count(table.get("clients")))
-    for name, value in _items(table.get("example_ops_s")):
+    owner = PublishedSystem("mdtest", clients=whole(table.get("clients")))
+    for name, value in items(table.get("example_ops_s")):
         if operation := _METADATA.get(name):
             kind = _Kind("metadata", whole_rate_key(operation), "ops/s")
             yield from _figure(owner, kind, kind.workload, value)
 
 
 def _configurations(published: PublishedSet) -> Iterator[PublishedFigure]:
-    clients = _count(published.table("method").get("clients"))
+    clients = whole(published.table("method").get("clients"))
     for table in published.tables("configuration"):
         owner = PublishedSystem(
             str(table.get("id", "")),
             clients=clients,
-            nodes=_count(table.get("nodes")),
+            nodes=whole(table.get("nodes")),
             raw_tb=positive(table.get("raw_tb")),
             usable_tb=positive(table.get("usable_tb")),
             words=_texts(table),
         )
         for key, kind in _PEAKS.items():
-            for workload, value in _items(table.get(key)):
+            for workload, value in items(table.get(key)):
                 yield from _figure(owner, kind, workload, value)
 
 
 def _results(published: PublishedSet) -> Iterator[PublishedFigure]:
     method, hardware = published.table("method"), published.table("hardware")
-    nodes = _count(method.get("nodes"))
+    nodes = whole(method.get("nodes"))
     raw = positive(hardware.get("cluster_raw_tb"))
     words = _texts(hardware)
     # Guests live on the nodes themselves; any other load came from one client.
@@ -243,11 +251,3 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "" if value is None or isinstance(value, dict) else str(value)
-
-
-def _items(value: object) -> Iterator[tuple[str, Any]]:
-    yield from value.items() if isinstance(value, dict) else ()
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

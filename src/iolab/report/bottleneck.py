@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.bottleneck.decision import Cause
-from iolab.analysis.bottleneck.resources import Resource, ResourceUse, RunResources
+from iolab.analysis.bottleneck.decision import Cause, Resource, ResourceUse, RunResources
 from iolab.analysis.findings import Limited, bests, limited
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LOCAL_HOST

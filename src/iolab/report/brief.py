@@ -16,7 +16,7 @@ from iolab.report.terminal import fitted
 from iolab.report.words import NO_WORDS, UserText
 
 if TYPE_CHECKING:
-    from iolab.analysis.bottleneck.resources import RunResources
+    from iolab.analysis.bottleneck.decision import RunResources
     from iolab.analysis.differences import Difference
     from iolab.analysis.kinds import Analyses
     from iolab.analysis.points import PointKey, PointSummary

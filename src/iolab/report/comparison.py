@@ -12,9 +12,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from iolab.analysis.comparison import ComparisonResult, Summary
+from iolab.analysis.comparison import (
+    FALSE_ALARMS,
+    ComparisonResult,
+    MetricHistory,
+    Summary,
+    Tracked,
+)
 from iolab.analysis.differences import ComparisonSide, Difference
-from iolab.analysis.history import FALSE_ALARMS, MetricHistory, Tracked
 from iolab.analysis.pairs import ComparedMetric, Skipped
 from iolab.analysis.points import Axis
 from iolab.core.metric import Metric

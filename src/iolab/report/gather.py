@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from iolab.analysis.bottleneck.resources import RunResources
+from iolab.analysis.bottleneck.decision import RunResources
 from iolab.analysis.bottleneck.watch import view_of, watch
 from iolab.analysis.points import summarise
 from iolab.analysis.resume_marks import shown_of

@@ -18,7 +18,6 @@ from iolab.analysis.findings import (
     Gained,
     Limited,
     Priced,
-    RunKey,
     Suits,
     Tallied,
 )
@@ -26,6 +25,7 @@ from iolab.analysis.pairs import gains
 from iolab.analysis.ranked_findings import findings
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import Better, spec_of
+from iolab.core.run import RunKey
 from iolab.core.study import Study
 from iolab.report.bottleneck import limit_words
 from iolab.report.needs import need_words

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.bottleneck.resources import ResourceUse, RunResources
+from iolab.analysis.bottleneck.decision import ResourceUse, RunResources
 from iolab.analysis.bottleneck.watch import view_of, watch
 from iolab.analysis.points import alarms, positive_values, sentinel_of
 from iolab.analysis.prediction import Predicted, Watch, predictions

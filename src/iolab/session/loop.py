@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from iolab.core.configuration import Redundancy
 from iolab.core.events import Notice, Phase, RunFinished, RunStarted, SessionStatus
 from iolab.core.host import HostFacts
-from iolab.core.run import EngineOutput, PlannedRun, RunRecord, RunStatus
+from iolab.core.run import EngineOutput, PlannedRun, RunKey, RunRecord, RunStatus
 from iolab.core.stopping import RuleSettings
 from iolab.core.study import OnFailure
 from iolab.core.target_state import EMPTY, Ledger
@@ -221,7 +221,7 @@ class Recovery:
     """
 
     facts: Mapping[str, HostFacts]
-    tried: Mapping[tuple[str, int], int]
+    tried: Mapping[RunKey, int]
     reach: Reach | None
     patience: RetryPolicy
     ledger: Ledger = EMPTY
@@ -264,7 +264,7 @@ class RunLoop:
 
     async def _see_through(self, run: PlannedRun) -> bool:
         """A run with all its attempts; whether the session goes on."""
-        first = self._means.tried.get((run.point.digest, run.repeat), 0) + 1
+        first = self._means.tried.get(run.key, 0) + 1
         # Each attempt but the last uses up a retry, or a host that is left out.
         attempts = 1 + max(self._method.retries, len(self._session.hosts))
         for attempt in range(first, first + attempts):

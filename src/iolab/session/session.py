@@ -17,7 +17,7 @@ from iolab.core.events import (
     SessionStatus,
 )
 from iolab.core.host import HostKind, Role
-from iolab.core.run import Plan, PlannedRun
+from iolab.core.run import Plan, PlannedRun, RunKey
 from iolab.core.study import Study
 from iolab.core.target_state import EMPTY, Ledger
 from iolab.errors import HostError, Interrupted, IolabError, StoreError
@@ -159,8 +159,8 @@ class Earlier:
     `ledger` is what was done to its targets.
     """
 
-    done: frozenset[tuple[str, int]] = frozenset()
-    tried: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    done: frozenset[RunKey] = frozenset()
+    tried: Mapping[RunKey, int] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
     ledger: Ledger = EMPTY
 
@@ -214,7 +214,7 @@ async def run_session(
         questions=Questions.of(study, kinds.study),
         rule_for=rule_for,
     )
-    pending = [run for run in plan.runs if (run.point.digest, run.repeat) not in earlier.done]
+    pending = [run for run in plan.runs if run.key not in earlier.done]
     # Whatever a queue may ask for needs its files.
     possible = [PlannedRun(0, 1, point) for point in plan.points] if queue else pending
     parts = Resources(

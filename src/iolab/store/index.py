@@ -16,10 +16,9 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from iolab.core.metric import Level, Result
-from iolab.core.run import RunStatus
+from iolab.core.run import RunKey, RunStatus
 from iolab.core.toml import read_regular
 from iolab.store import layout
-from iolab.store.layout import RunKey
 
 _STATUSES: Final = {status.value: status for status in RunStatus}
 _LEVELS: Final = {level.value: level for level in Level}

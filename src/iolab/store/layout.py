@@ -9,7 +9,11 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from iolab.core.run import RunKey
+
 
 FORMAT: Final = 3
 """Raised when a file changes in a way that an older reader would misread."""
@@ -32,9 +36,6 @@ INTERVALS: Final = "intervals.parquet"
 BINS: Final = "bins.parquet"
 COUNTERS: Final = "counters.parquet"
 ENGINE: Final = "engine"
-
-RunKey = tuple[str, int]
-"""A point's digest and the repeat, from 1."""
 
 _OWN_FILES: Final = tuple((name,) for name in (SESSION, STUDY, PLAN, HOSTS, LEDGER, LOCK, INDEX))
 _DIGEST: Final = re.compile(r"[0-9A-Za-z_-]{1,64}")

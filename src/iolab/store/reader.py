@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from iolab.core.events import SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
-from iolab.core.run import Plan, RunRecord, RunStatus
+from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
 from iolab.core.study import Study
 from iolab.core.target_state import EMPTY, Ledger
 from iolab.errors import StoreError
@@ -31,7 +31,6 @@ from iolab.store.documents import (
 )
 from iolab.store.durable import disk_errors, is_held
 from iolab.store.index import IndexEntry, entry_of, read_index
-from iolab.store.layout import RunKey
 from iolab.store.verify import (
     Damage,
     Stamp,
@@ -170,7 +169,7 @@ class SessionReader:
         heads = self._read_heads()[0]
         loads = {workload.id: workload.job.stored_as for workload in self.study.workloads}
         begun = self.begun()
-        order = {(run.point.digest, run.repeat): run.order for run in self.plan.runs}
+        order = {run.key: run.order for run in self.plan.runs}
         last = len(order)
         made = {key: head.analysis.result.order for key, head in heads.items()}
         keys = sorted(heads, key=lambda key: (order.get(key, last), made[key], key))

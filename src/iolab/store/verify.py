@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from iolab.core.metric import Result
+from iolab.core.run import RunKey
 from iolab.core.toml import open_regular, read_regular
 from iolab.errors import StoreError
 from iolab.store import layout
@@ -31,7 +32,6 @@ from iolab.store.documents import (
     StoredFile,
 )
 from iolab.store.durable import disk_errors
-from iolab.store.layout import RunKey
 
 T = TypeVar("T")
 M = TypeVar("M", Manifest, ManifestHead)
@@ -106,7 +106,7 @@ def read_manifest(shape: type[M], run: Path) -> M:
 
 def _require_own(result: Result, run: Path) -> None:
     """StoreError where a run's folder holds another run, as a copy of one does."""
-    if (result.digest, result.repeat) != layout.key_of(run):
+    if result.key != layout.key_of(run):
         raise damaged(
             run / layout.MANIFEST,
             f"its result is that of run {result.repeat} of point {result.digest}",

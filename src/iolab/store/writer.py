@@ -14,7 +14,7 @@ from typing import Final, Self
 from iolab.core.events import PhaseTime, SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
-from iolab.core.run import Plan, RunRecord, RunStatus
+from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger
 from iolab.errors import StoreError
@@ -134,7 +134,7 @@ class SessionWriter:
         with disk_errors(path, "write"):
             replace_file(path, encode_sealed(LedgerDocument(layout.FORMAT, ledger)))
 
-    def set_aside(self, runs: Iterable[layout.RunKey]) -> None:
+    def set_aside(self, runs: Iterable[RunKey]) -> None:
         """Make earlier attempts of committed runs that are damaged; they are missing then."""
         for key in runs:
             run = layout.run_directory(self._directory, key)

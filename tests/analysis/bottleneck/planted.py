@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from iolab.analysis.bottleneck.resources import RunResources
+from iolab.analysis.bottleneck.decision import RunResources
 from iolab.analysis.bottleneck.watch import view_of, watch
 from iolab.cli.kinds import analyses
 from iolab.core.host import HostFacts, NicFacts

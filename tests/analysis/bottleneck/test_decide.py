@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck.decision import Cause, LoadStep, decide
-from iolab.analysis.bottleneck.resources import Resource
+from iolab.analysis.bottleneck.decision import Cause, LoadStep, Resource, decide
 from tests.analysis.bottleneck.planted import (
     QUIET,
     Growth,

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck.decision import BottleneckDecision, Cause, decide, step_at
-from iolab.analysis.bottleneck.resources import Resource
+from iolab.analysis.bottleneck.decision import BottleneckDecision, Cause, Resource, decide, step_at
 from tests.analysis.bottleneck.planted import (
     PORT,
     QUIET,

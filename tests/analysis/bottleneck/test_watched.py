@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck.resources import Loop, Resource
+from iolab.analysis.bottleneck.decision import Loop, Resource
 from iolab.core.host import Role
 from iolab.core.run import Bystander, DeviceDelta
 from tests.analysis.bottleneck.planted import PORT, QUIET, cores, disk, facts, port, record, watched

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iolab.analysis.bottleneck.decision import Cause
-from iolab.analysis.bottleneck.resources import Resource, ResourceUse, RunResources
+from iolab.analysis.bottleneck.decision import Cause, Resource, ResourceUse, RunResources
 from iolab.analysis.findings import Limited, bests, limited
 from iolab.core.host import Role
 from iolab.core.metric import Level, Result

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from iolab.analysis.adaptive import Log
-from iolab.analysis.comparison import compare_sides
+from iolab.analysis.comparison import compare_sides, track
 from iolab.analysis.differences import ComparisonSide, differences
-from iolab.analysis.history import track
 from iolab.analysis.metrics import without_rare_stalls
 from iolab.analysis.points import bin_error, summarise
 from iolab.analysis.steady import Steady

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from iolab.analysis.bottleneck.resources import (
+from iolab.analysis.bottleneck.decision import (
     ALWAYS_BUSY,
     Flight,
     Loop,
@@ -16,7 +16,7 @@ from iolab.analysis.bottleneck.resources import (
     RunResources,
 )
 from iolab.analysis.service_time import concurrency
-from iolab.analysis.storage_bytes import LOOPBACK, leaves_of
+from iolab.analysis.storage_bytes import LOOPBACK, leaf_names, leaves_of
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NOTHING, RunView, served
 from iolab.analysis.window import Window
@@ -283,7 +283,7 @@ def device_use(
         if name in busy
     ]
     if uses:
-        yield _waited_for(uses, _leaf_count(stack, facts))
+        yield _waited_for(uses, max(len(leaf_names(stack, facts)), 1))
 
 
 def _waited_for(uses: Sequence[ResourceUse], leaves: int) -> ResourceUse:
@@ -295,10 +295,3 @@ def _waited_for(uses: Sequence[ResourceUse], leaves: int) -> ResourceUse:
         if (use.share or 0.0) >= ALWAYS_BUSY and (use.queue or 0.0) >= HELD * longest / leaves
     ]
     return full[-1] if full else max(uses, key=lambda one: one.rank)
-
-
-def _leaf_count(stack: Sequence[str], facts: HostFacts | None) -> int:
-    """How many devices of the stack stand on no other of it: a stripe's queue is shared by them."""
-    parents = {disk.name: disk.parents for disk in facts.disks} if facts else {}
-    members = set(stack)
-    return max(sum(1 for name in stack if not members & set(parents.get(name, ()))), 1)

@@ -19,6 +19,7 @@ from iolab.analysis.check import (
     worst,
 )
 from iolab.analysis.checks.storage_bytes import is_accounted
+from iolab.analysis.storage_bytes import leaf_names
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.run import DeviceDelta, ExtentProof, HostRun
@@ -102,21 +103,14 @@ def _device_of(facts: HostFacts, deltas: tuple[DeviceDelta, ...]) -> str | None:
         return None
     if target.device in counted:
         return target.device
-    leaves = _leaves(facts, target)
+    leaves = leaf_names(target.devices, facts)
     return "+".join(leaves) or None if counted.issuperset(leaves) else None
-
-
-def _leaves(facts: HostFacts, target: TargetFacts) -> tuple[str, ...]:
-    """The devices of the target that stand on no other of its devices."""
-    parents = {disk.name: disk.parents for disk in facts.disks}
-    below = set(target.devices)
-    return tuple(name for name in target.devices if not below & set(parents.get(name, ())))
 
 
 def _group(view: RunView, device: str, members: list[int]) -> Moved:
     facts = view.facts_of(view.hosts[members[0]])
     parts = device.split("+")
-    leaves = () if facts is None or facts.target is None else _leaves(facts, facts.target)
+    leaves = leaf_names(facts.target.devices, facts) if facts and facts.target else ()
     lower = [name for name in leaves if name not in parts]
     spans = [view.load.cut.hosts[index] for index in members]
 

@@ -217,6 +217,16 @@ def positive(value: object) -> FigureRange | None:
     return found if found is not None and found.low > 0 else None
 
 
+def items(value: object) -> Iterable[tuple[str, Any]]:
+    """The keys and values of a table; nothing of any other value."""
+    return value.items() if isinstance(value, dict) else ()
+
+
+def whole(value: object) -> int | None:
+    """A whole number above 0; None where the value is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
 def label(table: Mapping[str, Any]) -> str:
     """What tells an element of an array from the others: the words and the first numbers of it."""
     names = ("id", "configuration", "workload", "block_size", "write_percent", "threads", "vms")
