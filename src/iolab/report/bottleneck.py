@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.decision import Cause, Resource, ResourceUse, RunResources
@@ -93,12 +92,17 @@ def _seen(seen: RunResources) -> Iterator[str]:
 
 
 def _device(one: Limited) -> str:
-    use, step = one.decision.use, one.decision.step
-    if use is None or step is None:
+    use = one.decision.use
+    if use is None or one.decision.step is None:
         return "is limited by a device"
     busy = f"which was busy {_share(use)} of the time{_took(one)}"
-    more = step_words(step.axis, step.load, step.further, step.gain)
-    return f"{_is(one)} limited by {use_words(use)}, {busy}: {more}"
+    return f"{_is(one)} limited by {use_words(use)}, {busy}: {_step(one)}"
+
+
+def _step(one: Limited) -> str:
+    """What the step of load beyond the point did to the rate."""
+    step = one.decision.step
+    return step_words(step.axis, step.load, step.further, step.gain) if step else "no more is given"
 
 
 def _device_open(one: Limited) -> str:
@@ -171,7 +175,7 @@ def _pace(one: Limited) -> str:
 
 
 def _one_at_a_time(one: Limited) -> str:
-    flight, step = one.seen.flight, one.decision.step
+    flight = one.seen.flight
     text = "is limited by its load of one I/O at a time"
     if flight is not None:
         latency = show_value(flight.latency_ns, "ns")
@@ -179,18 +183,16 @@ def _one_at_a_time(one: Limited) -> str:
         text += (
             "" if flight.at_device is None else f", {part(flight.at_device)} of it at the device"
         )
-    if step is not None:
-        text += f": {step_words(step.axis, step.load, step.further, step.gain)}"
-    return text
+    return text if one.decision.step is None else f"{text}: {_step(one)}"
 
 
 def _load(one: Limited) -> str:
-    use, step = one.decision.use, one.decision.step
-    if step is None:
+    use = one.decision.use
+    if one.decision.step is None:
         return _none(one)
-    more = step_words(step.axis, step.load, step.further, step.gain)
     busy = f", though {use_words(use)} is busy {_share(use)} of the time" if use else ""
-    return f"{_is(one)} limited by the load that was asked for: {more}, and no more was tried{busy}"
+    tried = f"{_step(one)}, and no more was tried{busy}"
+    return f"{_is(one)} limited by the load that was asked for: {tried}"
 
 
 def _engine(one: Limited) -> str:
@@ -211,9 +213,7 @@ def _beyond(one: Limited) -> str:
 
 
 def _bends(one: Limited) -> str:
-    step = one.decision.step
-    more = step_words(step.axis, step.load, step.further, step.gain) if step else "no more is given"
-    return f"{more} with no resource watched at its limit{seen_words(one.seen)}"
+    return f"{_step(one)} with no resource watched at its limit{seen_words(one.seen)}"
 
 
 def _law(one: Limited) -> str:
@@ -225,11 +225,10 @@ def _law(one: Limited) -> str:
 
 
 def _none(one: Limited) -> str:
-    step = one.decision.step
     text = f"had no resource watched at its limit{seen_words(one.seen)}"
-    if step is None:
+    if one.decision.step is None:
         return f"{text}; whether more load would raise the rate was not measured"
-    return f"{text}: {step_words(step.axis, step.load, step.further, step.gain)}"
+    return f"{text}: {_step(one)}"
 
 
 _CAUSES: Final[Mapping[Cause, Callable[[Limited], str]]] = {
@@ -438,15 +437,6 @@ def _evidence(alike: Sequence[Limited]) -> str:
 
     Of several the range of each, without what more load did to each of them.
     """
-    first = alike[0]
-    if len(alike) == 1:
-        parts = [*islice(_seen(first.seen), 1)]
-        at_device = first.seen.flight.at_device if first.seen.flight else None
-        parts += _own_evidence(alike)
-        parts += [] if at_device is None else [f"{part(at_device)} of latency at the device"]
-        step = first.decision.step
-        parts += [step_words(step.axis, step.load, step.further, step.gain)] if step else []
-        return "; ".join(parts) or NOTHING
     parts = []
     for resource, text in _USE_TEXTS:
         uses = [one.seen.most(resource) for one in alike]
@@ -460,6 +450,7 @@ def _evidence(alike: Sequence[Limited]) -> str:
     there = [one.seen.flight.at_device for one in alike if one.seen.flight]
     known = [share for share in there if share is not None]
     parts += [f"{_range(known)} of latency at the device"] if len(known) == len(alike) else []
+    parts += [_step(one) for one in alike if one.decision.step] if len(alike) == 1 else []
     return "; ".join(parts) or NOTHING
 
 

@@ -26,9 +26,9 @@ from iolab.core.metric import Metric
 from iolab.report.numbers import (
     axis_label,
     count,
+    fields_document,
     finite,
     listing,
-    metric_document,
     show,
     show_interval,
 )
@@ -214,8 +214,8 @@ def _row(row: ComparedMetric) -> dict[str, Any]:
         "axis": dict(row.axis),
         "metric": row.metric,
         "better": row.better.value,
-        "baseline": metric_document(row.baseline),
-        "candidate": metric_document(row.candidate),
+        "baseline": fields_document(row.baseline),
+        "candidate": fields_document(row.candidate),
         "ratio": found.ratio,
         "low": found.low,
         "high": found.high,

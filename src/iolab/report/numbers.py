@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import fields
+from enum import Enum
 from typing import Any, Final
 
 from iolab.core.metric import Level, Metric, Result
@@ -74,15 +76,20 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def metric_document(metric: Metric) -> dict[str, Any]:
-    """A metric with its interval, of JSON's own types only."""
-    return {
-        "value": finite(metric.value),
-        "unit": metric.unit,
-        "low": finite(metric.low),
-        "high": finite(metric.high),
-        "n": metric.n,
-    }
+def fields_document(record: Any) -> dict[str, Any]:  # noqa: ANN401 - any flat dataclass
+    """A flat record's fields by their names, made of JSON's own types only.
+
+    That is for records whose names are those of a document; schemas allow no others there.
+    """
+    return {one.name: _plain(getattr(record, one.name)) for one in fields(record)}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float):
+        return finite(value)
+    if isinstance(value, Enum):
+        return value.value
+    return list(value) if isinstance(value, tuple) else value
 
 
 def mark(level: Level) -> str:

@@ -13,7 +13,7 @@ from iolab.core.metric import CheckResult, Level, Metric, Result
 from iolab.core.metric_spec import OPS_PER_S, spec_of
 from iolab.core.run import Point
 from iolab.core.study import Study
-from iolab.report.numbers import axis_label, axis_word, count, show, show_value
+from iolab.report.numbers import axis_label, axis_word, count, fields_document, show, show_value
 from iolab.study.schedule import Search
 from iolab.units import format_ns
 
@@ -260,17 +260,11 @@ def _curve_document(curve: LoadCurve) -> dict[str, Any]:
             }
             for point in curve.points
         ],
-        "saturation": _place_document(curve.saturation),
-        "knee": _place_document(curve.knee),
+        "saturation": curve.saturation and fields_document(curve.saturation),
+        "knee": fields_document(curve.knee),
         "bound_at": curve.bound_at,
-        "usl": None
-        if law is None
-        else {"gamma": law.gamma, "sigma": law.sigma, "kappa": law.kappa, "worst": law.worst},
+        "usl": law and {name: getattr(law, name) for name in ("gamma", "sigma", "kappa", "worst")},
     }
-
-
-def _place_document(place: LoadEstimate | None) -> dict[str, int] | None:
-    return None if place is None else {"load": place.load, "low": place.low, "high": place.high}
 
 
 def _peak_document(found: PeakFound) -> dict[str, Any]:

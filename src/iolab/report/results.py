@@ -11,21 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from iolab.analysis.curves import findings
 from iolab.analysis.points import Axis, PointKey, PointSummary, summarise
 from iolab.core.configuration import Configuration
-from iolab.core.metric import (
-    Evidence,
-    HostResult,
-    LatencyLayer,
-    Metric,
-    NodeResult,
-    Result,
-    Spread,
-    Written,
-)
-from iolab.core.stopping import Steadiness
+from iolab.core.metric import Evidence, HostResult, LatencyLayer, Metric, NodeResult, Result
 from iolab.core.study import Study
 from iolab.core.workload import Direction
 from iolab.report.brief import Kinds
-from iolab.report.numbers import NOTHING, axis_names, finite, metric_document, show, show_interval
+from iolab.report.numbers import NOTHING, axis_names, fields_document, finite, show, show_interval
 from iolab.report.phrases import findings_document
 from iolab.report.table import Column, Table, Value, columns, csv_of, markdown, markdown_text, row
 from iolab.store.verify import Damage
@@ -45,25 +35,10 @@ def node_document(node: NodeResult) -> dict[str, Any]:
         "metrics": _metrics(node.metrics),
         "hypervisor": _metrics(node.hypervisor),
         "layers": [
-            {
-                "layer": layer.layer.value,
-                "direction": layer.direction.key,
-                "mean_ns": finite(layer.mean_ns),
-                "ios": layer.ios,
-            }
-            for layer in node.layers
+            {**fields_document(layer), "direction": layer.direction.key} for layer in node.layers
         ],
-        "outliers": [
-            {
-                "scope": outlier.scope,
-                "name": outlier.name,
-                "metric": outlier.metric,
-                "value": finite(outlier.value),
-                "usual": finite(outlier.usual),
-            }
-            for outlier in node.outliers
-        ],
-        "written": None if node.written is None else _written(node.written),
+        "outliers": [fields_document(outlier) for outlier in node.outliers],
+        "written": None if node.written is None else fields_document(node.written),
     }
 
 
@@ -102,15 +77,6 @@ def _layer_columns(nodes: Sequence[NodeResult]) -> dict[str, list[Value]]:
         for way in Direction
         for layer in LatencyLayer
         if any((layer, way) in one for one in means)
-    }
-
-
-def _written(written: Written) -> dict[str, Any]:
-    return {
-        "guests": written.guests,
-        "hypervisor": written.hypervisor,
-        "devices": written.devices,
-        "factor": finite(written.factor),
     }
 
 
@@ -211,32 +177,19 @@ def session_document(
         "results": [_result(result) for result in results],
         **parts,
         "load": findings_document(findings(study, results)),
-        "damaged": [
-            {"path": one.path, "run": one.run, "says": one.says, "do": one.do} for one in damaged
-        ],
+        "damaged": [fields_document(damage) for damage in damaged],
     }
 
 
 def _configuration(configuration: Configuration) -> dict[str, Any]:
-    cost = configuration.cost
     return {
         "id": configuration.id,
         "title": configuration.title,
         "hosts": list(configuration.hosts),
         "path": configuration.path,
         "nodes": configuration.nodes,
-        "capacity": {
-            "raw_tb": configuration.capacity.raw_tb,
-            "usable_tb": configuration.capacity.usable_tb,
-        },
-        "cost": None
-        if cost is None
-        else {
-            "currency": cost.currency,
-            "servers": cost.servers,
-            "network": cost.network,
-            "storage": cost.storage,
-        },
+        "capacity": fields_document(configuration.capacity),
+        "cost": configuration.cost and fields_document(configuration.cost),
         "hardware": dict(configuration.hardware),
     }
 
@@ -257,10 +210,10 @@ def _result(result: Result) -> dict[str, Any]:
         "metrics": _metrics(result.metrics),
         "hosts": [_host(host) for host in result.hosts],
         "nodes": [node_document(node) for node in result.nodes],
-        "spread": None if result.spread is None else _spread(result.spread),
-        "steadiness": None if result.steadiness is None else _steadiness(result.steadiness),
+        "spread": result.spread and fields_document(result.spread),
+        "steadiness": result.steadiness and fields_document(result.steadiness),
         "operation_spreads": {
-            key: _spread(spread) for key, spread in result.operation_spreads.items()
+            key: fields_document(spread) for key, spread in result.operation_spreads.items()
         },
         "verdict": {
             "level": result.verdict.level.value,
@@ -282,38 +235,8 @@ def _host(host: HostResult) -> dict[str, Any]:
     return {"name": host.name, **_metrics(host.metrics)}
 
 
-def _steadiness(steadiness: Steadiness) -> dict[str, Any]:
-    return {
-        "status": steadiness.status.value,
-        "cut_s": steadiness.cut_s,
-        "seconds": steadiness.seconds,
-        "mean": finite(steadiness.mean),
-        "half_width": finite(steadiness.half_width),
-        "df": steadiness.df,
-        "period_s": steadiness.period_s,
-        "cycles": steadiness.cycles,
-        "tau_s": finite(steadiness.tau_s),
-        "reasons": list(steadiness.reasons),
-    }
-
-
-def _spread(spread: Spread) -> dict[str, Any]:
-    return {
-        "slowest": spread.slowest,
-        "fastest": spread.fastest,
-        "jain": finite(spread.jain),
-        "max_over_min": finite(spread.max_over_min),
-        "start_skew_ns": spread.start_skew_ns,
-        "end_skew_ns": spread.end_skew_ns,
-        "overlap": finite(spread.overlap),
-        "first_done_s": finite(spread.first_done_s),
-        "last_done_s": finite(spread.last_done_s),
-        "drift_ns": spread.drift_ns,
-    }
-
-
 def _metrics(metrics: Mapping[str, Metric]) -> dict[str, Any]:
-    return {key: metric_document(metric) for key, metric in metrics.items()}
+    return {key: fields_document(metric) for key, metric in metrics.items()}
 
 
 def _evidence(evidence: Evidence) -> dict[str, Any]:

@@ -202,16 +202,16 @@ def extremes(whole: Table, result: Result, key: str) -> Table:
 
 def spread_rows(spread: Spread) -> tuple[tuple[str, str], ...]:
     """The spread in words, one row a figure."""
-    ratio = NOTHING if spread.max_over_min is None else f"{spread.max_over_min:.2f}"
+    slowest, fastest, ratio, index, first_apart, last_apart, together = _figures(spread)
     drift = NOTHING if spread.drift_ns is None else f"{spread.drift_ns / 1e6:+.2f} ms"
     return (
-        ("slowest", spread.slowest),
-        ("fastest", spread.fastest),
+        ("slowest", slowest),
+        ("fastest", fastest),
         ("fastest over slowest", ratio),
-        ("Jain's index", f"{spread.jain:.3f}"),
-        ("first I/Os apart", f"{spread.start_skew_ns / 1e6:.1f} ms"),
-        ("last I/Os apart", f"{spread.end_skew_ns / 1e6:.1f} ms"),
-        ("all ran together", f"{100 * spread.overlap:.1f} % of the time"),
+        ("Jain's index", index),
+        ("first I/Os apart", first_apart),
+        ("last I/Os apart", last_apart),
+        ("all ran together", f"{together} of the time"),
         ("first done after", format_duration_s(spread.first_done_s)),
         ("last done after", format_duration_s(spread.last_done_s)),
         ("largest clock drift", drift),
@@ -262,43 +262,18 @@ def _figures(spread: Spread) -> tuple[str, ...]:
 
 def account_table(account: ByteAccount) -> Table:
     """What clients claim, what follows for the disks, and what disks and ports moved."""
-    nodes = [
-        row(
-            node.host,
-            _size(node.read_bytes),
-            _size(node.write_bytes),
-            _size(node.sent_bytes),
-            _size(node.received_bytes),
-        )
-        for node in sorted(account.nodes, key=_most, reverse=True)[:HOSTS_SHOWN]
+    rows: list[tuple[str, float | None, float | None, float | None, float | None]] = [
+        ("claimed by clients", account.claimed_read, account.claimed_write, None, None),
+        ("expected of disks", account.expected_read, account.expected_write, None, None),
+        ("moved by disks", account.moved_read, account.moved_write, None, None),
     ]
+    for node in sorted(account.nodes, key=_most, reverse=True)[:HOSTS_SHOWN]:
+        moved = (node.read_bytes, node.write_bytes, node.sent_bytes, node.received_bytes)
+        rows.append((node.host, *moved))
     return Table(
         "Account of bytes",
         columns(("Of",), ("Read", "Written", "Ports out", "Ports in")),
-        (
-            row(
-                "claimed by clients",
-                _size(account.claimed_read),
-                _size(account.claimed_write),
-                NOTHING,
-                NOTHING,
-            ),
-            row(
-                "expected of disks",
-                _size(account.expected_read),
-                _size(account.expected_write),
-                NOTHING,
-                NOTHING,
-            ),
-            row(
-                "moved by disks",
-                _size(account.moved_read),
-                _size(account.moved_write),
-                NOTHING,
-                NOTHING,
-            ),
-            *nodes,
-        ),
+        tuple(row(name, *map(_size, amounts)) for name, *amounts in rows),
     )
 
 

@@ -45,7 +45,7 @@ from iolab.report.charts.lines import (
     rate_of,
 )
 from iolab.report.charts.tradeoff import tradeoff_figure
-from iolab.report.numbers import NOTHING, axis_label, count, metric_document, show
+from iolab.report.numbers import NOTHING, axis_label, count, fields_document, show
 from iolab.report.phrases import metric_word
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 
@@ -260,8 +260,8 @@ def _cell_document(cell: ComparedMetric) -> dict[str, Any]:
         "workload": cell.workload,
         "axis": dict(cell.axis),
         "metric": cell.metric,
-        "baseline": metric_document(cell.baseline),
-        "candidate": metric_document(cell.candidate),
+        "baseline": fields_document(cell.baseline),
+        "candidate": fields_document(cell.candidate),
         "gain": cell.share,
         "low": low,
         "high": high,

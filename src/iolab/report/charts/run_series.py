@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from enum import IntEnum
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from iolab.analysis.window import Window
 from iolab.core.histogram import Histogram
 from iolab.core.host import Role
 from iolab.core.run import RunRecord
-from iolab.core.samples import BinTable, Floats, IntervalTable, Ints
+from iolab.core.samples import BinTable, Floats, IntervalTable
 from iolab.core.workload import Direction
 from iolab.hosts.counter_names import OF_SERVERS
+from iolab.hosts.rates import CounterSeries
 from iolab.report.charts.series import (
     Grid,
     HeatMap,
@@ -43,37 +44,9 @@ NO_KERNELS: Final[Mapping[str, str]] = {}
 """Where nothing is known of them, each host has one of its own."""
 
 
-class HostSeries(Protocol):
-    """One derived telemetry series of one host, on that host's own clock."""
-
-    @property
-    def host(self) -> str:
-        """The host's name."""
-
-    @property
-    def scope(self) -> str:
-        """`disk`, `cpu`, `nic`, `pressure`, …."""
-
-    @property
-    def name(self) -> str:
-        """The device, port or core; `all` for all cores together."""
-
-    @property
-    def metric(self) -> str:
-        """What is counted, with its unit last."""
-
-    @property
-    def real_ns(self) -> Ints:
-        """When, on the host's own clock."""
-
-    @property
-    def value(self) -> Floats:
-        """The values; nan where unknown."""
-
-
 def telemetry_panels(
     record: RunRecord,
-    series: Sequence[HostSeries],
+    series: Sequence[CounterSeries],
     grid: Grid,
     kernels: Mapping[str, str] = NO_KERNELS,
 ) -> tuple[Panel, ...]:
@@ -96,7 +69,7 @@ def telemetry_panels(
     step_ns = record.telemetry_interval_ms * 1e6
     pressure = [s for s in series if s.scope == "pressure"]
 
-    def gridded(found: Iterable[HostSeries], metric: str) -> list[Floats]:
+    def gridded(found: Iterable[CounterSeries], metric: str) -> list[Floats]:
         return [on_grid(s, grid, numbers[s.host], step_ns) for s in found if s.metric == metric]
 
     received, sent = gridded(ports, "rx_bytes_per_s"), gridded(ports, "tx_bytes_per_s")
@@ -130,7 +103,7 @@ _BESIDE: Final = {Role.STORAGE: "Storage", Role.HYPERVISOR: "Node"}
 def _beside_panels(
     record: RunRecord,
     role: Role,
-    series: Sequence[HostSeries],
+    series: Sequence[CounterSeries],
     grid: Grid,
     kernels: Mapping[str, str],
 ) -> tuple[Panel, ...]:
@@ -167,9 +140,9 @@ def _beside_panels(
     )
 
 
-def _once(series: Sequence[HostSeries], kernels: Mapping[str, str]) -> list[HostSeries]:
+def _once(series: Sequence[CounterSeries], kernels: Mapping[str, str]) -> list[CounterSeries]:
     """The series of disks, each of a kernel once: of the first host that tells it."""
-    found: dict[tuple[str, str, str], HostSeries] = {}
+    found: dict[tuple[str, str, str], CounterSeries] = {}
     for one in series:
         kernel = kernels.get(one.host) or one.host
         found.setdefault((kernel, one.name, one.metric), one)
@@ -177,7 +150,7 @@ def _once(series: Sequence[HostSeries], kernels: Mapping[str, str]) -> list[Host
 
 
 def _server_panels(
-    server: Sequence[HostSeries], gridded: Callable[[Iterable[HostSeries], str], list[Floats]]
+    server: Sequence[CounterSeries], gridded: Callable[[Iterable[CounterSeries], str], list[Floats]]
 ) -> tuple[Panel, ...]:
     """What a store's own server counted of itself, on whichever host it ran."""
 
@@ -215,16 +188,16 @@ def _server_panels(
 
 
 def _processors(
-    every: Sequence[HostSeries],
-    cores: Sequence[HostSeries],
-    gridded: Callable[[Iterable[HostSeries], str], list[Floats]],
+    every: Sequence[CounterSeries],
+    cores: Sequence[CounterSeries],
+    gridded: Callable[[Iterable[CounterSeries], str], list[Floats]],
 ) -> tuple[PanelTrace, ...]:
     """All cores together, and the busiest core, which is what limits a single job."""
     together = gridded(every, "busy_share") or gridded(cores, "busy_share")
     return _named(("all cores", _mean(together)), ("busiest", _most(gridded(cores, "busy_share"))))
 
 
-def on_grid(series: HostSeries, grid: Grid, host: int | None, step_ns: float) -> Floats:
+def on_grid(series: CounterSeries, grid: Grid, host: int | None, step_ns: float) -> Floats:
     """The mean of the values in each cell; without a `host` they are on the controller's clock.
 
     A derived value covers the time since the sample before it. So a cell without a sample takes the
@@ -378,7 +351,7 @@ PanelMaker = Callable[[RunRecord, Grid], list[Panel]]
 
 def timeline_of(
     record: RunRecord,
-    telemetry: Sequence[HostSeries],
+    telemetry: Sequence[CounterSeries],
     window: Window | None,
     kernels: Mapping[str, str] = NO_KERNELS,
     load: PanelMaker = load_panels,

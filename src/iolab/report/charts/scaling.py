@@ -25,6 +25,7 @@ from iolab.report.charts.lines import (
     line_end,
     line_marks,
     quantity_figure,
+    rate_of,
     trust_of,
 )
 from iolab.report.charts.palette import MUTED, Token
@@ -33,10 +34,6 @@ from iolab.report.numbers import clean, count, show, show_interval, show_value
 from iolab.report.table import Cell, Table, columns, row
 
 EFFICIENCY: Final = ChartQuantity("host_efficiency", "Efficiency per host")
-_RATES: Final = {
-    "iops": ChartQuantity("iops", "IOPS"),
-    "bw_bytes_per_s": ChartQuantity("bw_bytes_per_s", "Bandwidth"),
-}
 _NAMED: Final = 3
 """Of more lines the ideals are named by the note alone, for room."""
 _LAW_SAMPLES: Final = 32
@@ -68,7 +65,7 @@ class ScalingLine:
 
 def growth_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     """The rate against hosts with the ideal; all curves have one metric."""
-    quantity = _RATES[curves[0].scaling.metric]
+    quantity = rate_of(curves[0].scaling.metric)
     unit = spec_of(quantity.key).unit
     drawn = curves[:MAX_LINES]
     ideals = [_ideal(one.scaling) for one in drawn]
@@ -125,7 +122,7 @@ def efficiency_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
 def scaling_table(subject: str, curves: Sequence[ScalingLine]) -> Table:
     """Each step: its rate, that of each host, the ideal, the efficiency, and the verdict."""
     metric = curves[0].scaling.metric
-    name = _RATES[metric].name
+    name = rate_of(metric).name
     heads = columns(
         ("Configuration", "Hosts"),
         (name, "95 % interval", "Of each host", "Ideal", "Efficiency", "Interval"),
