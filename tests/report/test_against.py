@@ -14,9 +14,9 @@ from iolab.core.metric import Level, Metric
 from iolab.published.comparison import against, own_words
 from iolab.published.sets import Against
 from iolab.report.brief import Brief
+from iolab.report.charts.bars import ROWS_MAX, RatioRow, beside_figure
 from iolab.report.charts.chart import Figure, Mark, Points, ReportSection, Rules, TextMark
 from iolab.report.charts.palette import SERIES
-from iolab.report.charts.ratios import ROWS_MAX, RatioRow, beside_figure
 from iolab.report.formats.markdown import render_markdown
 from iolab.report.formats.render import figure_pdf
 from iolab.report.table import Table

@@ -16,8 +16,8 @@ from iolab.hosts.rates import derive
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.metadata.report import MetadataReport
 from iolab.report.charts.chart import Line, Points
-from iolab.report.charts.hosts import DOTS_MAX, strip_figure
 from iolab.report.charts.palette import SERIES
+from iolab.report.charts.run import DOTS_MAX, strip_figure
 from iolab.report.charts.run_series import timeline_of
 from iolab.report.charts.svg import draw
 from iolab.report.runs import (

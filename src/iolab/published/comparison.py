@@ -18,8 +18,8 @@ from iolab.published.against import Basis, MatchedFigure, matched_figures, owner
 from iolab.published.audit.document import FigureRange, words
 from iolab.published.sets import Against, PublishedFigure, PublishedSystem, method_words
 from iolab.report.brief import Brief
+from iolab.report.charts.bars import RatioRow, beside_figure
 from iolab.report.charts.chart import ChartGroup, Figure, Looks, ReportSection
-from iolab.report.charts.ratios import RatioRow, beside_figure
 from iolab.report.charts.series import Anchors
 from iolab.report.numbers import NOTHING, axis_label, listing, show, show_interval, show_value
 from iolab.report.phrases import metric_words

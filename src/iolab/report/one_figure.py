@@ -104,7 +104,7 @@ class OneFigureReport(LoadReport):
 
     def charts(self, brief: Brief) -> Charts:
         """Throughput and latency against the axis, and latency by percentile."""
-        from iolab.report.load_charts import load_charts
+        from iolab.report.charts.choose import load_charts
 
         own = [workload for workload in brief.study.workloads if self.makes(workload)]
         return load_charts(brief, own)

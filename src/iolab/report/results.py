@@ -14,6 +14,7 @@ from iolab.core.configuration import Configuration
 from iolab.core.metric import Evidence, HostResult, LatencyLayer, Metric, NodeResult, Result
 from iolab.core.study import Study
 from iolab.core.workload import Direction
+from iolab.report.best import NOT_KNOWN
 from iolab.report.brief import Kinds
 from iolab.report.numbers import NOTHING, axis_names, fields_document, finite, show, show_interval
 from iolab.report.phrases import findings_document
@@ -23,8 +24,6 @@ from iolab.units import NS_PER_S
 
 if TYPE_CHECKING:
     from iolab.core.samples import IntervalTable
-
-_NO_METRIC: Final = Metric(None, "")
 
 
 def node_document(node: NodeResult) -> dict[str, Any]:
@@ -306,7 +305,7 @@ def _axis_columns(axes: Sequence[Axis]) -> dict[str, list[Value]]:
 def _by_key(rows: Sequence[Mapping[str, Metric]]) -> Iterator[tuple[str, list[Metric]]]:
     """Each metric that any row has, of all rows."""
     for key in dict.fromkeys(key for metrics in rows for key in metrics):
-        yield key, [metrics.get(key, _NO_METRIC) for metrics in rows]
+        yield key, [metrics.get(key, NOT_KNOWN) for metrics in rows]
 
 
 def _interval_columns(key: str, metrics: Sequence[Metric]) -> dict[str, list[Value]]:
@@ -354,7 +353,7 @@ def point_table(points: Sequence[PointSummary], shown: Shown) -> Table:
             point.key.configuration,
             point.key.workload,
             *(str(dict(point.key.axis).get(axis, NOTHING)) for axis in axes),
-            *(with_interval(point.metrics.get(key, _NO_METRIC)) for key, _ in shown),
+            *(with_interval(point.metrics.get(key, NOT_KNOWN)) for key, _ in shown),
             point.level,
         )
         for point in points

@@ -347,9 +347,7 @@ def _detailed(brief: Brief, cited: Iterable[str]) -> list[Result]:
 
 
 def _part(brief: Brief, result: Result) -> RunPart:
-    from iolab.report.charts.heat import heat_figure
-    from iolab.report.charts.hosts import strip_figure
-    from iolab.report.charts.timeline import timeline_figure
+    from iolab.report.charts.run import heat_figure, strip_figure, timeline_figure
 
     run_key = (result.digest, result.repeat)
     token = brief.looks[result.configuration].token

@@ -21,11 +21,11 @@ from iolab.core.target_state import RoundsSeries
 from iolab.errors import StoreError
 from iolab.report.bottleneck import limits
 from iolab.report.brief import Brief, SectionMaker
+from iolab.report.charts.bars import Bar, BarGroup, lying_bars
 from iolab.report.charts.chart import ChartGroup, Looks, ReportSection
 from iolab.report.charts.choose import DASHES
 from iolab.report.charts.scaling import ScalingLine, efficiency_figure, growth_figure
 from iolab.report.charts.stability import SentinelRuns, rounds_figure, sentinel_figure
-from iolab.report.charts.value import Bar, BarGroup, lying_bars
 from iolab.report.gather import SessionSource, record_of
 from iolab.report.numbers import NOTHING, axis_label, axis_word, count, show, show_value
 from iolab.report.table import Cell, Table, columns, row

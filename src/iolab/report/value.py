@@ -27,11 +27,11 @@ from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import shared_label
 from iolab.core.workload import HOSTS
 from iolab.report.best import Headline
+from iolab.report.charts.bars import Bar, BarGroup, lying_bars
 from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.charts.cost import Bought, cost_figure
-from iolab.report.charts.hosts import host_values
+from iolab.report.charts.run import host_values
 from iolab.report.charts.series import Anchors, DetailKey
-from iolab.report.charts.value import Bar, BarGroup, lying_bars
 from iolab.report.numbers import (
     NOTHING,
     axis_label,

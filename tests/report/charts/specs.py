@@ -10,9 +10,9 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level, Metric
 from iolab.guests.latency_account import account_figure
 from iolab.guests.node_chart import inside_figure
+from iolab.report.charts.bars import RatioRow, beside_figure
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.distribution import DrawnCurve, distribution_figure
-from iolab.report.charts.heat import heat_figure
 from iolab.report.charts.lines import (
     MEAN,
     TAIL,
@@ -24,10 +24,9 @@ from iolab.report.charts.lines import (
     rate_of,
 )
 from iolab.report.charts.palette import SERIES
-from iolab.report.charts.ratios import RatioRow, beside_figure
+from iolab.report.charts.run import heat_figure, timeline_figure
 from iolab.report.charts.scaling import growth_figure
 from iolab.report.charts.series import HeatMap, LatencyCurve, Panel, PanelTrace, Timeline
-from iolab.report.charts.timeline import timeline_figure
 from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.table import Table
 from tests.report.charts.fleets import accounts, node

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better
+from iolab.report.charts.bars import BARS_MAX, Bar, BarGroup, lying_bars
 from iolab.report.charts.chart import (
     LINE_GAP,
     Arrows,
@@ -24,12 +25,11 @@ from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.distribution import MARKS, DrawnCurve, at_percent, distribution_figure
 from iolab.report.charts.lines import MAX_LINES, MEAN, ChartLine, beside, leading, rate_of
 from iolab.report.charts.palette import SERIES
+from iolab.report.charts.run import TABLE_ROWS, timeline_figure
 from iolab.report.charts.scale import linear_scale, log_scale, number_text, time_ticks
 from iolab.report.charts.series import LatencyCurve, Panel, PanelTrace, Timeline
 from iolab.report.charts.svg import draw
-from iolab.report.charts.timeline import TABLE_ROWS, timeline_figure
 from iolab.report.charts.tradeoff import tradeoff_figure
-from iolab.report.charts.value import BARS_MAX, Bar, BarGroup, lying_bars
 from iolab.report.formats.render import figure_pdf
 from iolab.report.table import Table
 from tests.report.charts.outcomes import WORKLOAD, points, rate_figure, result

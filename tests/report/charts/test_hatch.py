@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.core.metric import Level, Metric
+from iolab.report.charts.bars import HATCHED, Bar, BarGroup, lying_bars
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.svg import HATCH_GAP, draw, strokes
-from iolab.report.charts.value import HATCHED, Bar, BarGroup, lying_bars
 from iolab.report.table import Table
 
 UNITS = st.floats(min_value=0, max_value=200)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.report.charts.heat import STEPS, TABLE_ROWS, heat_figure, segments, shade_of
 from iolab.report.charts.palette import SERIES
+from iolab.report.charts.run import STEPS, TABLE_ROWS, heat_figure, segments, shade_of
 from iolab.report.charts.series import HeatMap
 from tests.facts import tells
 from tests.report.charts.specs import heat

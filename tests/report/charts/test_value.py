@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from iolab.core.configuration import ProcurementCost
 from iolab.core.metric import Level, Metric
+from iolab.report.charts.bars import GROUPS_MAX, Bar, BarGroup, lying_bars
 from iolab.report.charts.chart import Boxes, Figure, Mark, Points, Rules, TextMark
 from iolab.report.charts.cost import ROWS_MAX, SHADES, cost_figure
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.svg import draw
-from iolab.report.charts.value import GROUPS_MAX, Bar, BarGroup, lying_bars
 from tests.report.charts.values import TABLE, bought, groups
 
 

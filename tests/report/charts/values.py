@@ -6,10 +6,10 @@ from typing import Final
 
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric
+from iolab.report.charts.bars import Bar, BarGroup, lying_bars
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.cost import Bought, cost_figure
 from iolab.report.charts.palette import SERIES
-from iolab.report.charts.value import Bar, BarGroup, lying_bars
 from iolab.report.table import Table, columns, row
 
 TABLE: Final = Table("Figures", columns(("What",)), (row("all"),))

@@ -38,7 +38,7 @@ class FileReport(OneFigureReport):
 
     def charts(self, brief: Brief) -> Charts:
         """As of any load, and those of guests."""
-        from iolab.report.load_charts import load_charts
+        from iolab.report.charts.choose import load_charts
 
         workloads = [workload for workload in brief.study.workloads if self.makes(workload)]
         plain = [workload for workload in workloads if not self.hosts.are_swept(workload)]

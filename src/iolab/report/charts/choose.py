@@ -1,18 +1,19 @@
-"""Which charts a workload gets, and their colours: a configuration the same everywhere."""
+"""Which charts a workload gets: rate and latency over the load, and latency by percentile."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.curves import LoadCurve
+from iolab.analysis.curves import LoadCurve, findings
+from iolab.analysis.findings import bends
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Result
 from iolab.core.metric_spec import spec_of
 from iolab.core.workload import Workload
-from iolab.report.best import Headline
-from iolab.report.charts.chart import Figure, Looks
+from iolab.report.best import Headline, headlines_of
+from iolab.report.charts.chart import ChartGroup, Figure, Looks
 from iolab.report.charts.distribution import MAX_CURVES, DrawnCurve, distribution_figure
 from iolab.report.charts.lines import (
     MAX_LINES,
@@ -32,6 +33,9 @@ from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.numbers import axis_label, axis_number, clean
 from iolab.report.phrases import metric_words
 
+if TYPE_CHECKING:
+    from iolab.report.brief import Brief, Charts
+
 DASHES: Final = ((), (6, 3), (2, 3), (8, 3, 2, 3))
 """Lines of one configuration that differ in a second parameter differ in their dash."""
 
@@ -45,6 +49,35 @@ _FAINTEST: Final = 0.45
 
 Knees = Mapping[tuple[str, Axis], int]
 """The load from which more stops paying, by configuration and what else of the axes is held."""
+
+
+def load_charts(brief: Brief, workloads: Sequence[Workload]) -> Charts:
+    """Of each of these workloads rate and latency over the load, and latency by percentile."""
+    knees = {
+        (one.workload, one.configuration, one.fixed): one.load
+        for one in bends(brief.study, brief.points)
+    }
+    curves = findings(brief.study, brief.results).curves
+    return {workload.id: list(_charts(brief, workload, curves, knees)) for workload in workloads}
+
+
+def _charts(
+    brief: Brief,
+    workload: Workload,
+    curves: Sequence[LoadCurve],
+    knees: Mapping[tuple[str, str, Axis], int],
+) -> Iterator[ChartGroup]:
+    """Rate and latency over the load; apart from these, latency by percentile."""
+    own = [point for point in brief.points if point.key.workload == workload.id]
+    best = headlines_of(brief.study, own, (type(workload.job),))
+    best = tuple(one for one in best if one.workload is workload)
+    mine = {(who, fixed): at for (what, who, fixed), at in knees.items() if what == workload.id}
+    figures, others = axis_figures(workload, own, brief.looks, curves, mine)
+    results = [result for result in brief.results if result.workload == workload.id]
+    by_percentile = workload_distribution(workload, best, results, brief.details, brief.looks)
+    further = (*others, *by_percentile)
+    if figures or further:
+        yield ChartGroup(workload.title, tuple(figures), further=further)
 
 
 def axis_figures(

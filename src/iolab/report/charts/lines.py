@@ -17,6 +17,7 @@ from iolab.analysis.curves import LoadCurve
 from iolab.analysis.points import PointSummary, value_of
 from iolab.core.metric import Level, Metric, Result, worst_level
 from iolab.core.metric_spec import Better, spec_of
+from iolab.report.best import NOT_KNOWN
 from iolab.report.charts.chart import (
     HEAD,
     LINE_GAP,
@@ -51,7 +52,6 @@ MAX_TAILS: Final = 4
 
 _BAND: Final = 0.14
 _UPRIGHT: Final = 0.6
-_NO_METRIC: Final = Metric(None, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def leading(lines: Sequence[ChartLine], key: str) -> list[ChartLine]:
 
     def best(line: ChartLine) -> tuple[bool, float]:
         sound = [point for point in line.points if point.level is not Level.INVALID]
-        found = [point.metrics.get(key, _NO_METRIC).value for point in sound or line.points]
+        found = [point.metrics.get(key, NOT_KNOWN).value for point in sound or line.points]
         known = [sign * value for value in found if value is not None]
         return bool(sound and known), max(known, default=-math.inf)
 
@@ -184,7 +184,7 @@ def axis_of(lines: Sequence[ChartLine], axis: str, *quantities: ChartQuantity) -
         point
         for line in lines
         for point in line.points
-        if any(point.metrics.get(key, _NO_METRIC).value is not None for key in keys)
+        if any(point.metrics.get(key, NOT_KNOWN).value is not None for key in keys)
     ]
     found = [v for point in points if (v := axis_value(point, axis)) is not None]
     curves = [line.curve for line in lines if line.curve and line.curve.metric in keys]
@@ -247,7 +247,7 @@ def _figure(
     notes = [_dashes(quantities[-2:], len(drawn))] if len(quantities) > 1 else []
     points = [point for line in lines for point in line.points]
     notes += bar_notes(
-        p.metrics.get(quantity.key, _NO_METRIC) for p in points for quantity in quantities
+        p.metrics.get(quantity.key, NOT_KNOWN) for p in points for quantity in quantities
     )
     notes += [text for quantity in quantities if (text := predicted_note(known, quantity.key))]
     notes += left_out_note(lines, drawn)
@@ -384,7 +384,7 @@ def points_on(
         (x, metric.value, metric.interval, point.level)
         for point in line.points
         if (x := axis_value(point, axis)) is not None
-        and (metric := point.metrics.get(key, _NO_METRIC)).value is not None
+        and (metric := point.metrics.get(key, NOT_KNOWN)).value is not None
     ]
     return sorted(found, key=lambda one: one[0])
 
@@ -406,7 +406,7 @@ def _runs_of(point: PointSummary) -> list[Result]:
 
 def drawn_values(line: ChartLine, key: str) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
-    found = [point.metrics.get(key, _NO_METRIC) for point in line.points]
+    found = [point.metrics.get(key, NOT_KNOWN) for point in line.points]
     ends = [v for one in found for v in (one.value, *(one.interval or ())) if v is not None]
     runs = [value_of(run, key) for point in line.points for run in _runs_of(point)]
     measured = [*ends, *(v for v in runs if v is not None)]
@@ -505,6 +505,6 @@ def _point_rows(
     if len(runs) > 1:
         rows += [(str(run.repeat), run.metrics, run.verdict.level) for run in runs]
     for repeat, metrics, level in rows:
-        found = [metrics.get(quantity.key, _NO_METRIC) for quantity in quantities]
+        found = [metrics.get(quantity.key, NOT_KNOWN) for quantity in quantities]
         texts = [text for one in found for text in (show(one), show_interval(one, bare_rate=True))]
         yield row(name, at, repeat, *texts, level)

@@ -13,7 +13,7 @@ from typing import Final
 
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LatencyLimit
-from iolab.core.metric import Metric
+from iolab.report.best import NOT_KNOWN
 from iolab.report.charts.chart import (
     ABOVE,
     BELOW,
@@ -78,7 +78,6 @@ _REMARK_PLACES: Final = (
 )
 """Where a remark may stand, the best place first: its side, and units from the point."""
 
-_NO_METRIC: Final = Metric(None, "")
 _DASHES: Final = ((), (4, 3))
 
 Place = tuple[str, float, float, PointSummary]
@@ -139,7 +138,7 @@ def tradeoff_figure(
     notes[0] += "down and to the right is better."
     if len(latencies) > 1:
         notes.append(f"Solid: {latencies[0].label}; dashed: {latencies[1].label}.")
-    metrics = [place[3].metrics.get(key, _NO_METRIC) for place in every for key in keys]
+    metrics = [place[3].metrics.get(key, NOT_KNOWN) for place in every for key in keys]
     notes += bar_notes(metrics, "Bars: 95 % interval of the latency.")
     if any(line.knee is not None for line in drawn):
         notes.append("Ringed, knee: from here on more load costs more latency than it gains rate.")
@@ -170,7 +169,7 @@ def places(line: ChartLine, axis: str, rate: str, latency: str) -> list[Place]:
     found = []
     for point in line.points:
         at = axis_value(point, axis)
-        x, y = (point.metrics.get(key, _NO_METRIC).value for key in (rate, latency))
+        x, y = (point.metrics.get(key, NOT_KNOWN).value for key in (rate, latency))
         if at is not None and x is not None and y is not None:
             found.append((at, (str(dict(point.key.axis)[axis]), x, y, point)))
     return [place for _, place in sorted(found, key=lambda pair: pair[0])]
@@ -286,7 +285,7 @@ def _latencies(every: Sequence[Place], keys: Sequence[str]) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
     found = [latency for _, _, latency, _ in every]
     for _, _, _, point in every:
-        metrics = [point.metrics.get(key, _NO_METRIC) for key in keys]
+        metrics = [point.metrics.get(key, NOT_KNOWN) for key in keys]
         found += [v for metric in metrics for v in metric.interval or ()]
     return found
 
@@ -303,9 +302,7 @@ def _marks(
     (x_scale, y_scale), token = scales, line.token
     places = [(x_scale.of(rate), y_scale.of(latency)) for _, rate, latency, _ in found]
     loads = [text for text, *_ in found]
-    ends = [
-        interval_on(point.metrics.get(key, _NO_METRIC).interval, y_scale) for *_, point in found
-    ]
+    ends = [interval_on(point.metrics.get(key, NOT_KNOWN).interval, y_scale) for *_, point in found]
     bars = [(x, *pair, x) for (x, _), pair in zip(places, ends, strict=True) if pair]
     levels = [point.level for *_, point in found]
     marks = joining_line(token, places, levels, dash)

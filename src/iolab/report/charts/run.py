@@ -1,0 +1,402 @@
+"""The charts of one run: load and telemetry over time, latency over time, and its hosts.
+
+Panels stand over each other on one time axis; what is outside the measured window (warm-up, and
+seconds when not every host ran) is shaded. In the heat map of latency a cell is the stronger, the
+more of a moment's I/Os took so long: cells of one shade are the segments of one thick line, since
+as rectangles they would cost five times the bytes. Shades are shares of the run's own colour, so
+that they rise in light, dark and print alike and can be told apart without seeing hues.
+
+Hosts stand in a row from the slowest to the fastest. A fleet whose hosts are alike gives a level
+row; what hangs at its left end is what to look for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+from iolab.core.metric import Result
+from iolab.report.charts.chart import (
+    MIDDLE,
+    Boxes,
+    End,
+    Figure,
+    Line,
+    Mark,
+    MarkTip,
+    Plot,
+    Points,
+    Rules,
+    TextMark,
+    last_known,
+    shades,
+    time_line,
+)
+from iolab.report.charts.palette import INK, MUTED, PAPER, Token
+from iolab.report.charts.scale import (
+    LEFT,
+    Scale,
+    counted_axis,
+    linear_scale,
+    log_scale,
+    panel_scale,
+    seconds_axis,
+)
+from iolab.report.charts.series import HeatMap, Panel, PanelTrace, Timeline
+from iolab.report.numbers import NOTHING, short, show_value
+from iolab.report.table import Cell, Table, columns, row
+from iolab.units import format_duration_s, format_ns
+
+PANEL_HEIGHT: Final = 54
+GAP: Final = 30
+HEAD: Final = 26
+MAX_PANELS: Final = 16
+MAX_LINES: Final = 4
+"""Labels that fit beside a panel."""
+TABLE_ROWS: Final = 24
+"""The table under a chart over time shows this many equal spans at most."""
+
+_DASHES: Final = ((), (4, 3), (1.5, 2.5))
+
+
+def timeline_figure(
+    subject: str, title: str, timeline: Timeline, token: Token, noun: str = "I/O"
+) -> Figure:
+    """The panels stacked; the run's own colour for the first line, ink and grey for the others.
+
+    `noun` is what the load consists of.
+    """
+    panels = timeline.panels[:MAX_PANELS]
+    plots = tuple(
+        _panel(panel, timeline, token, HEAD + number * (PANEL_HEIGHT + GAP))
+        for number, panel in enumerate(panels)
+    )
+    last = replace(plots[-1], x=seconds_axis(_end_of(timeline), f"seconds since the first {noun}"))
+    return Figure(
+        subject=subject,
+        title=title,
+        finding=" ".join(_sentence(panel, timeline) for panel in panels[:2]),
+        note=(
+            f"Means over {format_duration_s(timeline.cell_s)} (p99: of all {noun}s in it). "
+            "Shaded: not part of the result (warm-up, or not every host ran)."
+        ),
+        plots=(*plots[:-1], last),
+        table=_spans_table(title, timeline, panels),
+    )
+
+
+def _end_of(timeline: Timeline) -> float:
+    return timeline.at_s[-1] + timeline.cell_s / 2
+
+
+def _panel(panel: Panel, timeline: Timeline, token: Token, top: float) -> Plot:
+    values = [v for one in panel.traces for v in one.values if v is not None]
+    scale = log_scale(panel.unit, values, most=3) if panel.log else panel_scale(panel, values, 2)
+    end = _end_of(timeline)
+    marks: list[Mark] = shades(timeline.warmup_s, timeline.end_s, end)
+    ends = []
+    for index, one in enumerate(panel.traces[:MAX_LINES]):
+        colour, dash = _look(one, index, token)
+        width = 1.2 if dash else 1.5
+        line = Line(token=colour, places=(), width=width, dash=dash, tip=MarkTip(one.name))
+        marks += time_line(timeline.at_s, one.values, scale, line)
+        last = last_known(one.values)
+        ends += [] if last is None else [End(one.name, scale.of(last), colour)]
+    return Plot(PANEL_HEIGHT, marks, seconds_axis(end), scale, ends, title=panel.title, top=top)
+
+
+def _look(trace: PanelTrace, index: int, token: Token) -> tuple[Token, tuple[float, ...]]:
+    """Colour and dash: a line with a colour of its own is solid."""
+    if trace.token is not None:
+        return trace.token, ()
+    place = min(index, len(_DASHES) - 1)
+    return (token, INK, MUTED)[place], _DASHES[place]
+
+
+def _in_window(trace: PanelTrace, timeline: Timeline) -> list[float]:
+    """The trace's known values within the measured window."""
+    return [
+        v
+        for at, v in zip(timeline.at_s, trace.values, strict=True)
+        if v is not None and timeline.warmup_s <= at <= timeline.end_s
+    ]
+
+
+def _sentence(panel: Panel, timeline: Timeline) -> str:
+    """How a panel's first line behaves within the window."""
+    values = _in_window(panel.traces[0], timeline)
+    if not values:
+        return f"{panel.title}: nothing known in the measured window."
+    name = f"{panel.title} ({panel.traces[0].name})"
+    low, high = show_value(min(values), panel.unit), show_value(max(values), panel.unit)
+    if panel.unit == "ns":  # a mean of means over unequal numbers of I/Os is not their mean
+        return f"{name}: between {low} and {high}."
+    mean = show_value(math.fsum(values) / len(values), panel.unit)
+    return f"{name}: {mean} on average, between {low} and {high}."
+
+
+def _spans_table(title: str, timeline: Timeline, panels: Sequence[Panel]) -> Table:
+    """Every trace over equal spans of the run: its mean, of latencies the highest cell."""
+    named = [(panel, trace) for panel in panels for trace in panel.traces]
+    size = max(1, math.ceil(len(timeline.at_s) / TABLE_ROWS))
+    highest = " (highest)" if size > 1 else ""
+    heads = columns(
+        (),
+        (
+            "From",
+            *(
+                f"{panel.title}, {trace.name}{highest if panel.unit == 'ns' else ''}"
+                for panel, trace in named
+            ),
+        ),
+    )
+    rows = []
+    for start in range(0, len(timeline.at_s), size):
+        cells = [Cell(format_duration_s(timeline.at_s[start] - timeline.cell_s / 2))]
+        for panel, trace in named:
+            known = [v for v in trace.values[start : start + size] if v is not None]
+            cells.append(Cell(show_value(_over(known, panel), panel.unit) if known else NOTHING))
+        rows.append(tuple(cells))
+    return Table(title, heads, tuple(rows))
+
+
+def _over(values: Sequence[float], panel: Panel) -> float:
+    """The cells of a span as one: percentiles are never averaged."""
+    return max(values) if panel.unit == "ns" else math.fsum(values) / len(values)
+
+
+HEAT_HEIGHT: Final = 160
+HEAT_HEAD: Final = 50
+STEPS: Final = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3)
+"""The least share of a moment's I/Os of each shade; the first is for any I/O at all."""
+
+_OPACITY: Final = (0.13, 0.26, 0.42, 0.6, 0.8, 1.0)
+_KEYS: Final = ("any", "0.3", "1", "3", "10", "30 % of the I/Os, or more")
+_KEY: Final = 11.0
+_KEY_WIDTH: Final = 42
+_KEY_UP: Final = 40
+_OVERLAP: Final = 0.4
+"""Units by which bands reach into each other, so that no seam shows between them."""
+_NEAR_S: Final = 0.05
+"""What ends so shortly before the run does ends with it."""
+
+
+def heat_figure(subject: str, title: str, heat: HeatMap, token: Token) -> Figure:
+    """The map in shades of the run's colour, with p50 and p99 over it."""
+    scale = _scale(heat)
+    x = seconds_axis(heat.edges_s[-1], "seconds since the first I/O")
+    at_s = [(a + b) / 2 for a, b in zip(heat.edges_s, heat.edges_s[1:], strict=False)]
+    named = (("p50", heat.p50_ns, ()), ("p99", heat.p99_ns, (4, 3)))
+    marks = [
+        *shades(heat.begin_s, heat.end_s, heat.edges_s[-1]),
+        *_cells(heat, scale, token),
+        *_edges(heat),
+    ]
+    ends = []
+    for name, values, dash in named:
+        rim = Line(token=PAPER, places=(), width=3.6, opacity=0.75)
+        line = Line(token=INK, places=(), width=1.5, dash=dash, tip=MarkTip(name))
+        marks += [*time_line(at_s, values, scale, rim), *time_line(at_s, values, scale, line)]
+        last = last_known(values)
+        ends += [] if last is None else [End(name, scale.of(last), INK)]
+    return Figure(
+        subject=subject,
+        title=title,
+        finding=_heat_finding(heat),
+        note=(
+            f"Each column is {format_duration_s(heat.edges_s[1] - heat.edges_s[0])}; the stronger "
+            "a cell, the more of that column’s I/Os took so long (key above, from that share on). "
+            "Lines: p50, and p99 dashed. Beyond a dotted upright: not part of the result."
+        ),
+        plots=(Plot(HEAT_HEIGHT, marks, x, scale, ends, top=HEAT_HEAD), _key(token)),
+        table=_heat_table(title, heat),
+    )
+
+
+def _scale(heat: HeatMap) -> Scale:
+    """From the first band's lower end to the last one's upper: all bands are equally high."""
+    found = log_scale("ns", [heat.edges_ns[0], heat.edges_ns[-1]])
+    low, high = (found.of(end) for end in (heat.edges_ns[0], heat.edges_ns[-1]))
+    ticks = [tick for tick in found.ticks if low <= tick <= high]
+    middle = float(f"{math.sqrt(low * high):.3g}")
+    return replace(found, low=low, high=high, ticks=tuple(ticks) or (middle,))
+
+
+def shade_of(count: int, total: int) -> int | None:
+    """Which of `STEPS` a cell of so many of its moment's I/Os has; None for an empty one."""
+    if not count:
+        return None
+    return max(i for i, least in enumerate(STEPS) if count >= least * total)
+
+
+def segments(heat: HeatMap) -> dict[int, list[tuple[int, int, int]]]:
+    """For each shade its (band, first moment, moment after the last), equal neighbours as one."""
+    totals = [sum(row) for row in heat.counts]
+    found: dict[int, list[tuple[int, int, int]]] = {step: [] for step in range(len(STEPS))}
+    for band in range(len(heat.edges_ns) - 1):
+        row = [shade_of(heat.counts[i][band], total) for i, total in enumerate(totals)]
+        start = 0
+        for moment in range(1, len(row) + 1):
+            if moment < len(row) and row[moment] == row[start]:
+                continue
+            shade = row[start]
+            if shade is not None:
+                found[shade].append((band, start, moment))
+            start = moment
+    return found
+
+
+def _cells(heat: HeatMap, scale: Scale, token: Token) -> Iterator[Mark]:
+    """One mark a shade: lines as thick as a band."""
+    edges = [scale.of(edge) for edge in heat.edges_ns]
+    middles = [math.sqrt(low * high) for low, high in pairwise(edges)]
+    thick = HEAT_HEIGHT / len(middles) + _OVERLAP
+    for shade, found in segments(heat).items():
+        pieces = [
+            (heat.edges_s[start], middles[band], heat.edges_s[after], middles[band])
+            for band, start, after in found
+        ]
+        if pieces:
+            yield Rules(token=token, pieces=pieces, width=thick, opacity=_OPACITY[shade])
+
+
+def _edges(heat: HeatMap) -> list[Mark]:
+    """Uprights where the measured window begins and ends: cells hide the shade beside it."""
+    edges = [at for at in (heat.begin_s, heat.end_s) if 0 < at < heat.edges_s[-1] - _NEAR_S]
+    pieces = [(at, None, at, None) for at in edges]
+    return [Rules(token=INK, pieces=pieces, width=1, dash=(1, 3))] if edges else []
+
+
+def _key(token: Token) -> Plot:
+    """The shades and from which share on they stand, over the plot."""
+    marks: list[Mark] = []
+    for index, (text, opacity) in enumerate(zip(_KEYS, _OPACITY, strict=True)):
+        left = 4.0 - LEFT + index * _KEY_WIDTH
+        box = (left, 0.0, left + _KEY, _KEY)
+        marks.append(Boxes(token=token, boxes=[box], opacity=opacity))
+        marks.append(TextMark(token=MUTED, places=[(left + 15, _KEY / 2, text)], dy=MIDDLE))
+    return Plot(_KEY, marks, top=HEAT_HEAD - _KEY_UP)
+
+
+def _heat_finding(heat: HeatMap) -> str:
+    """Where half of the I/Os lie, and the moment with the highest p99 beside the usual one."""
+    if heat.middle_ns is None:
+        return "No I/O completed in the measured window."
+    low, high = (format_ns(value) for value in heat.middle_ns)
+    middle = f"between {low} and {high}" if low != high else low
+    text = f"Half of the I/Os took {middle}."
+    tails = _tails(heat)
+    if not tails:
+        return f"{text} No moment has enough of them for a p99."
+    worst, at_s = max(tails)
+    usual = sorted(value for value, _ in tails)[len(tails) // 2]
+    return (
+        f"{text} The slowest moment, from second {at_s:.3g}, had a p99 of {format_ns(worst)}; "
+        f"the middle one {format_ns(usual)}."
+    )
+
+
+def _tails(heat: HeatMap) -> list[tuple[float, float]]:
+    """(p99, begin) of each moment within the measured window."""
+    return [
+        (value, start)
+        for value, start, end in zip(heat.p99_ns, heat.edges_s, heat.edges_s[1:], strict=False)
+        if value is not None and heat.begin_s <= (start + end) / 2 <= heat.end_s
+    ]
+
+
+def _heat_table(title: str, heat: HeatMap) -> Table:
+    """Equal spans of the run: I/Os, highest percentiles, and the band that most of them took."""
+    moments = len(heat.counts)
+    size = max(1, math.ceil(moments / TABLE_ROWS))
+    highest = " (highest)" if size > 1 else ""
+    heads = columns((), ("From", "I/Os", f"p50{highest}", f"p99{highest}", "Most took", "Share"))
+    rows = []
+    for start in range(0, moments, size):
+        bands = [sum(column) for column in zip(*heat.counts[start : start + size], strict=True)]
+        total, most = sum(bands), max(bands)
+        band = bands.index(most)
+        low, high = (format_ns(edge) for edge in heat.edges_ns[band : band + 2])
+        rows.append(
+            row(
+                format_duration_s(heat.edges_s[start]),
+                f"{total:,}",
+                _highest(heat.p50_ns[start : start + size]),
+                _highest(heat.p99_ns[start : start + size]),
+                f"{low} to {high}" if total else NOTHING,
+                f"{100 * most / total:.0f} %" if total else NOTHING,
+            )
+        )
+    return Table(title, heads, tuple(rows))
+
+
+def _highest(values: Sequence[float | None]) -> str:
+    """Percentiles are never averaged."""
+    known = [value for value in values if value is not None]
+    return format_ns(max(known)) if known else NOTHING
+
+
+STRIP_HEIGHT: Final = 120
+
+DOTS_MAX: Final = 90
+"""More dots than this touch each other on a plot of this width."""
+
+NAME_CHARACTERS: Final = 40
+
+
+def strip_figure(
+    subject: str, result: Result, key: str, token: Token, table: Table
+) -> Figure | None:
+    """The hosts' values of the metric `key`; None where fewer than two have one.
+
+    `table` is what the chart's readers without eyes get.
+    """
+    rates = sorted(host_values(result, key).items(), key=lambda pair: pair[1])
+    if len(rates) < 2:
+        return None
+    unit = next(host.metrics[key].unit for host in result.hosts if key in host.metrics)
+    values = [value for _, value in rates]
+    scale = linear_scale(unit, values, ticks=3)
+    mean = sum(values) / len(values)
+    (slow, least), (fast, most) = rates[0], rates[-1]
+    ends = [
+        End(slow, scale.of(least), INK),
+        End(fast, scale.of(most), token),
+        End("mean", scale.of(mean), MUTED),
+    ]
+    places = [(float(rank), scale.of(value)) for rank, value in enumerate(values, 1)]
+    tip = MarkTip(texts=[name for name, _ in rates])
+    level = scale.of(mean)
+    marks: list[Mark] = [
+        Rules(token=MUTED, pieces=[(None, level, None, level)], width=1, dash=(4, 3)),
+        Points(token=token, places=places, size=40, tip=tip)
+        if len(values) <= DOTS_MAX
+        else Line(token=token, places=places, width=2, tip=tip),
+    ]
+    count = len(values)
+    named = sorted({1, count, *(round(count * part) for part in (0.25, 0.5, 0.75))} - {0})
+    x = replace(counted_axis(count + 1, "hosts, slowest first", named, low=0), line=False)
+    return Figure(
+        subject=subject,
+        title="Each host's rate, from the slowest to the fastest",
+        finding=(
+            f"Slowest: {short(slow, NAME_CHARACTERS)} with {show_value(least, unit)}. "
+            f"Fastest: {short(fast, NAME_CHARACTERS)} with {show_value(most, unit)}. "
+            f"Mean of {len(rates)} hosts: {show_value(mean, unit)}."
+        ),
+        note="Rates over the window that all hosts share.",
+        plots=(Plot(STRIP_HEIGHT, marks, x, scale, ends),),
+        table=table,
+    )
+
+
+def host_values(result: Result, key: str) -> Mapping[str, float]:
+    """The hosts' values of a metric, without those that have none."""
+    return {
+        host.name: metric.value
+        for host in result.hosts
+        if (metric := host.metrics.get(key)) is not None and metric.value is not None
+    }
