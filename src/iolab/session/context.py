@@ -32,18 +32,27 @@ RuleFor = Callable[[PlannedRun, Sequence[str]], LiveRule | None]
 """The rule of a run on those hosts; None for one that ends by itself."""
 
 
+@dataclass(slots=True)
+class TargetRest:
+    """Since when no measured load uses the targets, on our monotonic clock; None before any did."""
+
+    since_ns: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class SessionContext(Context):
     """A `Context` with the `bystanders`, whose place a host that was reached again takes, too.
 
     `questions` are what hosts are asked. `rule_for` gives the rules that end runs early. `mended`
     are the hosts that were lost and reached again: an agent that is lost may leave its folder.
+    `rest` is that of the targets between two runs.
     """
 
     bystanders: dict[str, Host] = field(default_factory=dict)
     questions: Questions = field(default_factory=Questions)
     rule_for: RuleFor | None = None
     mended: set[str] = field(default_factory=set)
+    rest: TargetRest = field(default_factory=TargetRest)
 
     def without(self, run: PlannedRun) -> tuple[str, ...]:
         """The hosts that should make a run's load, and take no part in it."""

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Final, Protocol
 
 from iolab.core.configuration import Redundancy
-from iolab.core.events import Notice, Phase, RunFinished, RunStarted, SessionStatus
+from iolab.core.events import Notice, RunFinished, RunStarted, SessionStatus
 from iolab.core.host import HostFacts
 from iolab.core.run import EngineOutput, PlannedRun, RunKey, RunRecord, RunStatus
 from iolab.core.stopping import RuleSettings
@@ -27,6 +27,7 @@ from iolab.session.driver import Driver, HostShare
 from iolab.session.kinds import Resources
 from iolab.session.observers import Observers
 from iolab.session.reconnect import Reach, RetryPolicy, lost_now, reconnect_lost, require_all
+from iolab.session.start import settle
 from iolab.targets.precondition import Preconditioner
 from iolab.targets.work_directory import WorkDirectory
 
@@ -80,6 +81,7 @@ async def execute(
     try:
         driver = parts.drivers.of(run)
         await driver.prepare(session, run, shares)
+        await settle(session, run)  # what no watch has waited for
         if session.stop.requested:
             return None
         async with observers.watching(), watching, _memory_given_back():
@@ -130,14 +132,6 @@ async def read_clocks_again(session: SessionContext, shares: Sequence[HostShare]
             )
 
     await together(shares, read)
-
-
-async def settle(session: SessionContext, run: PlannedRun, rested_s: float) -> None:
-    """Let the target come to rest before this run; so much of its rest it has elsewhere."""
-    seconds = session.study.method.settle_s - rested_s
-    if seconds > 0 and not session.stop.requested:
-        session.begin(Phase.SETTLE, run, "the target comes to rest", seconds)
-        await session.stop.pause(seconds)
 
 
 def sentence(fault: IolabError) -> str:
@@ -238,8 +232,6 @@ class RunLoop:
         self._means = means
         self._method = session.study.method
         self._failed_points: set[str] = set()
-        self._loaded_until_ns: int | None = None
-        self._watched = False
 
     async def follow(self, first: PlannedRun, queue: RunQueue) -> SessionStatus:
         """Execute one run after the other, each committed when it ends.
@@ -248,7 +240,6 @@ class RunLoop:
         the session.
         """
         for run in chain([first], iter(queue.next, None)):
-            await self._rest(run)
             for text in queue.messages():
                 self._say(text)
             if self._session.stop.requested:
@@ -268,14 +259,12 @@ class RunLoop:
         # Each attempt but the last uses up a retry, or a host that is left out.
         attempts = 1 + max(self._method.retries, len(self._session.hosts))
         for attempt in range(first, first + attempts):
-            await self._rest(run)
             workdirs = await self._workdirs_for(run)
             turn = replace(run, attempt=attempt)
             record = await execute(self._session, turn, workdirs, self._parts)
-            self._loaded_until_ns = self._session.clock.mono_ns()
+            self._session.rest.since_ns = self._session.clock.mono_ns()
             if record is None:
                 return False
-            self._watched = all(host.idle for host in record.hosts)
             record = await self._states.account(record, workdirs)
             give_back()
             await self._commit(record)
@@ -284,18 +273,6 @@ class RunLoop:
             if self._session.stop.requested or not self._again(record, attempt - first):
                 break
         return True
-
-    async def _rest(self, run: PlannedRun) -> None:
-        """Let the target come to rest after the run before, if there was one.
-
-        It rests while that is judged and committed, and while it is watched before this run, as it
-        was before the last one. Nothing waits for it after the last run.
-        """
-        if self._loaded_until_ns is not None:
-            rested_ns = self._session.clock.mono_ns() - self._loaded_until_ns
-            self._loaded_until_ns = None
-            watch_s = self._method.idle_watch_s if self._watched else 0.0
-            await settle(self._session, run, rested_ns / 1e9 + watch_s)
 
     async def _commit(self, record: RunRecord) -> None:
         """Tell of a run. A fleet's is judged and kept for so long that its agents must know."""

@@ -24,7 +24,7 @@ from iolab.units import NS_PER_S
 ROUND_TRIPS_TO_START: Final = 4
 """Round trips that the slowest host needs before it can wait for the start, with one to spare."""
 
-ALONE_ALLOWANCE_S: Final = 0.1
+ALONE_ALLOWANCE_S: Final = 0.02
 FLEET_ALLOWANCE_S: Final = 0.2
 HOST_ALLOWANCE_S: Final = 0.001
 """From the decision to the start: the request, and what it takes to send it to each host. Where
@@ -75,13 +75,34 @@ class Go:
     lead_s: float
 
 
+async def settle(session: SessionContext, run: PlannedRun, watch_s: float = 0.0) -> None:
+    """Let the target come to rest after the run before, but for its last `watch_s`.
+
+    It rests since that run's load ended: while that is judged and committed, and all is prepared
+    for this one. Nothing is waited for before the first run of a session.
+    """
+    if session.rest.since_ns is None or session.stop.requested:
+        return
+    rested_s = (session.clock.mono_ns() - session.rest.since_ns) / NS_PER_S
+    seconds = session.study.method.settle_s - rested_s - watch_s
+    if seconds > 0:
+        session.begin(Phase.SETTLE, run, "the target comes to rest", seconds)
+        await session.stop.pause(seconds)
+
+
 async def watch_idle(session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]) -> None:
-    """See whether the target's devices are busy with somebody else's I/O, where asked for."""
+    """See whether the target's devices are busy with somebody else's I/O, where asked for.
+
+    The watch is the end of the target's rest.
+    """
     seconds = session.study.method.idle_watch_s
     known = [mine for mine in shares if mine.workdir.devices]
     if not known or not seconds:
         return
     left_s = {mine.name: _left_s(mine, seconds) for mine in known}
+    await settle(session, run, max(left_s.values()))
+    if session.stop.requested:
+        return
     session.begin(Phase.IDLE, run, "checking for background I/O", max(left_s.values()))
 
     async def watch(mine: HostShare) -> None:
