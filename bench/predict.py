@@ -22,7 +22,7 @@ if __package__ in {None, ""}:
 import numpy as np
 
 from iolab.analysis.points import summarise
-from iolab.analysis.prediction import curves_of
+from iolab.analysis.prediction import predictions
 from iolab.analysis.resume_marks import shown_of
 from iolab.cli.output import open_session
 from iolab.stats.scaling import COVERED, POINTS_LEAST, REACH, Known, predict
@@ -156,7 +156,9 @@ def _outcome(known: Sequence[Known], at: float, truth: float) -> Outcome:
 def measured(folder: Path) -> Iterator[Outcome]:
     """The curves of a session over `iodepth`, held out in two ways."""
     study, results = shown_of(open_session(folder))
-    for known in curves_of(study, summarise(results, study), "iodepth"):
+    points = summarise(results, study)
+    for curve in predictions(study, points, "iodepth", 1, lambda _: None, extrapolate=False):
+        known = curve.measured
         half = len(known) // 2
         splits = [(known[::2], known[1::2]), (known[: half + 1], known[half + 1 :])]
         for kept, out in splits:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from iolab.core.run import RunKey
+
 if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -88,7 +90,7 @@ class Unverified(SessionReader):
     def damaged_documents(self) -> tuple[Damage, ...]:
         return ()
 
-    def _read_heads(self) -> tuple[dict[layout.RunKey, ManifestHead], tuple[Damage, ...]]:
+    def _read_heads(self) -> tuple[dict[RunKey, ManifestHead], tuple[Damage, ...]]:
         runs = layout.committed_runs(self.directory)
         paths = {key: run / layout.MANIFEST for key, run in runs.items()}
         heads = {key: parse(ManifestHead, read_regular(path), path) for key, path in paths.items()}

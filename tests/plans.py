@@ -16,9 +16,9 @@ def parse_study(text: str, file_name: str, options: LoadOptions) -> Study:
     return load.parse_study(text, file_name, options, study_kinds())
 
 
-def make_plan(study: Study, *, layout_bytes_per_s: float | None = None) -> Plan:
+def make_plan(study: Study) -> Plan:
     """Its plan."""
-    return schedule.make_plan(study, study_kinds(), layout_bytes_per_s=layout_bytes_per_s)
+    return schedule.make_plan(study, study_kinds())
 
 
 def check_ready(study: Study, plan: Plan, *seen: Any, **more: Any) -> None:

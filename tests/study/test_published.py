@@ -28,9 +28,9 @@ from iolab.loads.keyvalue.table import (
 from iolab.loads.metadata.table import MetadataTable
 from iolab.loads.metadata.workload import MDTEST_OPTIONS
 from iolab.study import file
-from iolab.study.file import MethodTable
+from iolab.study.file import MethodTable, PreconditionTable, TargetTable
 from iolab.study.load import LoadOptions
-from iolab.study.target_tables import PreconditionTable, StudyTable, TargetTable
+from iolab.study.load_tables import StudyTable
 from iolab.study.values import option_text
 from tests.plans import make_plan, parse_study, study_schema
 from tests.site_parts import PLACE

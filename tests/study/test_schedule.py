@@ -184,12 +184,6 @@ def test_a_target_rests_while_it_is_watched_idle(
     assert around_s == pytest.approx(3 * (RUN_OVERHEAD_S + more_s))
 
 
-def test_a_measured_rate_takes_the_place_of_the_assumed_one() -> None:
-    budget = make_plan(load(SMALL), layout_bytes_per_s=1e6).budget
-    assert budget.reasons[1][0].endswith("at 1 MB/s (measured)")
-    assert budget.reasons[1][1] == pytest.approx(1.048576)
-
-
 def test_the_budget_counts_bytes_on_each_host_and_on_all() -> None:
     reading = TWO_HOSTS.replace("randrw", "randread").replace("rwmixread = 70\n", "")
     budget = make_plan(load(reading)).budget

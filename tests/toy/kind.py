@@ -14,8 +14,7 @@ from iolab.core.workload import BY_IOPS, AnyJob, Indicator
 from iolab.loads.kind import LoadKind
 from iolab.study import values
 from iolab.study.kinds import LoadStudy, Programs
-from iolab.study.load_tables import IO_INDICATORS, LoadTable
-from iolab.study.target_tables import Sizes
+from iolab.study.load_tables import IO_INDICATORS, LoadTable, Sizes
 
 if TYPE_CHECKING:
     from iolab.session.kinds import LoadSession

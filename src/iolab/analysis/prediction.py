@@ -73,22 +73,6 @@ def predictions(
     )
 
 
-def curves_of(
-    study: Study, points: Sequence[PointSummary], axis: str
-) -> tuple[tuple[Known, ...], ...]:
-    """The measured loads of every curve over that axis, of points that may be trusted."""
-    return tuple(
-        _all_known(curve, axis, workload.rate)
-        for workload in study.workloads
-        for curve in _curves(workload, points, axis)
-    )
-
-
-def _all_known(curve: Sequence[PointSummary], axis: str, metric: str) -> tuple[Known, ...]:
-    used = (point for point in curve if point.trusted and point.value(metric))
-    return tuple(_known(point, axis, metric) for point in used)
-
-
 def _curves(
     workload: Workload, points: Sequence[PointSummary], axis: str
 ) -> Iterator[tuple[PointSummary, ...]]:
@@ -108,7 +92,7 @@ def _predicted(
 ) -> Predicted:
     metric = workload.rate
     used = [point for point in curve if point.trusted and point.value(metric)]
-    known = _all_known(used, axis, metric)
+    known = tuple(_known(point, axis, metric) for point in used)
     single = sum(_runs(point, metric) < REPEATS_LEAST for point in used)
     reason = _objection(known, load, single, extrapolate=extrapolate)
     busiest = None

@@ -26,12 +26,11 @@ from iolab.guests.vm_table import COPIES, NAME_BYTES, VmTable, most_guests
 from iolab.study.checks import NODE_DO
 from iolab.study.cost import with_spare
 from iolab.study.document import Path, StudyDocument
-from iolab.study.file import ConfigurationTable, HostTable
+from iolab.study.file import XFS, ConfigurationTable, HostTable
 from iolab.study.guard import MAKE_WRITABLE, NOTHING_WRITTEN, no_target, refusal
 from iolab.study.load_tables import LoadTable, SearchTable
 from iolab.study.names import HOSTS_MAX
 from iolab.study.tables import Item, Tables, guest_tables, members, node_names, start
-from iolab.study.target_tables import XFS
 from iolab.study.targets import Target, nodes_of, region_bytes, targets_of
 from iolab.study.wording import shown
 from iolab.units import format_bytes, parse_size

@@ -23,8 +23,8 @@ from iolab.study.build import host_spec
 from iolab.study.file import HostTable
 from iolab.study.foretold import VerdictLimit, digests
 from iolab.study.kinds import HostCost, SeenFacts
+from iolab.study.load_tables import StudyTable
 from iolab.study.tables import Tables
-from iolab.study.target_tables import StudyTable
 from iolab.study.targets import nodes_of
 
 

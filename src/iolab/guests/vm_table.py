@@ -14,7 +14,7 @@ from iolab.guests.guest import (
     Pinning,
 )
 from iolab.study import values
-from iolab.study.target_tables import StudyTable
+from iolab.study.load_tables import StudyTable
 from iolab.units import parse_size
 
 RUNS: Final = 256

@@ -59,21 +59,15 @@ def decides(episodes: int) -> bool:
     return 0 < episodes < EPISODES_MIN
 
 
-def of_run(counts: Ints, middle_ns: Ints, q: float, rng: np.random.Generator) -> Quantile | None:
-    """Quantile q (0 < q < 1) of a run and its interval, by a block bootstrap of its seconds.
-
-    `counts` has a row for each second of the measured window and a column for each bin whose
-    representative latency `middle_ns` gives, ascending. None without any I/O.
-    """
-    if not counts.any():
-        return None
-    return of_run_each(counts, middle_ns, [q], rng)[0]
-
-
 def of_run_each(
     counts: Ints, middle_ns: Ints, qs: Sequence[float], rng: np.random.Generator
 ) -> tuple[Quantile, ...]:
-    """Several quantiles of one run from the same resamples; there must be any I/O."""
+    """Quantiles `qs` (0 < q < 1) of a run, each with its interval by a block bootstrap of seconds.
+
+    `counts` has a row for each second of the measured window and a column for each bin whose
+    representative latency `middle_ns` gives, ascending; it must hold any I/O. All quantiles are of
+    the same resamples.
+    """
     used = np.flatnonzero(counts.sum(axis=0))
     counts, middle = counts[:, used], middle_ns[used].astype(np.float64)
     total = counts.sum(axis=0)[None, :]

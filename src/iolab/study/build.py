@@ -19,9 +19,12 @@ from iolab.core.study import (
 from iolab.core.target_state import Precondition
 from iolab.core.workload import PER_NODE, Workload
 from iolab.study.file import (
+    XFS,
     ConfigurationTable,
     HostTable,
     MethodTable,
+    PreconditionTable,
+    TargetTable,
     kind_of,
     rule_of,
 )
@@ -29,7 +32,6 @@ from iolab.study.kinds import StudyKinds
 from iolab.study.load_tables import LoadTable
 from iolab.study.ssh_addresses import parse_hop
 from iolab.study.tables import Tables, members
-from iolab.study.target_tables import XFS, PreconditionTable, TargetTable
 from iolab.study.values import option_text
 from iolab.units import parse_size
 

@@ -15,9 +15,12 @@ from iolab.study.file import (
     ITEMS,
     ROOM_KEYS,
     SSH_KEYS,
+    XFS,
     ConfigurationTable,
     HostTable,
     MethodTable,
+    PreconditionTable,
+    TargetTable,
     check_method,
     kind_of,
 )
@@ -36,7 +39,6 @@ from iolab.study.tables import (
     start,
     with_paths,
 )
-from iolab.study.target_tables import XFS, PreconditionTable, TargetTable
 from iolab.study.wording import shown, suggestion
 
 _LOADS_MIN: Final = 4

@@ -249,16 +249,15 @@ def budget_of(
     kinds: StudyKinds,
     data_sets: tuple[DataSet, ...],
     runs: tuple[PlannedRun, ...],
-    layout_bytes_per_s: float | None = None,
     *,
     runs_more: int = 0,
 ) -> PlanCost:
-    """The cost of the plan; without a measured write rate of one host an assumed one is used.
+    """The cost of the plan, at a write rate of one host that is assumed.
 
     `write_bytes_estimate` is over all hosts: the layout, and what writing runs would write at that
     rate or at their rate limit. `runs_more` may follow the certain runs, as results ask for them.
     """
-    rate = layout_bytes_per_s or ASSUMED_WRITE_BYTES_PER_S
+    rate = ASSUMED_WRITE_BYTES_PER_S
     per_host = {
         host: sum(
             data_set.on(host).bytes_per_host
@@ -273,8 +272,7 @@ def budget_of(
     costs = [kind.cost(study, runs, rate, kinds.hosts) for kind in kinds.loads]
     made = kinds.hosts.cost(study, len(runs), rate)
     prepared = sum(cost.prepared_runs for cost in costs)
-    known = "measured" if layout_bytes_per_s is not None else "assumed"
-    reasons = _reasons(study, _layout_reasons(most, rate, known), costs, len(runs))
+    reasons = _reasons(study, _layout_reasons(most, rate), costs, len(runs))
     reasons += tuple(state_reasons(study, data_sets, runs, rate))
     reasons += tuple(reason for cost in costs for reason in cost.own)
     reasons += made.reasons
@@ -317,11 +315,11 @@ def with_spare(data_bytes: int) -> int:
     return math.ceil(data_bytes * (1 + SPARE_SHARE)) + SPARE_BYTES
 
 
-def _layout_reasons(layout_bytes: int, rate: float, known: str) -> tuple[Reason, ...]:
+def _layout_reasons(layout_bytes: int, rate: float) -> tuple[Reason, ...]:
     if not layout_bytes:
         return ()
     size, speed = format_bytes(layout_bytes), format_rate_bytes(rate)
-    return ((f"lay out {size} on each host at {speed} ({known})", layout_bytes / rate),)
+    return ((f"lay out {size} on each host at {speed} (assumed)", layout_bytes / rate),)
 
 
 def _reasons(

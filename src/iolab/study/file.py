@@ -17,25 +17,70 @@ from iolab.core.engine import EngineName
 from iolab.core.host import HostKind, Role
 from iolab.core.stopping import PRESETS, LoadPattern, RuleSettings
 from iolab.core.study import MethodKind, OnFailure, RunOrder
+from iolab.core.target_state import PLAIN, Purge, Restore
+from iolab.core.volume import VOLUME_TYPES
 from iolab.study import ssh_addresses, values
 from iolab.study.document import StudyDocument
-from iolab.study.load_tables import LoadTable
-from iolab.study.target_tables import (
-    REPEATS_MAX,
-    DevicePath,
-    Flag,
-    Id,
-    Label,
-    NumJobs,
-    PreconditionTable,
-    Prose,
-    Serial,
-    StudyTable,
-    TargetPath,
-    TargetTable,
-    Title,
-)
+from iolab.study.load_tables import Id, Label, LoadTable, NumJobs, Prose, StudyTable, Title
+from iolab.study.names import HOSTS_MAX
 from iolab.study.wording import nearest, shown
+
+FILL_MAX: Final = 100.0
+"""A device that is not steady after so many times its size will never be."""
+
+ROUND_S_MAX: Final = 3600.0
+ROUNDS_MIN: Final = 5
+"""As many as one window has."""
+
+ROUNDS_MAX: Final = 1000
+SERIAL_CHARACTERS: Final = 1024
+"""As long as a path: the serial of a loop device is the path of its file."""
+
+
+AS_FOUND: Final = "as-found"
+XFS: Final = "xfs"
+"""File systems that a target may have: the one that is there, or an XFS that a session makes."""
+
+IMAGE_BYTES_MIN: Final = 320 << 20
+"""mkfs.xfs makes none in less than 300 MiB."""
+
+IMAGE_BYTES_MAX: Final = 1 << 50
+
+REPEATS_MAX: Final = 1000
+Flag = Annotated[bool, values.flag()]
+TargetPath = Annotated[str, values.absolute_path()]
+DevicePath = Annotated[str, values.device_path()]
+Serial = Annotated[str, values.text(SERIAL_CHARACTERS)]
+
+
+class TargetTable(StudyTable):
+    """`[target]`: where the load goes and what may happen there."""
+
+    path: TargetPath | None = None
+    device: DevicePath | None = None
+    serial: Serial | None = None
+    overwrite: Flag = False
+    keep_files: Flag = False
+    allow_memory: Flag = False
+    rotate: Annotated[int, values.whole(0, HOSTS_MAX - 1)] = 0
+    filesystem: Annotated[str, values.word((AS_FOUND, XFS), "file systems")] = AS_FOUND
+    image: (
+        Annotated[int | str, values.size(IMAGE_BYTES_MIN, IMAGE_BYTES_MAX, multiple=512)] | None
+    ) = None
+    volume: Annotated[str, values.word(VOLUME_TYPES, "volume types")] | None = None
+    cloud_metadata: Flag = False
+
+
+class PreconditionTable(StudyTable):
+    """`[precondition]`: the state in which tests begin."""
+
+    purge: Annotated[Purge, values.choice(Purge, "ways to purge")] = Purge.NONE
+    fill: Annotated[float, values.multiple(FILL_MAX)] = PLAIN.fill
+    steady: Flag = False
+    round: Annotated[float, values.seconds(1, ROUND_S_MAX)] = PLAIN.round_s
+    rounds: Annotated[int, values.whole(ROUNDS_MIN, ROUNDS_MAX)] = PLAIN.rounds_max
+    restore: Annotated[Restore, values.choice(Restore, "times to restore")] = Restore.ONCE
+
 
 WARMUP_S_MAX: Final = 86_400.0
 RUNTIME_S_MIN: Final = 0.1

@@ -29,12 +29,13 @@ from iolab.study.file import (
     Port,
     Room,
     SshUser,
+    TargetPath,
     WrittenKind,
 )
+from iolab.study.load_tables import NumJobs, StudyTable
 from iolab.study.names import HOSTS_MAX, HostsFault, expand, expand_hosts
 from iolab.study.ssh_addresses import PORT_MAX, is_address, is_user
 from iolab.study.tables import read_items, read_table
-from iolab.study.target_tables import NumJobs, StudyTable, TargetPath
 from iolab.study.values import ID_CHARACTERS, is_identifier
 from iolab.study.wording import shown, suggestion
 

@@ -1,4 +1,4 @@
-"""What the tables of a `[[workload]]` of all kinds of load have in common."""
+"""The base of a study file's tables, and what those of `[[workload]]` of all kinds have in common."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from iolab.core.configuration import (
     EVERY_POINT,
@@ -28,8 +28,43 @@ from iolab.core.workload import (
 )
 from iolab.study import values
 from iolab.study.names import HOSTS_MAX
-from iolab.study.target_tables import Id, Numbers, StudyTable, Title
 from iolab.study.wording import shown
+from iolab.units import parse_size
+
+TITLE_CHARACTERS: Final = 200
+PROSE_CHARACTERS: Final = 4000
+
+Title = Annotated[str, values.text(TITLE_CHARACTERS)]
+Prose = Annotated[str, values.text(PROSE_CHARACTERS, lines=True)]
+Id = Annotated[str, values.identifier()]
+Label = Annotated[str | int | float | bool, values.scalar()]
+Sizes = values.Listed(lone=True, same=parse_size)
+Numbers = values.Listed(lone=True)
+
+
+NUMJOBS_MAX: Final = 4096
+"""As many jobs as one fio takes (REAL_MAX_JOBS in fio's os headers)."""
+
+NumJobs = Annotated[int, values.whole(1, NUMJOBS_MAX)]
+
+
+class StudyTable(BaseModel):
+    """A table of the file: unknown keys are faults."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, arbitrary_types_allowed=True, defer_build=True
+    )
+
+    whole: ClassVar[type[StudyTable] | None] = None
+    """The table that this one is a part of, for what else could have been written there."""
+
+    def entries(self) -> Iterator[tuple[str, Any]]:
+        """Its keys with their values, without those that say nothing."""
+        for key in type(self).model_fields:
+            value = getattr(self, key)
+            if value is not None:
+                yield key, tuple(value) if isinstance(value, list) else value
+
 
 IO_INDICATORS: Final = (BY_IOPS, BY_BANDWIDTH, BY_LATENCY)
 

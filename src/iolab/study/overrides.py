@@ -16,8 +16,8 @@ from iolab.core.engine import EngineName
 from iolab.study import values
 from iolab.study.document import Path, StudyDocument, ValueOrigin
 from iolab.study.file import ITEMS, FileForm
+from iolab.study.load_tables import StudyTable
 from iolab.study.tables import place
-from iolab.study.target_tables import StudyTable
 from iolab.study.wording import shown, suggestion
 
 EVERY: Final = "*"

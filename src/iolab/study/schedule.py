@@ -285,8 +285,8 @@ def runs_most(study: Study, search: Search) -> int:
     return len(search.points) * each
 
 
-def make_plan(study: Study, kinds: StudyKinds, *, layout_bytes_per_s: float | None = None) -> Plan:
-    """The plan; `layout_bytes_per_s` is a measured write rate of one host, if there is one.
+def make_plan(study: Study, kinds: StudyKinds) -> Plan:
+    """The plan of a study, with what it costs.
 
     Runs are numbered from 1. A repeat is a block: every point once, then every point again. Within
     a block the order is as written, or shuffled by `random.Random(seed)` - one generator for the
@@ -310,7 +310,7 @@ def make_plan(study: Study, kinds: StudyKinds, *, layout_bytes_per_s: float | No
         digest=digest_of(_identity(study, kinds, runs)),
         data_sets=sets,
         runs=runs,
-        budget=budget_of(study, kinds, sets, runs, layout_bytes_per_s, runs_more=more),
+        budget=budget_of(study, kinds, sets, runs, runs_more=more),
         destroys=destroyed(study),
         candidates=tuple(point for point in points if point not in certain),
         runs_more=more,

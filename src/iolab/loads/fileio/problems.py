@@ -23,10 +23,9 @@ from iolab.loads.fileio.table import DEFAULT_READ_PERCENT, FLEET_RATE_MAX, RATE_
 from iolab.loads.fileio.workload import SYNC_IOENGINES, WHOLE, Arrivals, Contents, Job, shares_of
 from iolab.study.checks import FILES_PER_HOST_MAX, places_of
 from iolab.study.document import StudyDocument
-from iolab.study.options import check_options
+from iolab.study.file import XFS
 from iolab.study.schedule import expand
-from iolab.study.tables import Problem, Tables, add_problems, place
-from iolab.study.target_tables import XFS
+from iolab.study.tables import Problem, Tables, add_problems, check_options, place
 from iolab.study.targets import makers_of
 from iolab.study.values import option_text
 from iolab.study.wording import nearest, shown

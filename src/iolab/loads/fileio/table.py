@@ -12,8 +12,8 @@ from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, HOSTS, PER_NODE, AnyJob, 
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, LIBAIO
 from iolab.loads.fileio.workload import IOENGINES, Access, Arrivals, Contents, Job
 from iolab.study import values
-from iolab.study.load_tables import SearchTable
-from iolab.study.target_tables import Flag, Label, Numbers, NumJobs, Sizes
+from iolab.study.file import Flag
+from iolab.study.load_tables import Label, Numbers, NumJobs, SearchTable, Sizes
 from iolab.units import parse_size
 
 IO_ENGINES: Final = tuple(engine.name for engine in FILE_ENGINES.values())

@@ -34,8 +34,16 @@ from iolab.loads.keyvalue.workload import (
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, with_spare
 from iolab.study.document import StudyDocument
 from iolab.study.file import ConfigurationTable, HostTable
-from iolab.study.options import check_options
-from iolab.study.tables import Item, Problem, Tables, add_problems, place, start, with_paths
+from iolab.study.tables import (
+    Item,
+    Problem,
+    Tables,
+    add_problems,
+    check_options,
+    place,
+    start,
+    with_paths,
+)
 from iolab.study.targets import Target, targets_of
 from iolab.study.wording import shown, suggestion
 from iolab.units import format_bytes, parse_size

@@ -52,11 +52,11 @@ from iolab.loads.keyvalue.workload import (
 from iolab.report.numbers import count
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, overhead_s
 from iolab.study.document import StudyDocument
+from iolab.study.file import XFS
 from iolab.study.foretold import VerdictLimit, time_limits
 from iolab.study.kinds import HostStudy, LoadCost, LoadStudy, Programs, SeenFacts
-from iolab.study.load_tables import LoadTable
+from iolab.study.load_tables import LoadTable, StudyTable
 from iolab.study.tables import Item, Tables, start
-from iolab.study.target_tables import XFS, StudyTable
 from iolab.study.targets import targets_of
 from iolab.units import format_bytes, format_rate_bytes
 

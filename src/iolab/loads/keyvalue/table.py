@@ -36,10 +36,10 @@ from iolab.loads.keyvalue.workload import (
     server_settings,
 )
 from iolab.study import ssh_addresses, values
-from iolab.study.load_tables import LoadTable
+from iolab.study.file import TargetPath
+from iolab.study.load_tables import Label, LoadTable, Numbers, Sizes, StudyTable
 from iolab.study.names import HOSTS_MAX
 from iolab.study.tables import Tables
-from iolab.study.target_tables import Label, Numbers, Sizes, StudyTable, TargetPath
 from iolab.units import parse_size
 
 PROGRAMS: Final = ("db_bench", "sst_dump")

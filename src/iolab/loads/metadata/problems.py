@@ -15,8 +15,7 @@ from iolab.loads.metadata.workload import MDTEST_ENGINE, MDTEST_OPTIONS, Metadat
 from iolab.study.cost import with_spare
 from iolab.study.document import StudyDocument
 from iolab.study.file import ConfigurationTable
-from iolab.study.options import check_options
-from iolab.study.tables import Problem, Tables, add_problems, with_paths
+from iolab.study.tables import Problem, Tables, add_problems, check_options, with_paths
 from iolab.study.targets import Target, targets_of
 from iolab.study.wording import shown
 from iolab.units import format_bytes, parse_size

@@ -10,8 +10,8 @@ from iolab.core.engine import EngineName
 from iolab.core.workload import AnyJob, Indicator
 from iolab.loads.metadata.workload import BY_OPERATIONS, MDTEST_ENGINE, METADATA_ENGINE, MetadataJob
 from iolab.study import values
-from iolab.study.load_tables import LoadTable
-from iolab.study.target_tables import REPEATS_MAX, Label, Numbers
+from iolab.study.file import REPEATS_MAX
+from iolab.study.load_tables import Label, LoadTable, Numbers
 
 METADATA_ENGINES: Final = (METADATA_ENGINE, MDTEST_ENGINE)
 """Engines of metadata operations."""
