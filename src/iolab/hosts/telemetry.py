@@ -6,6 +6,7 @@ value that the kernel does not have (null) gives no row.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -17,7 +18,21 @@ from iolab.hosts.memory import give_back
 
 _Key = tuple[str, str, str]
 _Layout = tuple[tuple[object, ...], tuple[int, ...]]
-_Sample = tuple[int, int, int, Whole, Ints]
+
+
+class _HostSamples:
+    """One host's samples: of each its seq and real_ns, and which counters it has; their values.
+
+    Values lie one after the other in one place: as an array a sample, those of a thousand hosts
+    would leave the memory in pieces.
+    """
+
+    __slots__ = ("codes", "heads", "values")
+
+    def __init__(self) -> None:
+        self.heads = array("q")
+        self.codes: list[Whole] = []
+        self.values = bytearray()
 
 
 class CounterCollector:
@@ -25,7 +40,7 @@ class CounterCollector:
 
     def __init__(self) -> None:
         self._codes: dict[_Key, int] = {}
-        self._samples: list[_Sample] = []
+        self._hosts: dict[int, _HostSamples] = {}
         self._known: dict[_Layout, Whole] = {}
 
     def add(self, host: int, sample: Mapping[str, object]) -> None:
@@ -36,22 +51,29 @@ class CounterCollector:
         """
         codes, values = self._codes_and_values(sample)
         seq, real_ns = (_whole(sample.get(name), name) for name in ("seq", "real_ns"))
-        self._samples.append((host, seq, real_ns, codes, values))
+        mine = self._hosts.get(host)
+        if mine is None:
+            mine = self._hosts[host] = _HostSamples()
+        mine.heads.extend((seq, real_ns))
+        mine.codes.append(codes)
+        mine.values += values.data
 
     def table(self) -> CounterTable:
         """All counters taken so far, ordered by host and then by arrival; they are let go of."""
-        if not self._samples:
+        if not self._hosts:
             return no_counters()
-        ordered, self._samples = sorted(self._samples, key=lambda sample: sample[0]), []
-        sizes = np.array([codes.size for *_, codes, _ in ordered], dtype=np.int64)
-        heads = np.array([sample[:3] for sample in ordered], dtype=np.int64).T
-        codes = narrow(np.concatenate([codes for *_, codes, _ in ordered]))
-        value = np.concatenate([values for *_, values in ordered])
+        ordered, self._hosts = sorted(self._hosts.items()), {}
+        sizes = np.array([len(codes) for _, mine in ordered for codes in mine.codes])
+        counts = [len(mine.codes) for _, mine in ordered]
+        hosts = np.repeat(np.array([host for host, _ in ordered], dtype=np.int64), counts)
+        heads = np.concatenate([np.frombuffer(mine.heads, dtype=np.int64) for _, mine in ordered])
+        codes = narrow(np.concatenate([codes for _, mine in ordered for codes in mine.codes]))
+        value = np.concatenate([np.frombuffer(mine.values, dtype=np.int64) for _, mine in ordered])
         # The samples are gone before their heads are repeated: these take as much room again.
         del ordered
         give_back()
-        host, seq = (np.repeat(narrow(column), sizes) for column in heads[:2])
-        real_ns = np.repeat(heads[2], sizes)
+        host, seq = (np.repeat(narrow(column), sizes) for column in (hosts, heads[::2]))
+        real_ns = np.repeat(heads[1::2], sizes)
         scope, name, metric = (
             CodedNames(codes, [key[part] for key in self._codes]) for part in range(3)
         )
