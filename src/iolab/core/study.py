@@ -201,6 +201,11 @@ class Study:
     def _hosts_by_name(self) -> Mapping[str, HostSpec]:
         return {spec.name: spec for spec in self.hosts}
 
+    @property
+    def titles(self) -> dict[str, str]:
+        """The titles of its configurations by their ids."""
+        return {configuration.id: configuration.title for configuration in self.configurations}
+
     def configuration(self, name: str) -> Configuration:
         """The configuration of that id; KeyError when the study has none."""
         for configuration in self.configurations:

@@ -134,7 +134,7 @@ def answer(
     return Answer(
         says=says(brief.study, found, counted, caveats),
         sure=f"{summary_of(counted, brief)}{_intervals(found)}",
-        matrix=_matrix(rows, _titles(brief.study), anchors) if several else _list(rows, anchors),
+        matrix=_matrix(rows, brief.study.titles, anchors) if several else _list(rows, anchors),
         note=_note(rows) if several else "",
         chart=_chart(found, bests),
         failed=failed,
@@ -160,9 +160,9 @@ def says(
         lost = every if counted.invalid == counted.runs else "no workload has a figure that is not"
         return f"Nothing is measurable: {lost} invalid.{f' {why.says}' if why else ''}"
     if _several(found):
-        return _compared(rows, _titles(study))
+        return _compared(rows, study.titles)
     owner = known[0].cells[0].configuration
-    title = _titles(study).get(owner, owner)
+    title = study.titles.get(owner, owner)
     # An imported configuration has no name but the session's.
     name = "The target" if owner == DEFAULT_CONFIGURATION or title == study.title else title
     only = len(rows) == 1 and rows[0].title in study.title
@@ -194,10 +194,6 @@ def _codes(found: Sequence[BestFigure]) -> str:
 
 def _several(found: Sequence[BestFigure]) -> bool:
     return len({one.configuration for one in found}) > 1
-
-
-def _titles(study: Study) -> dict[str, str]:
-    return {configuration.id: configuration.title for configuration in study.configurations}
 
 
 def _failed(brief: Brief) -> str:

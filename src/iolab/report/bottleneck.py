@@ -74,18 +74,18 @@ def seen_words(seen: RunResources) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-_USE_TEXTS: Final = (
-    (Resource.DEVICE, "device {name} {share} busy"),
-    (Resource.PROCESSORS, "processors {share} busy"),
-    (Resource.CORE, "busiest core {share}"),
-    (Resource.JOB, "each job {share} of a core"),
-    (Resource.PORT, "port {name} {share} full"),
+_RESOURCES: Final = (
+    (Resource.DEVICE, "Device", "device {name} {share} busy"),
+    (Resource.PROCESSORS, "All cores", "processors {share} busy"),
+    (Resource.CORE, "One core", "busiest core {share}"),
+    (Resource.JOB, "Each job", "each job {share} of a core"),
+    (Resource.PORT, "Port", "port {name} {share} full"),
 )
-"""Resources in the order named, with the text of each."""
+"""Resources in the order named, each with the head of its column and how its use is told."""
 
 
 def _seen(seen: RunResources) -> Iterator[str]:
-    for resource, text in _USE_TEXTS:
+    for resource, _, text in _RESOURCES:
         use = seen.most(resource)
         if use is not None and use.share is not None and use.share >= QUIET:
             yield text.format(name=use.name, share=part(use.share))
@@ -298,15 +298,6 @@ _NOTE: Final = (
 
 _NAMES_NOTE: Final = "Of several hosts the one with the busiest is named."
 
-_RESOURCES: Final = (
-    (Resource.DEVICE, "Device"),
-    (Resource.PROCESSORS, "All cores"),
-    (Resource.CORE, "One core"),
-    (Resource.JOB, "Each job"),
-    (Resource.PORT, "Port"),
-)
-"""The heads of their columns; the note says what the shares are of."""
-
 _NAMED: Final = (Cause.DEVICE, Cause.DEVICE_OPEN, Cause.CORE, Cause.PORT)
 """Limits of which there may be several on a host."""
 
@@ -358,7 +349,7 @@ def next_table(study: Study, found: Sequence[Limited], points: Sequence[PointSum
 
 def _whose(study: Study, some: Sequence[Limited], every: Sequence[Limited]) -> str:
     """Which of all best points these are: a workload alone where all its configurations are."""
-    titles = {known.id: known.title for known in study.configurations}
+    titles = study.titles
     names = {known.id: known.title for known in study.workloads}
     if len(some) == len(every) > 1:
         return "all"
@@ -438,7 +429,7 @@ def _evidence(alike: Sequence[Limited]) -> str:
     Of several the range of each, without what more load did to each of them.
     """
     parts = []
-    for resource, text in _USE_TEXTS:
+    for resource, _, text in _RESOURCES:
         uses = [one.seen.most(resource) for one in alike]
         shares = [use.share for use in uses if use is not None and use.share is not None]
         names = {use.name for use in uses if use is not None}
@@ -477,13 +468,13 @@ def _range(shares: Sequence[float]) -> str:
 def limits_table(study: Study, found: Sequence[Limited], anchors: Anchors) -> Table:
     """A row for each best point: its limit, then how much of each resource was used."""
     several = len(study.configurations) > 1
-    shares = tuple(name for _, name in _RESOURCES)
+    shares = tuple(name for _, name, _ in _RESOURCES)
     rows = tuple(
         (
             *_names(study, one),
             Cell(place(one.axis) or NOTHING),
             Cell(_limit(one)),
-            *(Cell(_used(one, resource)) for resource, _ in _RESOURCES),
+            *(Cell(_used(one, resource)) for resource, _, _ in _RESOURCES),
             Cell(_at_device(one)),
             Cell(_in_flight(one)),
             verdict_cell(one.level, anchors.get(one.runs[0])),
@@ -514,7 +505,7 @@ def _heads(*, several: bool) -> tuple[str, ...]:
 
 
 def _names(study: Study, one: Limited) -> tuple[Cell, ...]:
-    titles = {known.id: known.title for known in study.configurations}
+    titles = study.titles
     names = {known.id: known.title for known in study.workloads}
     workload = Cell(names.get(one.workload, one.workload))
     if len(titles) == 1:

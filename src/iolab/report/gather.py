@@ -156,7 +156,7 @@ def build_brief(
     )
     manifests = reading.manifests((*of_loads, *kinds.hosts.detailed_runs(study, points, results)))
     by_key = {(result.digest, result.repeat): result for result in results}
-    titles = {configuration.id: configuration.title for configuration in study.configurations}
+    titles = study.titles
     kernels = kernels_of(source.facts)
     details: dict[DetailKey, RunDetail] = {}
     best_runs, watched = _best_runs(best), dict[DetailKey, RunResources]()

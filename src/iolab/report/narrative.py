@@ -67,7 +67,7 @@ class Sentence:
 
 def names_of(study: Study) -> Names:
     """The names that sentences on a study use."""
-    return Names({configuration.id: configuration.title for configuration in study.configurations})
+    return Names(study.titles)
 
 
 def story(study: Study, found: Iterable[Finding]) -> tuple[Sentence, ...]:

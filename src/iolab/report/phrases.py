@@ -120,8 +120,7 @@ def failure_words(result: Result, names: Mapping[str, str]) -> str:
 
 def names_among_several(study: Study) -> dict[str, str]:
     """The titles of configurations by id, empty where there is one and no need to tell."""
-    found = {configuration.id: configuration.title for configuration in study.configurations}
-    return found if len(found) > 1 else {}
+    return study.titles if len(study.configurations) > 1 else {}
 
 
 def run_name(result: Result) -> str:

@@ -142,7 +142,7 @@ def maxima_table(
     configurations: Sequence[Configuration], peaks: Sequence[PeakFigure], anchors: Anchors
 ) -> Table:
     """The best of each workload and configuration, its place, and the factor over the first."""
-    titles = {configuration.id: configuration.title for configuration in configurations}
+    titles = _titles(configurations)
     several = len(titles) > 1
     base = configurations[0].id if configurations else ""
     bases = {peak.best.workload: peak.best for peak in peaks if peak.best.configuration == base}
@@ -179,7 +179,7 @@ def clients_table(
     `found` are the fleets that have one. None where no rate was made by several hosts.
     """
     beside = {(one.fleet.configuration, one.fleet.workload): one for one in found}
-    titles = {configuration.id: configuration.title for configuration in configurations}
+    titles = _titles(configurations)
     rows = []
     for peak in peaks:
         best = peak.best
@@ -220,7 +220,7 @@ def normalised_table(
     pers = list(dict.fromkeys(one.size.per for one in sorted(found, key=_order)))
     if not pers:
         return None
-    titles = {configuration.id: configuration.title for configuration in configurations}
+    titles = _titles(configurations)
     values = {(one.of, one.size.per): one.value for one in found}
     heads = columns(
         ("Workload", "Configuration"), ("Best", *(f"For each {per}" for per in pers)), ("Verdict",)
@@ -325,6 +325,10 @@ def factor_text(times: Metric | None) -> str:
         return f"{times.value:.3g}"
     low, high = times.interval
     return f"{times.value:.3g} ({low:.3g} to {high:.3g})"
+
+
+def _titles(configurations: Sequence[Configuration]) -> dict[str, str]:
+    return {configuration.id: configuration.title for configuration in configurations}
 
 
 def _order(quotient: Quotient) -> int:
@@ -433,7 +437,7 @@ def _each(
     """A group of charts for each measure; the one that decides is for the brief."""
     found = [*quotients(owners, [peak.best for peak in peaks]), *capacities(owners)]
     verdicts = {peak.best: peak.verdict(anchors) for peak in peaks}
-    order = sorted(found, key=lambda one: list(Over).index(one.size.over))
+    order = sorted(found, key=_order)
     known = {one.size.over for one in found if one.of.workload}
     shown = next((one for one in _DECIDING if one in known), None)
     for per in dict.fromkeys(one.size.per for one in order):

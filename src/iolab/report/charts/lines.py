@@ -294,10 +294,16 @@ def line_marks(line: ChartLine, axis: str, key: str, scale: Scale, name: str = "
             )
         )
     ends = [interval_on(found, scale) for _, _, found, _ in points]
-    bars = [(at, *found) for (at, _), found in zip(places, ends, strict=True) if found]
-    if bars:
-        marks.append(Rules(token=token, pieces=[(at, low, at, high) for at, low, high in bars]))
-    return [*marks, Points(token=token, places=places, levels=levels, tip=MarkTip(name, ends))]
+    return [*marks, *markers(token, places, levels, MarkTip(name, ends))]
+
+
+def markers(
+    token: Token, places: Sequence[tuple[float, float]], levels: Sequence[Level], tip: MarkTip
+) -> list[Mark]:
+    """Markers by verdict at these places, over the bars of the intervals that the tip tells."""
+    bars = [(x, ends[0], x, ends[1]) for (x, _), ends in zip(places, tip.ends, strict=True) if ends]
+    drawn = Points(token=token, places=places, levels=levels, tip=tip)
+    return [Rules(token=token, pieces=bars), drawn] if bars else [drawn]
 
 
 def joining_line(

@@ -41,6 +41,7 @@ from iolab.report.charts.lines import (
     joining_line,
     leading,
     left_out_note,
+    markers,
     reliable,
     trust_of,
 )
@@ -303,14 +304,9 @@ def _marks(
     places = [(x_scale.of(rate), y_scale.of(latency)) for _, rate, latency, _ in found]
     loads = [text for text, *_ in found]
     ends = [interval_on(point.metrics.get(key, NOT_KNOWN).interval, y_scale) for *_, point in found]
-    bars = [(x, *pair, x) for (x, _), pair in zip(places, ends, strict=True) if pair]
     levels = [point.level for *_, point in found]
     marks = joining_line(token, places, levels, dash)
-    if bars:
-        marks.append(Rules(token=token, pieces=[(x, low, x, high) for x, low, high, _ in bars]))
-    marks.append(
-        Points(token=token, places=places, levels=levels, tip=MarkTip(name, ends, texts=loads))
-    )
+    marks += markers(token, places, levels, MarkTip(name, ends, texts=loads))
     heads = _heads(reliable(places, levels), x_scale, y_scale)
     return [*marks, *([Arrows(token=token, places=heads)] if heads else [])]
 

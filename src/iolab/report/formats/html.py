@@ -26,7 +26,6 @@ from iolab.report.best import tally
 from iolab.report.brief import Brief, PublishedTables
 from iolab.report.charts.chart import NO_INTERVAL, ChartGroup, Figure, ReportSection
 from iolab.report.charts.palette import declarations
-from iolab.report.charts.series import Anchors
 from iolab.report.charts.svg import draw
 from iolab.report.charts.topology import Topology, topology
 from iolab.report.hardware import (
@@ -78,7 +77,6 @@ class ReportPage:
 
     facts: tuple[tuple[str, str], ...]
     alerts: tuple[str, ...]
-    contents: tuple[tuple[str, str, bool], ...]
     answer: Answer
     topology: Topology | None
     gains: tuple[tuple[Table, str], ...]
@@ -86,8 +84,6 @@ class ReportPage:
     objections: tuple[Objection, ...]
     failures: tuple[Result, ...]
     more_failures: str
-    anchors: Anchors
-    colour_note: str
     colours: tuple[tuple[str, str], ...]
     workloads: tuple[ChartGroup, ...]
     chart_notes: str
@@ -106,6 +102,31 @@ class ReportPage:
     sessions: tuple[Table, ...]
     places: Table | None
     repeats: tuple[Repeat, ...]
+
+    @property
+    def contents(self) -> Iterator[tuple[str, str, bool]]:
+        """Anchor and title of each part, and whether it is one of the appendix."""
+        yield "answer", "Answer", False
+        if self.sessions:
+            yield "sessions", "Sessions", False
+        if self.workloads:
+            yield "charts", "Load and latency", False
+        yield from ((section.anchor, section.title, False) for section in self.sections)
+        yield "configuration", "Test configuration", False
+        yield "method", "Method", False
+        if self.findings:
+            yield "findings", "Key findings", True
+        yield "know", "All caveats", True
+        if self.gains:
+            yield "gains", "Gains", True
+        yield from ((section.anchor, section.title, True) for section in self.backing)
+        if self.published:
+            yield "published", "Published elsewhere", True
+        yield "results", "Every run", True
+        if self.runs:
+            yield "runs", "Runs in detail", True
+        yield "hosts", "Hosts and workloads", True
+        yield "repeat", "How to repeat it", True
 
     @property
     def groups(self) -> Iterator[ChartGroup]:
@@ -128,50 +149,27 @@ def make_page(brief: Brief) -> ReportPage:
     caveats = objections(brief.results, names_among_several(brief.study))
     bests = next((one for one in made if one.anchor == MAXIMA), None)
     hidden = len(failures) - MAX_FAILURES
+    more = f"{count(hidden, 'more run')} failed or was interrupted." if hidden > 0 else ""
+    colours = tuple((look.legend, look.token.css) for look in brief.looks.values())
     several = len(brief.study.configurations) > 1
     study = asked(brief)
     return ReportPage(
         facts=facts_of(brief),
         alerts=alerts_of(brief),
-        contents=_contents(
-            has_charts=bool(workloads),
-            has_runs=bool(brief.results),
-            is_published=brief.published is not None,
-            has_findings=bool(sentences),
-            is_united=brief.sessions.several,
-            is_gained=bool(gains),
-            sections=in_brief,
-            backing=backing,
-        ),
-        answer=answer(
-            brief,
-            brief.kinds.best_figures(brief),
-            tally(brief.results),
-            caveats,
-            bests,
-        ),
+        answer=answer(brief, brief.kinds.best_figures(brief), tally(brief.results), caveats, bests),
         topology=topology(brief),
         gains=gains,
         findings=sentences,
         objections=caveats,
         failures=failures[:MAX_FAILURES],
-        more_failures=f"{count(hidden, 'more run')} failed or was interrupted."
-        if hidden > 0
-        else "",
-        anchors=brief.anchors,
-        colour_note="A configuration has the same colour everywhere." if several else "",
-        colours=tuple((look.legend, look.token.css) for look in brief.looks.values())
-        if several
-        else (),
+        more_failures=more,
+        colours=colours if several else (),
         workloads=workloads,
         chart_notes=notes,
         sections=in_brief,
         backing=backing,
         results=_results(brief),
-        runs=run_parts(
-            brief,
-            (anchor for sentence in sentences for anchor, _ in sentence.links),
-        ),
+        runs=run_parts(brief, (link for one in sentences for link, _ in one.links)),
         runs_note=runs_note(brief),
         configurations=configuration_tables(brief.study.configurations),
         hardware=hardware_table(brief.facts),
@@ -198,40 +196,6 @@ def _hosts(brief: Brief) -> tuple[tuple[str, tuple[Table, ...]], ...]:
         (listing(names, 8), (host_table(facts), disks_table(names, facts), nics_table(facts)))
         for names, facts in same_hosts(brief.facts)
     )
-
-
-def _contents(
-    *,
-    has_charts: bool,
-    has_runs: bool,
-    is_published: bool,
-    has_findings: bool,
-    is_united: bool,
-    is_gained: bool,
-    sections: Sequence[ReportSection],
-    backing: Sequence[ReportSection],
-) -> tuple[tuple[str, str, bool], ...]:
-    """Anchor and title of each part, and whether it is one of the appendix."""
-    brief = (
-        ("answer", "Answer"),
-        *((("sessions", "Sessions"),) if is_united else ()),
-        *((("charts", "Load and latency"),) if has_charts else ()),
-        *((section.anchor, section.title) for section in sections),
-        ("configuration", "Test configuration"),
-        ("method", "Method"),
-    )
-    appendix = (
-        *((("findings", "Key findings"),) if has_findings else ()),
-        ("know", "All caveats"),
-        *((("gains", "Gains"),) if is_gained else ()),
-        *((one.anchor, one.title) for one in backing),
-        *((("published", "Published elsewhere"),) if is_published else ()),
-        ("results", "Every run"),
-        *((("runs", "Runs in detail"),) if has_runs else ()),
-        ("hosts", "Hosts and workloads"),
-        ("repeat", "How to repeat it"),
-    )
-    return (*((*one, False) for one in brief), *((*one, True) for one in appendix))
 
 
 def shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGroup, ...], str]:
