@@ -15,7 +15,7 @@ from iolab.report.best import Headline, group_name, headline_of, median_repeat
 from iolab.report.numbers import axis_label, count
 
 if TYPE_CHECKING:
-    from iolab.report.charts.series import DetailKey
+    from iolab.core.run import RunKey
 
 AXIS: Final = "vms_per_node"
 DEPTH: Final = "iodepth"
@@ -132,7 +132,7 @@ def depths_of(points: Iterable[PointSummary]) -> Mapping[tuple[str, object], lis
     return found
 
 
-def detailed_runs(groups: Iterable[FleetGroup], results: Sequence[Result]) -> tuple[DetailKey, ...]:
+def detailed_runs(groups: Iterable[FleetGroup], results: Sequence[Result]) -> tuple[RunKey, ...]:
     """The runs whose nodes are told of: of each line those with the fewest and most guests.
 
     Of guests that are not varied, the runs in their order.

@@ -23,11 +23,11 @@ from iolab.report.table import Table
 if TYPE_CHECKING:
     from iolab.analysis.window import Window
     from iolab.core.host import HostFacts
-    from iolab.core.run import RunRecord
+    from iolab.core.run import RunKey, RunRecord
     from iolab.hosts.rates import CounterSeries
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import ChartGroup
-    from iolab.report.charts.series import DetailKey, NodeTimeline
+    from iolab.report.charts.series import NodeTimeline
     from iolab.report.terminal import Screen
 
 
@@ -57,7 +57,7 @@ class GuestsReport:
 
     def detailed_runs(
         self, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
-    ) -> tuple[DetailKey, ...]:
+    ) -> tuple[RunKey, ...]:
         """Of each curve the runs with the fewest and the most guests."""
         return detailed_runs(fleet_groups(study, points), results)
 

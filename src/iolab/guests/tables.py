@@ -27,8 +27,8 @@ from iolab.report.table import Table, columns, row
 from iolab.units import format_bytes, format_count
 
 if TYPE_CHECKING:
+    from iolab.core.run import RunKey
     from iolab.report.brief import Brief
-    from iolab.report.charts.series import DetailKey
 
 
 def fleet_layers(nodes: Iterable[NodeResult]) -> tuple[LayerLatency, ...]:
@@ -392,7 +392,7 @@ _PINNED: Final = {
 }
 
 
-def fleets_of(brief: Brief) -> dict[DetailKey, GuestFleet]:
+def fleets_of(brief: Brief) -> dict[RunKey, GuestFleet]:
     """The guests of runs, as their nodes told."""
     return {
         key: fleet for key, one in brief.manifests.items() if (fleet := fleet_in(one)) is not None

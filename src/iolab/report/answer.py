@@ -25,9 +25,10 @@ from iolab.report.phrases import Objection, joined, names_among_several, percent
 from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cell
 
 if TYPE_CHECKING:
+    from iolab.core.run import RunKey
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import Figure, ReportSection
-    from iolab.report.charts.series import Anchors, DetailKey
+    from iolab.report.charts.series import Anchors
 
 CAVEATS: Final = 3
 """Caveats on the first page; the appendix has all."""
@@ -236,8 +237,8 @@ _OTHERS: Final[Mapping[str, tuple[str, str]]] = {
 """Checks that others may be the reason of: (check, evidence) that has their share."""
 
 
-def _touches(objection: Objection, quoted: set[DetailKey | None]) -> bool:
-    return any((run.digest, run.repeat) in quoted for run in objection.runs)
+def _touches(objection: Objection, quoted: set[RunKey | None]) -> bool:
+    return any(run.key in quoted for run in objection.runs)
 
 
 def _rows(found: Iterable[BestFigure]) -> list[_Row]:

@@ -21,7 +21,7 @@ from iolab.core.workload import AnyJob, Workload
 from iolab.report.numbers import axis_label
 
 if TYPE_CHECKING:
-    from iolab.report.charts.series import DetailKey
+    from iolab.core.run import RunKey
 
 NOT_KNOWN: Final = Metric(None, "")
 """Where a run has no such metric at all."""
@@ -76,7 +76,7 @@ class BestFigure:
     latencies: tuple[tuple[str, str], ...] = ()
     at: str = ""
     level: Level | None = None
-    run: DetailKey | None = None
+    run: RunKey | None = None
     reason: tuple[str, str] = ("", "")
     missing: int = 0
     better: Better = Better.HIGHER
@@ -183,7 +183,7 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
     missing = headline.point_count - headline.sound
     if best is None:
         return BestFigure(*place, NOT_KNOWN)
-    key = (best.shown.digest, best.shown.repeat)
+    key = best.shown.key
     reason = reason_of((best.shown, *best.results), best.level)
     better = spec_of(headline.workload.figure).better
     return BestFigure(

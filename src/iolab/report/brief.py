@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from iolab.analysis.window import Window
     from iolab.core.host import HostFacts
     from iolab.core.metric import Metric, Result
-    from iolab.core.run import HostRun, Plan, RunRecord
+    from iolab.core.run import HostRun, Plan, RunKey, RunRecord
     from iolab.core.study import Study
     from iolab.core.target_state import RoundsSeries
     from iolab.core.workload import AnyJob, NamedOperation, Workload
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from iolab.report.charts.palette import Token
     from iolab.report.charts.series import (
         Anchors,
-        DetailKey,
         Grid,
         LatencyCurve,
         NodeTimeline,
@@ -117,7 +116,7 @@ class Sessions:
     """Several sessions in one report; `traces` lead from its runs to where they are stored."""
 
     members: tuple[Member, ...] = ()
-    traces: Mapping[DetailKey, RunSource] = field(default_factory=dict)
+    traces: Mapping[RunKey, RunSource] = field(default_factory=dict)
     apart: tuple[Apart, ...] = ()
 
     @property
@@ -130,7 +129,7 @@ class Sessions:
         for one in self.apart:
             yield from ((one.label, found) for found in one.differences if found.forbids)
 
-    def trace(self, key: DetailKey) -> RunSource:
+    def trace(self, key: RunKey) -> RunSource:
         """Where a run is stored; of a single session without a label."""
         return self.traces.get(key, RunSource("", *key))
 
@@ -156,8 +155,8 @@ class Brief:
     facts: Mapping[str, HostFacts]
     results: tuple[Result, ...]
     points: tuple[PointSummary, ...]
-    details: Mapping[DetailKey, RunDetail]
-    manifests: Mapping[DetailKey, Manifest]
+    details: Mapping[RunKey, RunDetail]
+    manifests: Mapping[RunKey, Manifest]
     damaged: tuple[Damage, ...]
     published: PublishedTables | None = None
     inside: NodeTimeline | None = None
@@ -166,7 +165,7 @@ class Brief:
     """When each sitting of the session began (UTC, ns), oldest first."""
     sessions: Sessions = ALONE
     """The sessions that it is made of, where there are several."""
-    watched: Mapping[DetailKey, RunResources] = field(default_factory=dict)
+    watched: Mapping[RunKey, RunResources] = field(default_factory=dict)
     """What runs of the best points tell of the resources under their load."""
     rounds: tuple[RoundsSeries, ...] = ()
     """How targets came to their steady state before they were measured."""
@@ -183,10 +182,10 @@ class Brief:
     @cached_property
     def anchors(self) -> Anchors:
         """Where its page tells of each run."""
-        return {(run.digest, run.repeat): f"run-{i}" for i, run in enumerate(self.results, 1)}
+        return {run.key: f"run-{i}" for i, run in enumerate(self.results, 1)}
 
     @property
-    def host_runs(self) -> Mapping[DetailKey, tuple[HostRun, ...]]:
+    def host_runs(self) -> Mapping[RunKey, tuple[HostRun, ...]]:
         """How those runs went on each host."""
         return {key: manifest.hosts for key, manifest in self.manifests.items()}
 
@@ -354,7 +353,7 @@ class LoadReport(ABC):
         """What configurations gain over the first, each table with its note."""
         return ()
 
-    def detailed_runs(self, results: Sequence[Result]) -> tuple[DetailKey, ...]:  # noqa: ARG002
+    def detailed_runs(self, results: Sequence[Result]) -> tuple[RunKey, ...]:  # noqa: ARG002
         """Runs whose manifests are read although they may get no charts."""
         return ()
 
@@ -394,7 +393,7 @@ class HostsReport(Protocol):
 
     def detailed_runs(
         self, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
-    ) -> tuple[DetailKey, ...]:
+    ) -> tuple[RunKey, ...]:
         """Runs whose manifests are read for what the nodes told."""
 
     def inside_run(self, plan: Plan, points: Sequence[PointSummary]) -> Result | None:

@@ -19,7 +19,7 @@ from iolab.analysis.storage_bytes import account_of, kernels_of
 from iolab.analysis.sums import measure
 from iolab.core.host import HostFacts
 from iolab.core.metric import Level, Result
-from iolab.core.run import Plan, RunRecord, RunStatus
+from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
 from iolab.core.samples import BinTable, CounterTable, IntervalTable, no_counters
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger, RoundsSeries
@@ -38,7 +38,7 @@ from iolab.report.brief import (
 )
 from iolab.report.charts.choose import curve_name
 from iolab.report.charts.run_series import heat_of, timeline_of
-from iolab.report.charts.series import DetailKey, NodeTimeline, RunDetail
+from iolab.report.charts.series import NodeTimeline, RunDetail
 from iolab.store.documents import HostsStart, Manifest, SessionDocument
 from iolab.store.verify import Damage
 
@@ -59,28 +59,22 @@ class RunSelection:
     Those with a heat map, all of I/O on files, have a timeline too.
     """
 
-    heat_maps: tuple[DetailKey, ...]
-    timelines: tuple[DetailKey, ...]
-    distributions: tuple[DetailKey, ...]
+    heat_maps: tuple[RunKey, ...]
+    timelines: tuple[RunKey, ...]
+    distributions: tuple[RunKey, ...]
 
 
 def select(kinds: Kinds, results: Sequence[Result], found: Iterable[Headline]) -> RunSelection:
     """The runs that get charts, at most the limits of this module."""
-    best = [
-        (headline.best.shown.digest, headline.best.shown.repeat)
-        for headline in found
-        if headline.best is not None
-    ]
+    best = [headline.best.shown.key for headline in found if headline.best is not None]
     measured = [result for result in results if kinds.of(result).is_measured(result)]
     bad = sorted(
         (result for result in measured if result.verdict.level is not Level.VALID),
         key=lambda result: (result.status is RunStatus.DONE, -result.verdict.level.rank),
     )
-    order = dict.fromkeys(
-        [*best, *((r.digest, r.repeat) for r in bad), *((r.digest, r.repeat) for r in measured)]
-    )
+    order = dict.fromkeys([*best, *(r.key for r in bad), *(r.key for r in measured)])
     keys = tuple(order)
-    io = {(r.digest, r.repeat) for r in measured if kinds.of(r).has_one_figure}
+    io = {r.key for r in measured if kinds.of(r).has_one_figure}
     heat_maps = tuple(key for key in keys[:MAX_TIMELINES] if key in io)[:MAX_HEAT_MAPS]
     return RunSelection(heat_maps, keys[:MAX_TIMELINES], keys[:MAX_DISTRIBUTIONS])
 
@@ -155,11 +149,11 @@ def build_brief(
         key for kind, own in kinds.apart(results).items() for key in kind.detailed_runs(own)
     )
     manifests = reading.manifests((*of_loads, *kinds.hosts.detailed_runs(study, points, results)))
-    by_key = {(result.digest, result.repeat): result for result in results}
+    by_key = {result.key: result for result in results}
     titles = study.titles
     kernels = kernels_of(source.facts)
-    details: dict[DetailKey, RunDetail] = {}
-    best_runs, watched = _best_runs(best), dict[DetailKey, RunResources]()
+    details: dict[RunKey, RunDetail] = {}
+    best_runs, watched = _best_runs(best), dict[RunKey, RunResources]()
     for key in chosen.distributions:
         with_timeline = key in chosen.timelines
         read = reading.run(key, with_counters=with_timeline or key in best_runs)
@@ -209,7 +203,7 @@ class _Reading:
     damaged: list[Damage]
     sessions: Sessions
 
-    def manifests(self, keys: Iterable[DetailKey]) -> dict[DetailKey, Manifest]:
+    def manifests(self, keys: Iterable[RunKey]) -> dict[RunKey, Manifest]:
         """Those runs' manifests, of those that are not damaged."""
         found = {}
         for key in keys:
@@ -219,7 +213,7 @@ class _Reading:
                 self._note(key, error)
         return found
 
-    def run(self, key: DetailKey, *, with_counters: bool) -> tuple[Manifest, RunRecord] | None:
+    def run(self, key: RunKey, *, with_counters: bool) -> tuple[Manifest, RunRecord] | None:
         """A run's evidence without the engine's own output, which a report does not show."""
         try:
             manifest = self.source.manifest(*key)
@@ -234,7 +228,7 @@ class _Reading:
 
     def inside(self, hosts: HostsReport, result: Result | None) -> NodeTimeline | None:
         """A node from inside over that run."""
-        read = result and self.run((result.digest, result.repeat), with_counters=True)
+        read = result and self.run(result.key, with_counters=True)
         if result is None or not read or not len(read[1].intervals):
             return None
         _, record = read
@@ -242,7 +236,7 @@ class _Reading:
         window = measure(record, measured_window(record)).cut.common
         return hosts.inside(record, result, series, self.source.facts, window)
 
-    def _note(self, key: DetailKey, error: StoreError) -> None:
+    def _note(self, key: RunKey, error: StoreError) -> None:
         says = _PLACE.sub(r"'\1'", error.happened)
         trace = self.sessions.trace(key)
         run = f"{trace.digest}, repeat {trace.repeat}"
@@ -253,14 +247,14 @@ _PLACE: Final = re.compile(r"'/.*/(points/[^']*)'", re.DOTALL)
 """A file of a session; where that lies is nothing to whom a report is handed."""
 
 
-def _best_runs(best: Sequence[Headline]) -> frozenset[DetailKey]:
+def _best_runs(best: Sequence[Headline]) -> frozenset[RunKey]:
     """Of the best points the runs that are shown, the first of them."""
     found = (one.best.shown for one in best if one.best is not None)
-    return frozenset([(run.digest, run.repeat) for run in found][:LIMITED_RUNS_MAX])
+    return frozenset([run.key for run in found][:LIMITED_RUNS_MAX])
 
 
 def record_of(
-    source: SessionSource, key: DetailKey, manifest: Manifest, *, with_counters: bool
+    source: SessionSource, key: RunKey, manifest: Manifest, *, with_counters: bool
 ) -> RunRecord:
     """A run's evidence but for what its engine wrote; StoreError where it is damaged."""
     return RunRecord(

@@ -253,7 +253,7 @@ def linked_sentences(
     """Every sentence that the results support, what decides first."""
     study, points = brief.study, brief.points
     titles = names_among_several(study)
-    names = {(run.digest, run.repeat): whose_run(run, titles) for run in brief.results}
+    names = {run.key: whose_run(run, titles) for run in brief.results}
     found = findings(study, points, gains(study, points), brief.watched)
     sentences = without_repeats(story(study, found))
     return tuple(_linked(sentence, names, brief.anchors) for sentence in sentences)

@@ -81,7 +81,7 @@ def objections(
     ordered = sorted(found, key=lambda item: (-item.level.rank, -len(item.runs), item.code))
     same: dict[tuple[Level, str, tuple[tuple[str, int], ...]], Objection] = {}
     for one in ordered:
-        key = (one.level, one.says, tuple((run.digest, run.repeat) for run in one.runs))
+        key = (one.level, one.says, tuple(run.key for run in one.runs))
         first = same.get(key)
         same[key] = one if first is None else replace(first, also=(*first.also, one.code))
     return tuple(same.values())

@@ -145,7 +145,7 @@ def _run_count(brief: Brief) -> str:
 
 def _session_faults(brief: Brief) -> Iterator[str]:
     """Sessions that did not come to their end, and those that differ by more than they may."""
-    made = [(result.digest, result.repeat) for result in brief.results]
+    made = [result.key for result in brief.results]
     if not brief.sessions.several:
         missing = brief.plan.missing(made) - sum(1 for hurt in brief.damaged if hurt.run)
         reason = brief.session.reason or ""
@@ -164,7 +164,7 @@ def _session_faults(brief: Brief) -> Iterator[str]:
 
 def missing_of(member: Member) -> int:
     """How many runs a session still had to make."""
-    made = [(result.digest, result.repeat) for result in member.results]
+    made = [result.key for result in member.results]
     return member.plan.missing(made) - member.damaged
 
 
@@ -288,7 +288,7 @@ def _sittings(brief: Brief) -> Iterator[tuple[Cell, ...]]:
     found: dict[int, list[int]] = {}
     order = {(run.point.digest, run.repeat): run.order for run in brief.plan.runs}
     for result in brief.results:
-        planned = order.get((result.digest, result.repeat), 0)
+        planned = order.get(result.key, 0)
         found.setdefault(result.sitting, []).append(result.order or planned)
     if len(found) < 2:
         return
@@ -506,5 +506,5 @@ def places_table(brief: Brief) -> Table | None:
 
 
 def _place_row(brief: Brief, result: Result) -> tuple[Cell, ...]:
-    trace = brief.sessions.trace((result.digest, result.repeat))
+    trace = brief.sessions.trace(result.key)
     return row(run_name(result), result.configuration, trace.label, trace.place)

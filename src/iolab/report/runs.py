@@ -77,7 +77,7 @@ def every_run(
         row(
             result.workload,
             *((titles.get(result.configuration, NOTHING),) if titles else ()),
-            verdict_cell(result.verdict.level, anchors.get((result.digest, result.repeat))),
+            verdict_cell(result.verdict.level, anchors.get(result.key)),
             *((show_steadiness(result) or NOTHING,) if steady else ()),
             *(str(dict(result.axis).get(axis, NOTHING)) for axis in axes),
             str(result.repeat),
@@ -98,8 +98,8 @@ def _listed(results: Sequence[Result], most: int) -> list[Result]:
     if len(results) <= most:
         return list(results)
     ranked = sorted(results, key=lambda one: one.verdict.level is Level.VALID)[:most]
-    kept = {(one.digest, one.repeat) for one in ranked}
-    return [result for result in results if (result.digest, result.repeat) in kept]
+    kept = {one.key for one in ranked}
+    return [result for result in results if result.key in kept]
 
 
 def io_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
@@ -164,7 +164,7 @@ def _evidence_value(value: object) -> str:
 
 def trace_of(brief: Brief, result: Result) -> str:
     """Where a run is stored, in words: its session, its folder in that."""
-    trace = brief.sessions.trace((result.digest, result.repeat))
+    trace = brief.sessions.trace(result.key)
     ids: Iterator[str] = (
         f"{member.label} ({member.session.id})"
         for member in brief.sessions.members
@@ -334,7 +334,7 @@ def _detailed(brief: Brief, cited: Iterable[str]) -> list[Result]:
 
     Of more than `RUNS_SHOWN` those that sentences lead to, then the worst verdicts, then the first.
     """
-    by_key = {(result.digest, result.repeat): result for result in brief.results}
+    by_key = {result.key: result for result in brief.results}
     drawn = [key for key, detail in brief.details.items() if detail.timeline is not None]
     order = list(dict.fromkeys([*drawn, *by_key]))
     if len(order) > RUNS_SHOWN:
@@ -349,7 +349,7 @@ def _detailed(brief: Brief, cited: Iterable[str]) -> list[Result]:
 def _part(brief: Brief, result: Result) -> RunPart:
     from iolab.report.charts.run import heat_figure, strip_figure, timeline_figure
 
-    run_key = (result.digest, result.repeat)
+    run_key = result.key
     token = brief.looks[result.configuration].token
     kind, hosts = brief.kinds.of(result), brief.kinds.hosts
     workload = brief.study.workload(result.workload)

@@ -25,13 +25,14 @@ from iolab.analysis.value import (
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import shared_label
+from iolab.core.run import RunKey
 from iolab.core.workload import HOSTS
 from iolab.report.best import Headline
 from iolab.report.charts.bars import Bar, BarGroup, lying_bars
 from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.charts.cost import Bought, cost_figure
 from iolab.report.charts.run import host_values
-from iolab.report.charts.series import Anchors, DetailKey
+from iolab.report.charts.series import Anchors
 from iolab.report.numbers import (
     NOTHING,
     axis_label,
@@ -59,7 +60,7 @@ class PeakFigure:
     """
 
     best: Maximum
-    shown: DetailKey | None = None
+    shown: RunKey | None = None
     slowest: float | None = None
     fastest: float | None = None
 
@@ -103,12 +104,12 @@ def _peak(headline: Headline) -> PeakFigure | None:
             value=best.figure,
             axis=run.axis,
             level=best.level,
-            runs=tuple((result.digest, result.repeat) for result in best.results),
+            runs=tuple(result.key for result in best.results),
             title=headline.workload.title,
             places=headline.compared,
             hosts=0 if run.nodes else best.host_count,
         ),
-        shown=(run.digest, run.repeat),
+        shown=run.key,
         slowest=min(values, default=None),
         fastest=max(values, default=None),
     )

@@ -107,7 +107,7 @@ NOTHING: Final = RunCounts({}, ())
 
 def read_counts(reader: SessionReader, result: Result, *, timed: bool) -> RunCounts | None:
     """A run's counters; None where its tables cannot be read."""
-    run = (result.digest, result.repeat)
+    run = result.key
     try:
         tables = (reader.intervals(*run), reader.bins(*run), reader.counters(*run))
         return run_counts(*tables, reader.manifest(*run).host_names, timed=timed)

@@ -358,7 +358,7 @@ def rate_of(result: Result) -> str | None:
 def _progress(opened: Opened, now_ns: int) -> PlanProgress:
     plan, results = opened.reader.plan, opened.results
     running = opened.session.status is SessionStatus.RUNNING
-    made = {(result.digest, result.repeat) for result in results if result.status is RunStatus.DONE}
+    made = {result.key for result in results if result.status is RunStatus.DONE}
     return PlanProgress(
         made=len(plan.runs) - plan.missing(made),
         planned=len(plan.runs),

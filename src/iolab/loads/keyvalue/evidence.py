@@ -9,7 +9,7 @@ from typing import Final
 from iolab.analysis.storage_bytes import devices_once
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result
-from iolab.core.run import HostRun
+from iolab.core.run import HostRun, RunKey
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob
 from iolab.loads.keyvalue.metrics import WHOLE_KEY
@@ -26,12 +26,11 @@ from iolab.loads.keyvalue.workload import (
     engine_reply,
     server_settings,
 )
-from iolab.report.charts.series import DetailKey
 from iolab.report.numbers import NOTHING, count, show, show_value
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
 from iolab.units import format_bytes, format_count
 
-Runs = Mapping[DetailKey, tuple[HostRun, ...]]
+Runs = Mapping[RunKey, tuple[HostRun, ...]]
 """How runs went on each host."""
 
 
@@ -112,7 +111,7 @@ def engine_notes(study: Study, runs: Runs) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in found if text))
 
 
-def databases_table(jobs: Mapping[DetailKey, AnyJob], runs: Runs) -> Table | None:
+def databases_table(jobs: Mapping[RunKey, AnyJob], runs: Runs) -> Table | None:
     """The databases as runs began on them, each shape once; None where no engine told of one."""
     found: dict[tuple[Cell, ...], int] = {}
     for key, hosts in runs.items():

@@ -12,7 +12,7 @@ from iolab.analysis.metrics import is_supported
 from iolab.analysis.points import PointSummary
 from iolab.analysis.steady import measured_window
 from iolab.core.metric import Metric, Result
-from iolab.core.run import RunRecord
+from iolab.core.run import RunKey, RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, NamedOperation, Workload
 from iolab.loads.keyvalue.charts import (
@@ -62,15 +62,7 @@ from iolab.report.charts.run_series import (
     tail_by_cell,
     tail_of,
 )
-from iolab.report.charts.series import (
-    Anchors,
-    DetailKey,
-    Grid,
-    LatencyCurve,
-    Panel,
-    RunDetail,
-    trace_on_grid,
-)
+from iolab.report.charts.series import Anchors, Grid, LatencyCurve, Panel, RunDetail, trace_on_grid
 from iolab.report.results import runs_markdown
 from iolab.report.runs import every_run
 from iolab.report.table import Table
@@ -198,7 +190,7 @@ class KeyValueReport(LoadReport):
         table = largest_table(groups, key_gains(brief.study, groups), brief.looks)
         return ((table, f"{GAIN_NOTE} {LARGEST_NOTE}"),) if table else ()
 
-    def detailed_runs(self, results: Sequence[Result]) -> tuple[DetailKey, ...]:
+    def detailed_runs(self, results: Sequence[Result]) -> tuple[RunKey, ...]:
         """All, of which the tables of databases and devices tell."""
         return tuple((result.digest, result.repeat) for result in results[:RUNS_MAX])
 

@@ -11,6 +11,7 @@ from iolab.analysis.findings import bends
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Result
 from iolab.core.metric_spec import spec_of
+from iolab.core.run import RunKey
 from iolab.core.workload import Workload
 from iolab.report.best import Headline, headlines_of
 from iolab.report.charts.chart import ChartGroup, Figure, Looks
@@ -28,7 +29,7 @@ from iolab.report.charts.lines import (
     rate_of,
 )
 from iolab.report.charts.palette import Token
-from iolab.report.charts.series import DetailKey, RunDetail
+from iolab.report.charts.series import RunDetail
 from iolab.report.charts.tradeoff import tradeoff_figure
 from iolab.report.numbers import axis_label, axis_number, clean
 from iolab.report.phrases import metric_words
@@ -183,18 +184,18 @@ def workload_distribution(
     workload: Workload,
     found: Sequence[Headline],
     results: Sequence[Result],
-    details: Mapping[DetailKey, RunDetail],
+    details: Mapping[RunKey, RunDetail],
     looks: Looks,
 ) -> list[Figure]:
     """A workload's latency by percentile: of one configuration each point, of several the best.
 
     As many curves together as a chart has room for.
     """
-    keys = {(one.best.shown.digest, one.best.shown.repeat) for one in found if one.best}
+    keys = {one.best.shown.key for one in found if one.best}
     several = len(found) > 1
     by_point: dict[str, RunDetail] = {}
     for result in results:
-        detail = details.get((result.digest, result.repeat))
+        detail = details.get(result.key)
         if detail is None or not detail.whole.tail:
             continue
         if detail.key in keys or (not several and result.digest not in by_point):

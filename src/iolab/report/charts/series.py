@@ -15,14 +15,11 @@ from iolab.analysis.window import controller_ns
 from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Counts
 from iolab.core.metric import Outlier, Result
-from iolab.core.run import RunRecord
+from iolab.core.run import RunKey, RunRecord
 from iolab.core.samples import Floats, Ints, counted_once
 from iolab.report.charts.palette import Token
 
-DetailKey = tuple[str, int]
-"""A run: the digest of its point, and the repeat."""
-
-Anchors = Mapping[DetailKey, str]
+Anchors = Mapping[RunKey, str]
 """Where a page tells of each run."""
 
 
@@ -118,9 +115,9 @@ class RunDetail:
     heat: HeatMap | None = None
 
     @property
-    def key(self) -> DetailKey:
+    def key(self) -> RunKey:
         """The run that this is the detail of."""
-        return (self.result.digest, self.result.repeat)
+        return self.result.key
 
 
 MAX_CELLS: Final = 180
