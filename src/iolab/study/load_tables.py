@@ -1,4 +1,4 @@
-"""The base of a study file's tables, and what those of `[[workload]]` of all kinds have in common."""
+"""The base of a study file's tables, and what all those of `[[workload]]` have in common."""
 
 from __future__ import annotations
 
