@@ -5,7 +5,7 @@ both have is compared with itself and no other: a maximum over threads of the on
 of the other would compare different loads. For a report:
 
     for found in gains(study, summaries):          # one for each candidate against the baseline
-        best = found.largest("ops_per_s")          # of all cells, or of one workload
+        best = found.largest("ops_per_s")          # of all cells
         best.gain.workload, best.gain.axis         # names its cell
         best.gain.share, best.low, best.high       # +0.34 with its interval: 34 % more ops/s
         found.largest("read_lat_ns_mean").gain.share   # +0.43: 43 % less latency
@@ -290,9 +290,9 @@ class Gains:
             if cell.metric == metric and workload in (None, cell.workload)
         )
 
-    def largest(self, metric: str, workload: str | None = None) -> LargestGain | None:
+    def largest(self, metric: str) -> LargestGain | None:
         """The largest gain of a metric as a share; None where no cell is better by its value."""
-        cells = self.of(metric, workload)
+        cells = self.of(metric)
         best = max(cells, key=lambda cell: cell.share, default=None)
         if best is None or best.share <= 0:
             return None
