@@ -106,13 +106,14 @@ $(AGENT): $(AGENT_SOURCES) | .venv/.synced
 	@$(BIN)/python build_agent.py
 	@touch $@
 
-# With one compiler for all, so that they are the same wherever they are made.
-agents: packages .venv/.synced $(AGENT_SOURCES) ## compile the agents for x86_64 and aarch64, as they are in a wheel
+# With one compiler for all, so that they are the same wherever they are made; without .venv, which would compile
+# this machine's agent once more.
+agents: packages $(AGENT_SOURCES) ## compile the agents for x86_64 and aarch64, as they are in a wheel
 	@tools/packages.sh required \
 	    "aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu libc6-dev-arm64-cross:to link the agent for aarch64" \
 	    "x86_64-linux-gnu-gcc:gcc-x86-64-linux-gnu libc6-dev-amd64-cross:to link the agent for x86_64"
 	@RUSTC=$$(tools/cross_rust.sh .tools/rust $(MACHINES)) && export RUSTC && \
-	    $(BIN)/python build_agent.py $(MACHINES)
+	    $(PYTHON) build_agent.py $(MACHINES)
 
 version: .venv/.synced ## set the version of the next release everywhere: VERSION=0.2.0
 	@test -n "$(VERSION)" || { echo "name the version: make version VERSION=0.2.0" >&2; exit 2; }
@@ -127,7 +128,7 @@ wheels: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct 2>/dev/null |
 wheels: agents $(filter .tools/%,$(UV)) ## build the wheel for PyPI, with all agents, and the source archive in dist
 	@rm -rf dist
 	@RUSTC=$$(tools/cross_rust.sh .tools/rust $(MACHINES)) && export RUSTC && \
-	    $(BIN)/python tools/sbom.py "$$RUSTC" $$(getconf GNU_LIBC_VERSION | cut -d" " -f2) >$(SBOM) && \
+	    $(PYTHON) tools/sbom.py "$$RUSTC" $$(getconf GNU_LIBC_VERSION | cut -d" " -f2) >$(SBOM) && \
 	    IOLAB_MACHINES="$(MACHINES)" $(UV) build --quiet --wheel --out-dir dist
 	@$(UV) build --quiet --sdist --out-dir dist
 	@$(UV) run --frozen --quiet --isolated --only-group release twine check --strict dist/*
