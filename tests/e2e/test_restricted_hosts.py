@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pydantic_core
 import pytest
 import zstandard
 
@@ -124,6 +125,22 @@ def test_a_tmp_without_programs_is_told(target: Path, tmp_path: Path) -> None:
     hosts = inventory(tmp_path, {"c1": words}, target)
     told = " ".join(iolab("doctor", "--hosts", hosts, expect=3).stdout.split())
     assert tells(told, "c1", "126", "/tmp", "noexec")
+
+
+def test_an_installation_without_the_right_to_run_is_told() -> None:
+    require(ROOT, "unshare")
+    folder = Path(pydantic_core.__file__).parent
+    script = f'mount --bind {folder} {folder} && mount -o remount,bind,noexec {folder} && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, "sh", IOLAB, "doctor", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 3
+    assert tells(done.stderr, str(folder), "noexec")
+    assert json.loads(done.stdout)["error"]["exit_code"] == 3
 
 
 @pytest.mark.long

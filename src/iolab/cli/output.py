@@ -385,14 +385,38 @@ def _usage(error: typer.TyperException) -> IolabError:
 
 
 def _unexpected(error: Exception, *, as_json: bool) -> int:
-    """Full disks under standard output and a lack of memory surface anywhere; all else is a bug."""
+    """Full disks, a lack of memory, libraries that may not be loaded; all else is a bug."""
     try:
         check_output()
     except IolabError as fault:
         return _print_error(fault, as_json=False)
+    if library := _forbidden_library(error):
+        return _print_forbidden(library, as_json=as_json)
     if _lacks_memory(error):
         return _print_error(_memory_error(), as_json=as_json)
     return _bug(error, as_json=as_json)
+
+
+def _forbidden_library(error: BaseException | None) -> str | None:
+    """The file that Python could not load because it lies on a file system without programs."""
+    while error is not None:
+        path = error.path if isinstance(error, ImportError) else None
+        if path and os.path.exists(path) and os.statvfs(path).f_flag & os.ST_NOEXEC:  # noqa: PTH110
+            return path
+        error = error.__cause__
+    return None
+
+
+def _print_forbidden(library: str, *, as_json: bool) -> int:
+    """As `_print_error`, whose own imports load such libraries."""
+    error = HostError(
+        f"{library!r} may not be loaded: its file system is mounted noexec.",
+        "Install iolab on another, or mount that one without noexec.",
+    )
+    say(wrapped(f"iolab: {error}"))
+    if as_json:
+        result(json.dumps(error_document(error), indent=2))
+    return error.exit_code
 
 
 def _lacks_memory(error: BaseException | None) -> bool:
