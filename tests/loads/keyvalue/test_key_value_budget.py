@@ -12,7 +12,6 @@ from iolab.core.run import Point
 from iolab.core.study import Study
 from iolab.errors import HostError
 from iolab.loads.keyvalue.cost import (
-    KeyJob,
     key_value_space,
     load_seconds,
     memory_needed,
@@ -21,7 +20,7 @@ from iolab.loads.keyvalue.cost import (
     write_rate,
 )
 from iolab.loads.keyvalue.problems import memory_notes, wanted_tools
-from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, KeyValueSet, YcsbJob
+from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, KeyValueSet, YcsbJob
 from iolab.study.cost import overhead_s
 from iolab.study.schedule import expand
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb

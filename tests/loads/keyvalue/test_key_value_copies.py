@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.loads.keyvalue.cost import KeyJob, Reflinks, copy_notes, store_bytes, with_copies
+from iolab.loads.keyvalue.cost import Reflinks, copy_notes, store_bytes, with_copies
+from iolab.loads.keyvalue.workload import KeyJob
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb
 from tests.plans import make_plan
 from tests.study.studies import SMALL, load

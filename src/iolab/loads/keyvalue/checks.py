@@ -33,7 +33,6 @@ from iolab.analysis.checks.run import (
     rate_kept,
 )
 from iolab.analysis.metrics import ios_needed, is_supported
-from iolab.core.run import HostRun
 from iolab.core.samples import Floats
 from iolab.loads.keyvalue.db_bench.engine import LOAD_STREAMS, Seeds
 from iolab.loads.keyvalue.db_bench.evidence import OPERATIONS
@@ -41,10 +40,7 @@ from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE, KeyValueLoad, K
 from iolab.loads.keyvalue.workload import (
     KeyOperation,
     KeyValueJob,
-    KeyValueRun,
-    OperationCount,
     ServerRun,
-    Statistic,
     engine_reply,
     server_in,
 )
@@ -111,7 +107,7 @@ def _engine_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
 @operations_failed
 def key_operations_failed(view: KeyValueView) -> CheckAnswer:
     """operations-failed of load on a key-value store: whatever was not the store's plain yes."""
-    counts = [(host, one) for host, reply in _replies(view) for one in reply.counts]
+    counts = [(host, one) for host, reply in view.replies for one in reply.counts]
     if not counts:
         return unchecked("the engine did not count its operations")
     failed = sum(one.failed for _, one in counts)
@@ -137,7 +133,8 @@ def keys_absent(view: KeyValueView) -> CheckAnswer:
     job = view.key_value_job
     if isinstance(job, KeyValueJob) and job.workload == ABSENT_ASKED:
         return not_applicable("The workload reads absent keys on purpose.", asked=True)
-    reads = [one for _, reply in _replies(view) for one in reply.counts if _reads(one)]
+    counts = [count for _, reply in view.replies for count in reply.counts]
+    reads = [count for count in counts if count.operation is KeyOperation.READ]
     if not reads:
         return not_applicable("No key was read.", reads=0)
     known = [one.absent for one in reads if one.absent is not None]
@@ -154,14 +151,10 @@ def keys_absent(view: KeyValueView) -> CheckAnswer:
     return valid("Every key that was read was there.", reads=done, absent=0)
 
 
-def _reads(count: OperationCount) -> bool:
-    return count.operation is KeyOperation.READ
-
-
 @check("debug-build", "Engine not built for release", needs_load=False)
 def debug_build(view: KeyValueView) -> CheckAnswer:
     """Whether the engine is one that its makers would publish numbers of."""
-    builds = {reply.build: host.host for host, reply in _replies(view) if reply.build}
+    builds = {reply.build: host.host for host, reply in view.replies if reply.build}
     if not builds:
         return valid("No engine remarks on its build.", build="")
     names = ", ".join(sorted(builds))
@@ -185,7 +178,7 @@ def seed_shared(view: KeyValueView) -> CheckAnswer:
         return not_applicable(
             "YCSB draws its keys from a random source of its own.", hosts=len(view.hosts)
         )
-    seeds = [(host.host, reply, Seeds(reply.seed, job.streams)) for host, reply in _replies(view)]
+    seeds = [(host.host, reply, Seeds(reply.seed, job.streams)) for host, reply in view.replies]
     for host, reply, cell in seeds:
         if reply.load_seed is None:
             continue
@@ -276,10 +269,6 @@ def _counted(view: KeyValueView, index: int) -> tuple[int, float, float]:
             busiest += float((table.ios[rows] / np.maximum(table.span_ns[rows] / 1e9, 0.1)).max())
     whole = view.load.cut.hosts[index]
     return total, busiest, 0.0 if whole is None else whole.seconds
-
-
-def _replies(view: KeyValueView) -> list[tuple[HostRun, KeyValueRun]]:
-    return [(host, reply) for host in view.hosts if (reply := engine_reply(host)) is not None]
 
 
 WIDE_BIN: Final = 0.70
@@ -538,7 +527,9 @@ def key_operations_counted(view: KeyValueView) -> CheckAnswer:
 
 def _by_rocksdb(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     host = view.hosts[index]
-    statistics = _values(one.statistics if (one := engine_reply(host)) else ())
+    reply = engine_reply(host)
+    told = reply.statistics if reply else ()
+    statistics = {statistic.name: statistic.value for statistic in told}
     counted = 0
     for name, operations in _BY_ROCKSDB:
         claimed = _claimed(view, (index,), operations)
@@ -553,7 +544,7 @@ def _by_rocksdb(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
 
 
 def _by_server(view: KeyValueView, server: ServerRun) -> Iterator[CheckAnswer]:
-    before, after = _values(server.statistics_before), _values(server.statistics_after)
+    before, after = server.before, server.after
     everybody = tuple(range(len(view.hosts)))
     looked = 0
     for name, operations in _BY_SERVER:
@@ -568,10 +559,6 @@ def _by_server(view: KeyValueView, server: ServerRun) -> Iterator[CheckAnswer]:
         yield held_against(claimed, counted, text, evidence)
     if not looked:
         yield not_applicable(f"{server.product} tells no counts of its requests.")
-
-
-def _values(statistics: tuple[Statistic, ...]) -> dict[str, float]:
-    return {statistic.name: statistic.value for statistic in statistics}
 
 
 def _claimed(

@@ -10,22 +10,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from iolab.core.configuration import Configuration
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Method, Study
 from iolab.loads.keyvalue.table import WRITERS_BESIDE
 from iolab.loads.keyvalue.workload import (
+    KeyJob,
     KeyOperation,
     KeyValueJob,
     ServerKind,
     YcsbJob,
     server_settings,
 )
+from iolab.report.numbers import count
 from iolab.study.cost import watch_s
 from iolab.study.wording import shown
 from iolab.units import format_bytes, format_duration_s, format_rate_bytes
-
-KeyJob = KeyValueJob | YcsbJob
 
 TABLE_SHARE: Final = 1.06
 """Table files against what they hold: blocks' own bytes, indices, properties."""
@@ -186,15 +185,6 @@ NODE_AGAIN_S: Final = 12.0
 """Killing a node, restoring its files, dropping caches, starting it, and waiting for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedStore:
-    """Records that are loaded once on a host and kept, with a job that works on them."""
-
-    job: KeyJob
-    own: bool
-    """Loaded by iolab; False for a database of the user."""
-
-
 def key_value_seconds(method_s: float, job: KeyJob, kind: ServerKind, clients: int) -> float:
     """How long one run loads its store; `method_s` is warm-up and runtime."""
     if isinstance(job, YcsbJob):
@@ -222,8 +212,8 @@ def key_value_reasons(
         return
     points = [run.point for run in planned]
     if study.target.make_xfs:
-        count = len({point.configuration for point in points})
-        yield "make an XFS on each client", FILESYSTEM_S * count
+        made = len({point.configuration for point in points})
+        yield "make an XFS on each client", FILESYSTEM_S * made
     yield from _load_reasons(study, points, rate)
     method = study.method
     fixed_s = method.warmup_s + method.runtime_s
@@ -231,56 +221,49 @@ def key_value_reasons(
     length += format_duration_s(method.runtime_s)
     clients = {item.id: len(item.hosts) for item in study.configurations}
     for kind, says in ((KeyValueJob, "db_bench"), (YcsbJob, "YCSB")):
-        of_kind = [point for point in points if isinstance(point.job, kind)]
-        jobs = [point.job for point in of_kind if isinstance(point.job, KeyJob)]
-        if not jobs:
+        of_kind = [(point, point.job) for point in points if isinstance(point.job, kind)]
+        if not of_kind:
             continue
+        jobs = [job for _, job in of_kind]
         server = server_settings(study).kind
         loads = sum(
             key_value_seconds(fixed_s, job, server, clients[point.configuration])
-            for job, point in zip(jobs, of_kind, strict=True)
+            for point, job in of_kind
         )
-        connect = ", connect" if kind is YcsbJob else ""
-        yield f"{_runs(len(jobs))} of {says}: {length}{connect}", loads
-        yield (
-            _around(study, jobs[0], says, len(jobs)),
-            sum(run_overhead_s(study, job) for job in jobs),
-        )
+        many = f"{count(len(jobs), 'run')} of {says}"
+        yield f"{many}: {length}{', connect' if kind is YcsbJob else ''}", loads
+        around_s = sum(run_overhead_s(study, job) for job in jobs)
+        yield f"{many}: {_around(study, jobs[0])}", around_s
 
 
-def _around(study: Study, job: KeyJob, says: str, runs: int) -> str:
+def _around(study: Study, job: KeyJob) -> str:
+    """What a run does beside its load."""
     if isinstance(job, YcsbJob) and server_settings(study).kind is ServerKind.MANAGED:
-        return f"{_runs(runs)} of {says}: restore the node and start it, drop caches, watch, commit"
+        return "restore the node and start it, drop caches, watch, commit"
     if isinstance(job, YcsbJob) and server_settings(study).kind is ServerKind.GIVEN:
-        return f"{_runs(runs)} of {says}: start and end it, watch, commit"
-    size = format_bytes(store_bytes(job))
-    return f"{_runs(runs)} of {says}: copy {size}, drop caches, watch, commit"
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
+        return "start and end it, watch, commit"
+    return f"copy {format_bytes(store_bytes(job))}, drop caches, watch, commit"
 
 
 def _load_reasons(study: Study, points: list[Point], rate: float) -> Iterator[tuple[str, float]]:
-    embedded = server_settings(study).kind is ServerKind.EMBEDDED
-    seconds, size, count = 0.0, 0, 0
+    kind = server_settings(study).kind
+    seconds, size, number = 0.0, 0, 0
     for configuration in study.configurations:
-        stores = [one for one in _stores(configuration, points) if one.own]
-        count += len(stores)
-        size += sum(store_bytes(store.job) for store in stores)
-        for store in stores:
-            seconds += load_seconds(store.job, rate, embedded=embedded)
-            if isinstance(store.job, YcsbJob) and server_settings(study).kind is ServerKind.MANAGED:
+        here = (point for point in points if point.configuration == configuration.id)
+        for job in filter(_is_own, stores_of(here)):
+            number += 1
+            size += store_bytes(job)
+            seconds += load_seconds(job, rate, embedded=kind is ServerKind.EMBEDDED)
+            if isinstance(job, YcsbJob) and kind is ServerKind.MANAGED:
                 seconds += NODE_START_S + NODE_SETTLE_S
-    if count:
-        what = "database" if count == 1 else "databases"
-        yield f"load and compact {count} {what} of {format_bytes(size)} (assumed rates)", seconds
+    if number:
+        what = f"{count(number, 'database')} of {format_bytes(size)}"
+        yield f"load and compact {what} (assumed rates)", seconds
 
 
-def _stores(configuration: Configuration, points: Iterable[Point]) -> list[LoadedStore]:
-    """The stores that a configuration's runs work on, each once."""
-    jobs = stores_of(point for point in points if point.configuration == configuration.id)
-    return [LoadedStore(job, own=isinstance(job, YcsbJob) or not job.database) for job in jobs]
+def _is_own(job: KeyJob) -> bool:
+    """Whether iolab loads the store; not a database of the user."""
+    return isinstance(job, YcsbJob) or not job.database
 
 
 def _store_key(job: KeyJob) -> object:
@@ -305,15 +288,14 @@ def key_value_written(study: Study, runs: Iterable[PlannedRun], rate: float) -> 
     total = 0.0
     for configuration in study.configurations:
         clients = len(configuration.hosts)
-        for one in _stores(configuration, [run.point for run in planned]):
-            if one.own:
-                copies = clients if on_clients(study, one.job) else 1
-                total += store_bytes(one.job) * LOAD_WRITES * copies
-        for run in planned:
-            job = run.point.job
-            if isinstance(job, KeyJob) and run.point.configuration == configuration.id:
-                hosts = clients if on_clients(study, job) else 1
-                total += write_rate(job, rate) * seconds * RUN_WRITES * hosts
+        here = [run.point for run in planned if run.point.configuration == configuration.id]
+        for job in filter(_is_own, stores_of(here)):
+            copies = clients if on_clients(study, job) else 1
+            total += store_bytes(job) * LOAD_WRITES * copies
+        for point in here:
+            if isinstance(point.job, KeyJob):
+                hosts = clients if on_clients(study, point.job) else 1
+                total += write_rate(point.job, rate) * seconds * RUN_WRITES * hosts
     return round(total)
 
 
@@ -327,9 +309,7 @@ def key_value_space(study: Study, points: Iterable[Point], host: str, rate: floa
     for configuration in study.configurations:
         here = [point for point in points if point.configuration == configuration.id]
         stores = [
-            one
-            for one in _stores(configuration, here)
-            if _lies_on(study, configuration, one.job, host)
+            job for job in stores_of(here) if host in _holders(study, job, configuration.hosts)
         ]
         if not stores:
             continue
@@ -338,8 +318,8 @@ def key_value_space(study: Study, points: Iterable[Point], host: str, rate: floa
             for point in here
             if isinstance(point.job, KeyJob)
         )
-        kept = sum(store_bytes(store.job) for store in stores if store.own)
-        most = max(most, kept + max(store_bytes(store.job) for store in stores) + round(written))
+        kept = sum(store_bytes(job) for job in stores if _is_own(job))
+        most = max(most, kept + max(store_bytes(job) for job in stores) + round(written))
     return most
 
 
@@ -355,15 +335,6 @@ def key_value_space_most(study: Study, runs: Iterable[PlannedRun], rate: float) 
 def on_clients(study: Study, job: KeyJob) -> bool:
     """Whether every client has a store of its own."""
     return isinstance(job, KeyValueJob) or server_settings(study).kind is ServerKind.EMBEDDED
-
-
-def _lies_on(study: Study, configuration: Configuration, job: KeyJob, host: str) -> bool:
-    """Whether a store takes space on that host's target."""
-    if on_clients(study, job):
-        return host in configuration.hosts
-    if server_settings(study).kind is ServerKind.GIVEN:
-        return False
-    return host == (server_settings(study).host or configuration.hosts[0])
 
 
 Reflinks = Mapping[tuple[str, str], bool]

@@ -136,12 +136,6 @@ def read_back(mine: HostShare, client: YcsbClientState) -> tuple[str, ...]:
     return faults
 
 
-def fault_of(mine: HostShare, faults: Sequence[str]) -> EngineError:
-    """What speaks against a client's part of the run, as an error."""
-    reason = printable("; ".join(faults)).rstrip(".")
-    return EngineError(f"YCSB on host '{mine.name}': {reason}.", SEE_OUTPUT)
-
-
 def require_in_common(shares: Sequence[HostShare], method: Method) -> None:
     """EngineError unless all clients had the warm-up and half the runtime in common, by their logs.
 
@@ -202,7 +196,13 @@ class YcsbDriver(Driver):
         """YCSB on every client, the store loaded and in its start state, the devices idle."""
         session.begin(Phase.PROVE, run, "YCSB and Java on every client")
         await on_each(shares, lambda mine: self._see_tools(session, mine))
-        await on_each(shares, lambda mine: _new_folder(mine.workdir))
+
+        async def make_folder(mine: HostShare) -> None:
+            # A log of the run before must not be read as this one's.
+            await remove(mine.workdir.host, work_folder(mine.workdir))
+            await output_of(mine.workdir.host, ("mkdir", "--", work_folder(mine.workdir)))
+
+        await on_each(shares, make_folder)
         if session.stop.requested:
             return
         if server_settings(session.study).kind is ServerKind.EMBEDDED:
@@ -344,7 +344,8 @@ class YcsbDriver(Driver):
             faults = read_back(mine, client)
             # What is wrong with the outputs of a run that failed follows from that.
             if faults and failure is None:
-                raise fault_of(mine, faults)
+                reason = printable("; ".join(faults)).rstrip(".")
+                raise EngineError(f"YCSB on host '{mine.name}': {reason}.", SEE_OUTPUT)
 
         async def clear(mine: HostShare) -> None:
             if not mine.workdir.host.lost:
@@ -358,12 +359,6 @@ class YcsbDriver(Driver):
             except (HostError, EngineError) as raised:
                 found = found or raised
         return found
-
-
-async def _new_folder(workdir: WorkDirectory) -> None:
-    """An empty folder to work in: a log of the run before must not be read as this one's."""
-    await remove(workdir.host, work_folder(workdir))
-    await output_of(workdir.host, ("mkdir", "--", work_folder(workdir)))
 
 
 PAST_THE_WINDOW_S: Final = 1

@@ -42,17 +42,18 @@ from iolab.analysis.window import (
 from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import OPS_PER_S
-from iolab.core.run import RunRecord
+from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints
 from iolab.core.stopping import SeriesStatus
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM,
     READ_RANDOM_WRITE_RANDOM,
     BinnedLatency,
+    KeyJob,
     KeyOperation,
     KeyValueJob,
+    KeyValueRun,
     LatencyBin,
-    YcsbJob,
     engine_reply,
 )
 
@@ -277,12 +278,17 @@ class KeyValueView(RunView):
     key_value_load: KeyValueLoad = field(kw_only=True)
 
     @property
-    def key_value_job(self) -> KeyValueJob | YcsbJob:
+    def key_value_job(self) -> KeyJob:
         """What each host was asked to do; TypeError for any other load."""
         job = self.record.run.point.job
-        if not isinstance(job, KeyValueJob | YcsbJob):
+        if not isinstance(job, KeyJob):
             raise TypeError(f"{job.engine} makes no load on a key-value store")
         return job
+
+    @property
+    def replies(self) -> list[tuple[HostRun, KeyValueRun]]:
+        """What engines told, of the hosts whose engine told anything."""
+        return [(host, reply) for host in self.hosts if (reply := engine_reply(host)) is not None]
 
     @property
     def has_load(self) -> bool:
@@ -324,7 +330,7 @@ KEY_VALUE_KEYS: Final = keys_of(NAMED_OPERATIONS)
 """Every metric that a result on a key-value store may have; one has those of its operations."""
 
 
-def operations_of(job: KeyValueJob | YcsbJob) -> tuple[KeyOperation, ...]:
+def operations_of(job: KeyJob) -> tuple[KeyOperation, ...]:
     """The operations that a job asks for, as far as they can be known before it ran."""
     if isinstance(job, KeyValueJob):
         return _BESIDE if job.has_writer else _DB_BENCH.get(job.workload, ())
@@ -345,26 +351,22 @@ _BESIDE: Final = (KeyOperation.READ, KeyOperation.WRITE)
 """Readers, and a writer beside them."""
 
 
-def key_value_metrics(load: KeyValueLoad, job: KeyValueJob | YcsbJob) -> dict[str, Metric]:
+def key_value_metrics(load: KeyValueLoad, job: KeyJob) -> dict[str, Metric]:
     """The metrics of all hosts together; without a common window none has a value."""
     return _metrics(load, range(len(load.seconds)) if load.shared else (), job)
 
 
-def key_value_host_metrics(
-    load: KeyValueLoad, host: int, job: KeyValueJob | YcsbJob
-) -> dict[str, Metric]:
+def key_value_host_metrics(load: KeyValueLoad, host: int, job: KeyJob) -> dict[str, Metric]:
     """The metrics of one host."""
     return _metrics(load, [host], job)
 
 
-def _shown(load: KeyValueLoad, job: KeyValueJob | YcsbJob) -> tuple[KeyOperation, ...]:
+def _shown(load: KeyValueLoad, job: KeyJob) -> tuple[KeyOperation, ...]:
     asked = {*operations_of(job), *load.operations}
     return tuple(operation for operation in NAMED_OPERATIONS if operation in asked)
 
 
-def _metrics(
-    load: KeyValueLoad, hosts: Sequence[int], job: KeyValueJob | YcsbJob
-) -> dict[str, Metric]:
+def _metrics(load: KeyValueLoad, hosts: Sequence[int], job: KeyJob) -> dict[str, Metric]:
     hosts, shown = list(hosts), _shown(load, job)
     found: dict[str, Metric] = {}
     if hosts and float(load.seconds[hosts].min()) > 0 and load.whole[hosts].any():

@@ -10,7 +10,7 @@ from iolab.core.host import DeviceFacts, HostFacts, Role
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.errors import Fault
-from iolab.loads.keyvalue.cost import NODE_BYTES, KeyJob, key_value_space, memory_needed
+from iolab.loads.keyvalue.cost import NODE_BYTES, key_value_space, memory_needed
 from iolab.loads.keyvalue.table import (
     DB_BENCH_OPTIONS,
     PROGRAMS,
@@ -26,6 +26,7 @@ from iolab.loads.keyvalue.table import (
 )
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM_WRITE_RANDOM,
+    KeyJob,
     KeyValueJob,
     ServerKind,
     YcsbJob,

@@ -211,10 +211,9 @@ def start_state(view: KeyValueView) -> CheckAnswer:
     server = server_in(view.record)
     if server is not None:
         return _restored("the server", server.restored_by)
-    replies = [(host.host, run) for host in view.hosts if (run := engine_reply(host)) is not None]
-    if not replies:
+    if not view.replies:
         return unchecked("no engine told of its run")
-    return worst(_restored(name, run.copied_by) for name, run in replies)
+    return worst(_restored(host.host, reply.copied_by) for host, reply in view.replies)
 
 
 def _restored(whose: str, by: str) -> CheckAnswer:
@@ -245,12 +244,8 @@ def _shapes(view: KeyValueView) -> Iterator[CheckAnswer]:
     if not isinstance(job, KeyValueJob):
         yield _rows(server_in(view.record), job.records)
         return
-    starts = [
-        (host.host, reply.start)
-        for host in view.hosts
-        if (reply := engine_reply(host)) and reply.start
-    ]
-    known = [(host, start) for host, start in starts if start.tables is not None]
+    starts = [(host.host, reply.start) for host, reply in view.replies]
+    known = [(host, start) for host, start in starts if start and start.tables is not None]
     if len(known) < len(view.hosts):
         yield unchecked("the tables of the database were not looked at before the run")
     for host, start in known:
@@ -301,18 +296,12 @@ def compaction_debt(view: KeyValueView) -> CheckAnswer:
     """Whether the store shared its devices with compactions of what was written before."""
     server = server_in(view.record)
     if server is not None:
-        before = {statistic.name: statistic.value for statistic in server.statistics_before}
-        if PENDING not in before:
+        if PENDING not in server.before:
             return unchecked("the server did not tell its pending compactions")
-        return _debt("the server", pending=int(before[PENDING]))
-    starts = [
-        (host.host, reply.start) for host in view.hosts if (reply := engine_reply(host)) is not None
-    ]
-    return (
-        worst(_debt_of(host, start) for host, start in starts)
-        if starts
-        else unchecked("no engine told of its run")
-    )
+        return _debt("the server", pending=int(server.before[PENDING]))
+    if not view.replies:
+        return unchecked("no engine told of its run")
+    return worst(_debt_of(host.host, reply.start) for host, reply in view.replies)
 
 
 def _debt_of(host: str, start: StoreShape | None) -> CheckAnswer:
@@ -349,8 +338,7 @@ def server_lost(view: KeyValueView) -> CheckAnswer:
     evidence: Numbers = {"product": server.product, "version": server.version}
     if server.error:
         return invalid(f"The server failed: {server.error.rstrip('.')}.", **evidence)
-    before = {statistic.name: statistic.value for statistic in server.statistics_before}
-    after = {statistic.name: statistic.value for statistic in server.statistics_after}
+    before, after = server.before, server.after
     fell = [name for name in GROWING if after.get(name, 0.0) < before.get(name, 0.0)]
     if after and fell:
         return invalid(

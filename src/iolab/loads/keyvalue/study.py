@@ -13,7 +13,6 @@ from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.errors import Fault
 from iolab.loads.keyvalue.cost import (
-    KeyJob,
     Reflinks,
     copy_notes,
     key_value_reasons,
@@ -43,6 +42,7 @@ from iolab.loads.keyvalue.table import (
 )
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM_WRITE_RANDOM,
+    KeyJob,
     KeyValueJob,
     ServerKind,
     ServerSettings,

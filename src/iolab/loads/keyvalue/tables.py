@@ -15,7 +15,7 @@ from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, LATENCY_NAMES, WHOLE_KEY
-from iolab.loads.keyvalue.workload import KeyOperation, KeyValueJob, YcsbJob
+from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, YcsbJob
 from iolab.report.best import Headline, group_name, headline_of
 from iolab.report.charts.choose import main_axis
 from iolab.report.numbers import NOTHING, show, show_value
@@ -43,14 +43,9 @@ _WHAT: Final = {
 }
 
 
-def on_keys(job: AnyJob) -> bool:
-    """Whether a job makes load on a key-value store."""
-    return isinstance(job, KeyValueJob | YcsbJob)
-
-
 def key_workloads(study: Study) -> tuple[Workload, ...]:
     """The study's workloads on key-value stores."""
-    return tuple(workload for workload in study.workloads if on_keys(workload.job))
+    return tuple(workload for workload in study.workloads if isinstance(workload.job, KeyJob))
 
 
 def plural(operation: KeyOperation) -> str:

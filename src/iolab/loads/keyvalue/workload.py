@@ -358,6 +358,10 @@ class YcsbJob(AnyJob):
         return dict(self.mix).get(operation, 0.0)
 
 
+KeyJob = KeyValueJob | YcsbJob
+"""A job on a key-value store, by whatever engine."""
+
+
 class ServerKind(StrEnum):
     """Where the store of a YCSB workload runs."""
 
@@ -511,6 +515,16 @@ class ServerRun(RunDetails):
     statistics_after: tuple[Statistic, ...] = ()
     error: str | None = None
     memory_bytes: int | None = None
+
+    @property
+    def before(self) -> dict[str, float]:
+        """The statistics before the load by name."""
+        return {statistic.name: statistic.value for statistic in self.statistics_before}
+
+    @property
+    def after(self) -> dict[str, float]:
+        """Those after it."""
+        return {statistic.name: statistic.value for statistic in self.statistics_after}
 
     def renamed(self, names: Mapping[str, str]) -> ServerRun:
         """See `RunDetails`."""
