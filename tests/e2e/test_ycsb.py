@@ -27,10 +27,10 @@ from iolab.loads.keyvalue.ycsb.hdr_log import HdrLog, read_hdr_log
 from iolab.loads.keyvalue.ycsb.output import (
     intervals_of,
     load_faults,
-    operations_of,
     parse,
     ycsb_faults,
 )
+from tests.loads.keyvalue.ycsb.test_output import whole
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
@@ -77,7 +77,7 @@ def measured(
     output = parse(*ran(command))
     paths = [folder / name for name in hdr_names(job, "cell.")]
     logs = [read_hdr_log(path.read_bytes()) for path in paths if path.exists()]
-    return ycsb_faults(output, job, logs, SECONDS), logs, operations_of(output.counts)
+    return ycsb_faults(output, job, logs, SECONDS), logs, whole(output.counts)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final
@@ -48,8 +48,6 @@ RUNTIME_SHARE: Final = 0.95
 
 RESOLUTION: Final = 1 / 64
 """What fio's bins tell apart; a percentile may be printed as much above the maximum."""
-
-Judge = Callable[[ImportedView], CheckAnswer]
 
 
 @check("imported", "Measured by another tool", needs_load=False)

@@ -119,28 +119,28 @@ def _overlay(
 
 
 def _state(row: CalibrationRow) -> Tone:
-    limit, one = WITHIN[row.key], row.comparison
-    if one.low is None or one.high is None:
+    limit, comparison = WITHIN[row.key], row.comparison
+    if comparison.low is None or comparison.high is None:
         return Tone.OPEN
-    if one.low >= 1 / (1 + limit) and one.high <= 1 + limit:
+    if comparison.low >= 1 / (1 + limit) and comparison.high <= 1 + limit:
         return Tone.GOOD
-    beyond = one.ratio > 1 + limit or one.ratio < 1 / (1 + limit)
-    return Tone.WARNING if beyond and not one.low <= 1 <= one.high else Tone.OPEN
+    beyond = comparison.ratio > 1 + limit or comparison.ratio < 1 / (1 + limit)
+    return Tone.WARNING if beyond and not comparison.low <= 1 <= comparison.high else Tone.OPEN
 
 
 def _row_text(row: CalibrationRow, state: Tone) -> str:
-    name, limit, one = NAMES[row.key], WITHIN[row.key], row.comparison
+    name, limit, comparison = NAMES[row.key], WITHIN[row.key], row.comparison
     verb = "agree" if name == "IOPS" else "agrees"
     if state is Tone.GOOD:
         return f"{name} of both {verb} within {percent(limit)}"
     if state is Tone.WARNING:
         higher = "more" if name == "IOPS" else "higher"
         lower = "less" if name == "IOPS" else "lower"
-        return f"native has {_changed(one.ratio, higher, lower)} {name} than fio"
+        return f"native has {_changed(comparison.ratio, higher, lower)} {name} than fio"
     says = f"{name} of both may differ"
-    if one.low is None or one.high is None:
+    if comparison.low is None or comparison.high is None:
         return says
-    return f"{says} by up to {percent(max(one.high - 1, 1 / one.low - 1))}"
+    return f"{says} by up to {percent(max(comparison.high - 1, 1 / comparison.low - 1))}"
 
 
 def _changed(ratio: float, higher: str = "more", lower: str = "less") -> str:
@@ -150,12 +150,12 @@ def _changed(ratio: float, higher: str = "more", lower: str = "less") -> str:
 
 def _cost(row: CalibrationRow) -> Meaning:
     """What each engine takes of the client's processors."""
-    one = row.comparison
+    comparison = row.comparison
     fio, native = format_ns(row.fio), format_ns(row.native)
     text = f"an I/O costs the client {fio} of a processor by fio and {native} by native"
-    if one.low is None or one.high is None or one.low <= 1 <= one.high:
+    if comparison.low is None or comparison.high is None or comparison.low <= 1 <= comparison.high:
         return Meaning("CPU", Tone.OPEN, f"{text}: no difference that is sure.")
-    return Meaning("CPU", Tone.GOOD, f"{text}, {_changed(one.ratio)}.")
+    return Meaning("CPU", Tone.GOOD, f"{text}, {_changed(comparison.ratio)}.")
 
 
 def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> Iterator[Meaning]:
@@ -163,9 +163,9 @@ def _ceiling(shares: Sequence[GeneratorShare], hosts: int, *, apart: bool) -> It
     if not shares:
         return
     parts = [
-        f"{one.engine} makes {percent(one.share)} of the {format_count(one.ceiling_iops)} IOPS "
-        f"that it makes without a target{f' on {one.host}' if hosts > 1 else ''}"
-        for one in shares
+        f"{share.engine} makes {percent(share.share)} of the {format_count(share.ceiling_iops)} "
+        f"IOPS that it makes without a target{f' on {share.host}' if hosts > 1 else ''}"
+        for share in shares
     ]
     text = "; ".join(parts)
     bound = [share.engine for share in shares if share.bound]
@@ -232,13 +232,14 @@ def versions_text(found: Calibration) -> str:
         hosts_by_version: dict[str, list[str]] = {}
         for host in found.hosts:
             version, method = host.versions[name], host.methods[name]
-            one = version if f"({method})" in version else f"{version} ({method})"
-            hosts_by_version.setdefault(one, []).append(host.host)
+            text = version if f"({method})" in version else f"{version} ({method})"
+            hosts_by_version.setdefault(text, []).append(host.host)
         if len(hosts_by_version) == 1:
             parts.append(next(iter(hosts_by_version)))
         else:
             parts += [
-                f"{one} on {listing(hosts, HOSTS_SHOWN)}" for one, hosts in hosts_by_version.items()
+                f"{text} on {listing(hosts, HOSTS_SHOWN)}"
+                for text, hosts in hosts_by_version.items()
             ]
     return ", ".join(parts)
 
@@ -256,23 +257,23 @@ def rate_text(value: float | None) -> str:
 
 def ratio_text(row: CalibrationRow) -> str:
     """The ratio of both engines, with its interval where there is one."""
-    one = row.comparison
-    if one.low is None or one.high is None:
-        return f"{one.ratio:.3f}"
-    return f"{one.ratio:.3f} [{one.low:.3f}, {one.high:.3f}]"
+    comparison = row.comparison
+    if comparison.low is None or comparison.high is None:
+        return f"{comparison.ratio:.3f}"
+    return f"{comparison.ratio:.3f} [{comparison.low:.3f}, {comparison.high:.3f}]"
 
 
 def _row(row: CalibrationRow) -> dict[str, Any]:
-    one = row.comparison
+    comparison = row.comparison
     return {
         "key": row.key,
         "unit": row.unit,
         "fio": row.fio,
         "native": row.native,
-        "ratio": one.ratio,
-        "low": one.low,
-        "high": one.high,
-        "verdict": one.verdict.value,
+        "ratio": comparison.ratio,
+        "low": comparison.low,
+        "high": comparison.high,
+        "verdict": comparison.verdict.value,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,13 +13,13 @@ from hypothesis import strategies as st
 
 from iolab.core.histogram import MIDDLE_NS, Histogram, of_sparse
 from iolab.hosts.intervals import Interval
-from iolab.loads.keyvalue.workload import KeyOperation, YcsbJob
+from iolab.loads.keyvalue.metrics import WHOLE
+from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, YcsbJob
 from iolab.loads.keyvalue.ycsb.hdr_log import HdrInterval, HdrLog
 from iolab.loads.keyvalue.ycsb.output import (
     CRUMB_NS,
     intervals_of,
     load_faults,
-    operations_of,
     parse,
     ycsb_faults,
 )
@@ -38,6 +39,11 @@ from tests.loads.keyvalue.ycsb.fixtures import (
 )
 
 S = 1_000_000_000
+
+
+def whole(counts: Sequence[OperationCount]) -> int:
+    """Whole operations: a read-modify-write is counted as a read and as an update as well."""
+    return sum(WHOLE.get(count.operation, 0) * count.done for count in counts)
 
 
 def faults(name: str, job: YcsbJob, seconds: float) -> tuple[str, ...]:
@@ -66,8 +72,8 @@ def test_a_read_modify_write_is_one_operation() -> None:
     counts = output("f-rate").counts
     done = {one.operation: one.done for one in counts}
     assert (done[READ], done[UPDATE], done[RMW]) == (6061, 2960, 2960)
-    assert operations_of(counts) == 6061
-    assert operations_of(output("a").counts) == 20_786 + 20_883
+    assert whole(counts) == 6061
+    assert whole(output("a").counts) == 20_786 + 20_883
 
 
 def test_the_total_that_ycsb_reports_is_kept_apart() -> None:
@@ -106,7 +112,7 @@ def test_a_server_that_dies_in_the_middle() -> None:
     assert "5 update operations returned ERROR" in told
     # YCSB counts what failed as throughput, four times what the store did before.
     assert output("cql-server-killed").reported_ops_per_s == pytest.approx(10046.75, abs=0.01)
-    assert operations_of(output("cql-server-killed").counts) == 1146 + 1221
+    assert whole(output("cql-server-killed").counts) == 1146 + 1221
 
 
 def test_a_table_of_other_columns() -> None:

@@ -110,12 +110,6 @@ def parse(stdout: bytes, stderr: bytes) -> YcsbOutput:
     return draft.output()
 
 
-def operations_of(counts: Sequence[OperationCount]) -> int:
-    """Whole operations: a read-modify-write is counted as a read and as an update as well."""
-    done = {one.operation: one.done for one in counts}
-    return sum(done.get(operation, 0) for operation in _WHOLE) - done.get(_RMW, 0)
-
-
 def ycsb_faults(
     output: YcsbOutput, job: YcsbJob, logs: Sequence[HdrLog], seconds: float
 ) -> tuple[str, ...]:
@@ -151,13 +145,6 @@ def load_faults(output: YcsbOutput, count: int) -> tuple[str, ...]:
 
 
 _RMW: Final = KeyOperation.READ_MODIFY_WRITE
-_WHOLE: Final = (
-    KeyOperation.READ,
-    KeyOperation.UPDATE,
-    KeyOperation.INSERT,
-    KeyOperation.SCAN,
-    KeyOperation.DELETE,
-)
 _VERSION: Final = re.compile(r"YCSB Client (\d{1,4}(?:\.\d{1,4}){1,3}\S{0,20})")
 _RESULT: Final = re.compile(
     r"\[([A-Za-z][A-Za-z0-9_%. -]{0,100})\], ([^,\]]{1,100}), (-?[0-9.]{1,40}(?:E-?\d{1,3})?|NaN)"
