@@ -169,7 +169,7 @@ impl Service {
                 Ok(())
             }
             Work::Trace(device, watch) => {
-                self.outbox.say(id, "trace", &watch.trace(&device));
+                watch.trace(&device, |traced| self.outbox.say(id, "trace", traced));
                 Ok(())
             }
             Work::Metadata(load, place) => self.metadata(id, &load, place),

@@ -75,9 +75,8 @@ impl Watches {
 
 impl Watch {
     /// Sample what the block layer does for a device until called off, or until the trace's limit.
-    #[must_use]
-    pub fn trace(&self, device: &str) -> Traced {
-        trace(&Roots::default(), device, self.interval, &self.called_off)
+    pub fn trace(&self, device: &str, tell: impl FnOnce(&Traced)) {
+        trace(&Roots::default(), device, self.interval, &self.called_off, tell);
     }
 
     /// Sample now and then at every whole interval from now, until called off.

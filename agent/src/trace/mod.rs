@@ -86,16 +86,24 @@ pub struct Traced {
     pub seen: Option<Seen>,
 }
 
-/// Sample a device until called off, but no longer than the limit.
-#[must_use]
-pub fn trace(roots: &Roots, device: &str, limit: Duration, called_off: &Receiver<()>) -> Traced {
-    let named = |reason, seen| Traced { device: device.to_owned(), reason, seen };
+/// Sample a device until called off, but no longer than the limit, and tell of it.
+///
+/// The events are closed after that: the kernel then waits until no processor can be in one of them,
+/// a tenth of a second in which whoever called it off would wait for nothing.
+pub fn trace(
+    roots: &Roots,
+    device: &str,
+    limit: Duration,
+    called_off: &Receiver<()>,
+    tell: impl FnOnce(&Traced),
+) {
+    let told = |reason, seen| tell(&Traced { device: device.to_owned(), reason, seen });
     match Events::open(roots, device) {
         Ok(mut events) => match events.follow(roots, limit, called_off) {
-            Ok(seen) => named(None, Some(seen)),
-            Err(error) => named(Some(sentence(&error)), None),
+            Ok(seen) => told(None, Some(seen)),
+            Err(error) => told(Some(sentence(&error)), None),
         },
-        Err(reason) => named(Some(reason), None),
+        Err(reason) => told(Some(reason), None),
     }
 }
 
@@ -491,9 +499,12 @@ mod tests {
     fn what_cannot_be_traced_has_a_reason() {
         let (_tree, roots) = sysfs();
         let (_call_off, called_off) = std::sync::mpsc::channel();
-        let traced = trace(&roots, "nvme0n1", Duration::MAX, &called_off);
-        assert_eq!(traced.reason.as_deref(), Some("nvme0n1 is no block device"));
-        assert!(traced.seen.is_none());
+        let mut reasons = Vec::new();
+        trace(&roots, "nvme0n1", Duration::MAX, &called_off, |traced| {
+            assert!(traced.seen.is_none());
+            reasons.push(traced.reason.clone());
+        });
+        assert_eq!(reasons, [Some("nvme0n1 is no block device".to_owned())]);
     }
 
     #[test]
