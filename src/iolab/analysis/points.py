@@ -91,6 +91,11 @@ class PointSummary:
         return int(dict(self.key.axis)[axis])
 
     @property
+    def runs(self) -> list[Result]:
+        """All of its runs by repeat, those that did not enter too."""
+        return sorted((*self.results, *self.left_out), key=lambda run: run.repeat)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What to know about the intervals: runs left out or not steady, no replicate."""
         alone = (NO_REPLICATE,) if len(self.results) == 1 else ()

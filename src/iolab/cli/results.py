@@ -21,10 +21,7 @@ from iolab.core.study import Study
 from iolab.core.workload import Direction
 from iolab.report.answer import AnswerSource, how_sure, says
 from iolab.report.best import tally
-from iolab.report.numbers import (
-    count,
-    show,
-)
+from iolab.report.numbers import count, show
 from iolab.report.phrases import Objection, finding_lines, metric_words, objections
 from iolab.report.runs import operation_spreads_table, spread_rows
 from iolab.report.terminal import (
@@ -37,7 +34,6 @@ from iolab.report.terminal import (
     pairs,
     plain,
     run_name,
-    runs_of,
     table,
     title,
     verdict,
@@ -172,7 +168,7 @@ def results_screen(
     for kind, own in reported().apart(results).items():
         if own:
             yield from [""] if shown else []
-            mine = [point for point in known if reported().of(runs_of(point)[0]) is kind]
+            mine = [point for point in known if reported().of(point.runs[0]) is kind]
             yield from kind.screen(study, own, mine, repeats=repeats)
             shown += 1
     yield from _failures(results)

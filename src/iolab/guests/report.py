@@ -63,7 +63,7 @@ class GuestsReport:
 
     def screen(self, study: Study, points: Sequence[PointSummary]) -> Screen:
         """See `nodes_screen`."""
-        runs = (run for point in points for run in (*point.results, *point.left_out))
+        runs = (run for point in points for run in point.runs)
         if any(run.nodes for run in runs):
             from iolab.guests.terminal import nodes_screen
 

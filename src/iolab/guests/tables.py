@@ -416,7 +416,7 @@ def fullest(fleets: Iterable[GuestFleet]) -> GuestFleet | None:
 
 def nodes_of_points(points: Sequence[PointSummary], study: Study) -> NodeMetrics:
     """The published values of the nodes of those points."""
-    runs = [run for point in points for run in (*point.results, *point.left_out)]
+    runs = [run for point in points for run in point.runs]
     found: dict[PointKey, dict[str, Mapping[str, Metric]]] = {}
     for name, summaries in node_points(runs, study).items():
         for summary in summaries:

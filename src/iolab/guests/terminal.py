@@ -67,7 +67,7 @@ def nodes_screen(study: Study, points: Sequence[PointSummary]) -> Iterator[Rende
     found = _shown(study, points)
     if not found:
         return
-    runs = [run for _, point, _ in found for run in (*point.results, *point.left_out)]
+    runs = [run for _, point, _ in found for run in point.runs]
     published = node_points(runs, study)
     by_node = {
         (name, summary.key): summary

@@ -134,7 +134,7 @@ def headline_of(
     trusted = sound or measured
     sign = -1.0 if spec_of(key).better is Better.LOWER else 1.0
     best = max(trusted, key=lambda figures: sign * (figures.figure.value or 0.0), default=None)
-    runs = [run for point in points for run in (*point.results, *point.left_out)]
+    runs = [run for point in points for run in point.runs]
     unmeasured = sum(1 for run in runs if value_of(run, key) is None)
     compared = len(trusted)
     return Headline(workload, configuration, best, len(points), compared, unmeasured, len(sound))

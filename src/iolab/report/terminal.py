@@ -15,14 +15,7 @@ from rich.text import Text
 from iolab.core.metric import Level, Metric, Result, directions_in
 from iolab.core.metric_spec import declared_among
 from iolab.core.study import Study
-from iolab.report.numbers import (
-    NOTHING,
-    axis_label,
-    axis_number,
-    clean,
-    show,
-    show_steadiness,
-)
+from iolab.report.numbers import NOTHING, axis_label, axis_number, clean, show, show_steadiness
 from iolab.report.table import Table as ReportTable
 
 if TYPE_CHECKING:
@@ -321,7 +314,7 @@ class PointRow:
 
 def point_rows(point: PointSummary, *, repeats: bool) -> Iterator[PointRow]:
     """The point; with `repeats` each of its runs too, where there are several."""
-    runs = runs_of(point)
+    runs = point.runs
     single = runs[0].repeat if len(runs) == 1 else 1
     text = verdict(point.level)
     if len(runs) == 1:
@@ -334,11 +327,6 @@ def point_rows(point: PointSummary, *, repeats: bool) -> Iterator[PointRow]:
         left = ", left out" if point.results and run not in point.results else ""
         text = _with_status(verdict(run.verdict.level), run)
         yield PointRow(f" #{run.repeat}{left}", QUIET_STYLE, run.metrics, text, of_run=True)
-
-
-def runs_of(point: PointSummary) -> list[Result]:
-    """The runs of a point by repeat, those that did not enter too."""
-    return sorted((*point.results, *point.left_out), key=lambda run: run.repeat)
 
 
 def point_order(point: PointSummary) -> tuple[object, ...]:
@@ -364,7 +352,7 @@ def points_screen(study: Study, points: Sequence[PointSummary], *, repeats: bool
     titles = {workload.id: workload.title for workload in study.workloads}
     keys = {workload.id: workload.figure for workload in study.workloads}
     many = len(study.configurations) > 1
-    repeated = any(len(runs_of(point)) > 1 for point in points)
+    repeated = any(len(point.runs) > 1 for point in points)
     headings = [Heading("point", main=True), Heading("IOPS", number=True)]
     headings += [Heading("bandwidth", number=True, spare=True)]
     headings += [Heading("95 %", number=True)] if repeated else []

@@ -59,7 +59,7 @@ def keys_screen(
     found = groups_in(study, points)
     if not found:
         return
-    repeated = any(len((*p.results, *p.left_out)) > 1 for group in found for p in group.points)
+    repeated = any(len(p.runs) > 1 for group in found for p in group.points)
     shown = _columns(found)
     headings = [Heading("point", main=True), Heading("ops/s", number=True)]
     headings += [Heading("95 %", number=True)] if repeated else []

@@ -15,7 +15,7 @@ from typing import Final
 
 from iolab.analysis.curves import LoadCurve
 from iolab.analysis.points import PointSummary, value_of
-from iolab.core.metric import Level, Metric, Result, worst_level
+from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, spec_of
 from iolab.report.best import NOT_KNOWN
 from iolab.report.charts.chart import (
@@ -400,21 +400,17 @@ def _runs(line: ChartLine, axis: str, key: str) -> list[tuple[float, float, Leve
     return [
         (x, value, run.verdict.level)
         for point in line.points
-        if len(_runs_of(point)) > 1 and (x := axis_value(point, axis)) is not None
-        for run in _runs_of(point)
+        if len(point.runs) > 1 and (x := axis_value(point, axis)) is not None
+        for run in point.runs
         if (value := value_of(run, key)) is not None
     ]
-
-
-def _runs_of(point: PointSummary) -> list[Result]:
-    return sorted((*point.results, *point.left_out), key=lambda run: run.repeat)
 
 
 def drawn_values(line: ChartLine, key: str) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
     found = [point.metrics.get(key, NOT_KNOWN) for point in line.points]
     ends = [v for one in found for v in (one.value, *(one.interval or ())) if v is not None]
-    runs = [value_of(run, key) for point in line.points for run in _runs_of(point)]
+    runs = [value_of(run, key) for point in line.points for run in point.runs]
     measured = [*ends, *(v for v in runs if v is not None)]
     return [*measured, *_predicted_values(line.curve, key)]
 
@@ -506,7 +502,7 @@ def _point_rows(
     name: str, at: str, point: PointSummary, quantities: tuple[ChartQuantity, ...]
 ) -> Iterator[tuple[Cell, ...]]:
     """The point's row, and one for each of its runs where there are several."""
-    runs = _runs_of(point)
+    runs = point.runs
     rows = [(str(runs[0].repeat) if len(runs) == 1 else "all", point.metrics, point.level)]
     if len(runs) > 1:
         rows += [(str(run.repeat), run.metrics, run.verdict.level) for run in runs]
