@@ -252,7 +252,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(5);
 fn port(roots: &Roots, name: &str) -> Option<PathBuf> {
     let folder = "class/virtio-ports";
     roots.sys_names(folder).into_iter().find_map(|port| {
-        let own = roots.sys_text(format!("{folder}/{port}/name"))?;
+        let own = roots.sys_value(format!("{folder}/{port}/name"))?;
         (own.trim_end() == name).then(|| PathBuf::from("/dev").join(port))
     })
 }
@@ -261,7 +261,7 @@ fn port(roots: &Roots, name: &str) -> Option<PathBuf> {
 fn disk(roots: &Roots, serial: &str) -> Option<PathBuf> {
     let disks = roots.sys_names("block").into_iter().filter(|disk| disk.starts_with("vd"));
     disks.into_iter().find_map(|disk| {
-        let own = roots.sys_text(format!("block/{disk}/serial"))?;
+        let own = roots.sys_value(format!("block/{disk}/serial"))?;
         (own.trim_end() == serial).then(|| PathBuf::from("/dev").join(disk))
     })
 }

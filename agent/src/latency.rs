@@ -114,7 +114,7 @@ impl Counters {
 
 /// Only one thread writes, so no locked instruction is needed.
 #[inline]
-fn raise(counter: &AtomicU64, by: u64) {
+pub fn raise(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
 }
 

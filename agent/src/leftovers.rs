@@ -131,7 +131,7 @@ fn remove_folder(dir: &Path) -> Result<()> {
 
 fn loops_over(roots: &Roots, folders: &[Abandoned]) -> Vec<PathBuf> {
     let lies_in_one = |name: &String| {
-        let file = roots.sys_text(format!("block/{name}/loop/backing_file"));
+        let file = roots.sys_value(format!("block/{name}/loop/backing_file"));
         file.is_some_and(|file| {
             folders.iter().any(|folder| Path::new(&file).starts_with(&folder.dir))
         })

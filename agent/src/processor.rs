@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::facts::disks::mounts;
 use crate::probe::counters::parse_pressure;
 use crate::probe::machine::{list_members, setting_of_status};
-use crate::probe::mountinfo::Mount;
+use crate::probe::mountinfo::tree_of;
 use crate::probe::process::{
     Quota, Throttling, group_of, parse_cfs, parse_cpu_max, parse_cpu_stat, parse_schedule,
 };
@@ -321,24 +321,15 @@ impl Group {
 fn groups_of(roots: &Roots, pid: Pid) -> Vec<Group> {
     let own = text(&roots.proc.join(pid.to_string()).join("cgroup")).unwrap_or_default();
     let mounts = mounts(roots);
-    let (is_two, path) = match (group_of(&own, "cpu"), group_of(&own, "")) {
-        (Some(path), _) => (false, path),
-        (None, Some(path)) => (true, path),
-        (None, None) => return Vec::new(),
-    };
-    let has_cpu = |options: &str| options.split(',').any(|word| word == "cpu");
-    let is_tree = |mount: &&Mount| {
-        let kind = if is_two { "cgroup2" } else { "cgroup" };
-        mount.fs_type == kind && (is_two || has_cpu(&mount.super_options))
-    };
-    let mount = mounts.iter().find(is_tree);
-    let Some(mount) = mount else { return Vec::new() };
+    let found = ["cpu", ""].iter().find_map(|name| Some((*name, group_of(&own, name)?)));
+    let Some((controller, path)) = found else { return Vec::new() };
+    let Some(mount) = tree_of(&mounts, controller) else { return Vec::new() };
     // A path outside of what is mounted is that of another name space: only the top is known then.
     let below = Path::new(path).strip_prefix(&mount.root).unwrap_or(Path::new(""));
     let group = |below: &Path| Group {
         folder: mount.mount_point.join(below),
         path: format!("/{}", below.display()),
-        is_two,
+        is_two: controller.is_empty(),
     };
     below.ancestors().take(MAX_LEVELS).map(group).collect()
 }

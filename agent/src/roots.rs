@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crate::probe::machine::non_empty;
 
 /// The roots of procfs and sysfs.
 #[derive(Debug, Clone)]
@@ -19,10 +22,16 @@ impl Default for Roots {
 }
 
 impl Roots {
-    /// A file under `/sys`; None when it is missing or not readable.
+    /// What a file under `/sys` says; None when it is missing or says nothing.
     #[must_use]
-    pub fn sys_text(&self, path: impl AsRef<Path>) -> Option<String> {
-        text(&self.sys.join(path))
+    pub fn sys_value(&self, path: impl AsRef<Path>) -> Option<String> {
+        value(&self.sys.join(path))
+    }
+
+    /// The folder of a block device or partition, by the kernel's name.
+    #[must_use]
+    pub fn block(&self, name: &str) -> PathBuf {
+        self.sys.join("class/block").join(name)
     }
 
     /// Names in a folder under `/sys`, sorted; empty when it is missing.
@@ -36,6 +45,18 @@ impl Roots {
 #[must_use]
 pub fn text(path: &Path) -> Option<String> {
     fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What a small kernel file says, None when it cannot be read or says nothing.
+#[must_use]
+pub fn value(path: &Path) -> Option<String> {
+    non_empty(&text(path)?)
+}
+
+/// The number that stands alone in a small kernel file.
+#[must_use]
+pub fn number<N: FromStr>(path: &Path) -> Option<N> {
+    text(path)?.trim().parse().ok()
 }
 
 /// Names in a folder, sorted so that answers are always the same; empty when it is missing.

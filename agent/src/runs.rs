@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -16,7 +16,7 @@ use crate::guard;
 use crate::probe::process::{parse_schedule, parse_ticks};
 use crate::roots::{Roots, names, text};
 use crate::sys::process::{self, Pid, Reaped};
-use crate::sys::thread::lock;
+use crate::sys::thread::{lock, wait_for};
 use crate::sys::time::{self, SECOND_NS, real_ns, ticks_per_second};
 use crate::tree::{self, Family};
 
@@ -103,11 +103,7 @@ impl Runs {
                 break;
             }
             let patience = Duration::from_nanos(left_ns - LAST_PART_NS).min(LONGEST_WAIT);
-            table = self
-                .changed
-                .wait_timeout(table, patience)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            table = wait_for(&self.changed, table, patience);
         }
         drop(table);
         time::sleep_until_real(at_ns);
@@ -177,7 +173,7 @@ impl Runs {
             }
         }
         for family in &overdue {
-            let _ = tree::strike(family); // Those that are left are struck at the next look.
+            tree::strike(family); // Those that are left are struck at the next look.
         }
     }
 

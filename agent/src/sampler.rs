@@ -14,10 +14,10 @@ use serde::Serialize;
 use crate::clock::Stamp;
 use crate::probe::counters::{
     DiskCounters, Memory, NicRow, Stall, Throttle, parse_diskstats, parse_meminfo, parse_net_dev,
-    parse_number, parse_pressure, parse_stat, throttle_events,
+    parse_pressure, parse_stat, throttle_events,
 };
 use crate::probe::machine::{nodes_of_cpus, number_after};
-use crate::roots::{Roots, names, text};
+use crate::roots::{Roots, names, number, text};
 use crate::sys::file::space;
 use crate::sys::time::{SECOND_NS, own_cpu_ns, page_bytes, ticks_per_second};
 
@@ -206,8 +206,7 @@ impl Sampler {
         if !name.starts_with("loop") && !name.starts_with("ram") {
             return true;
         }
-        let size = self.roots.sys_text(format!("class/block/{name}/size"));
-        size.is_some_and(|text| text.trim() != "0")
+        number::<u64>(&self.roots.block(name).join("size")).is_some_and(|size| size > 0)
     }
 
     fn target_row(&self) -> Option<TargetRow> {
@@ -399,17 +398,13 @@ fn throttled_cpus(roots: &Roots) -> Vec<ThrottleFiles> {
 }
 
 fn read_throttle(cpu: &ThrottleFiles) -> Throttle {
-    let count = |name: &str| number(&cpu.folder.join(name)).and_then(|n| u64::try_from(n).ok());
+    let count = |name: &str| number(&cpu.folder.join(name));
     Throttle {
         package: cpu.package,
         core: cpu.core,
         core_events: count("core_throttle_count"),
         package_events: count("package_throttle_count"),
     }
-}
-
-fn number(file: &Path) -> Option<i64> {
-    parse_number(&text(file)?)
 }
 
 #[cfg(test)]

@@ -251,17 +251,17 @@ impl Service {
     }
 
     fn answer(&self, id: u64, request: Request, payload: &[u8]) -> Result<()> {
+        let roots = Roots::default();
         match request {
             Request::Clock {} => self.outbox.say(id, "clock", &Reading::now()),
             Request::Facts { path, tools, cloud } => {
                 self.facts(id, path.as_deref(), &tools, cloud);
             }
             Request::Snapshot { inodes_of } => {
-                let mut sampler = Sampler::new(Roots::default(), inodes_of);
-                self.outbox.say(id, "sample", &sampler.snapshot());
+                self.outbox.say(id, "sample", &Sampler::new(roots, inodes_of).snapshot());
             }
-            Request::Unwatch { .. } | Request::Signal { .. } | Request::Use { .. } => {
-                self.about(id, &request)?;
+            Request::Use { run } => {
+                self.outbox.say(id, "use", &runs::of_run(&roots, &self.lease.runs, run)?);
             }
             Request::Put { path, mode } => {
                 let aside = self.lease.aside(transfer::beside(&path, id)?);
@@ -278,11 +278,6 @@ impl Service {
             Request::ScratchOpen { path, name, owner } => {
                 self.scratch_open(id, &path, &name, &owner)?;
             }
-            Request::ScratchClose { dir, keep } => {
-                let leave = if keep { Leave::Files } else { Leave::Nothing };
-                self.lease.let_go(&dir, leave)?;
-                self.done(id);
-            }
             Request::LedgerOpen { name } => {
                 self.outbox.say(id, "ledger", &self.lease.ledgers.open(name)?);
             }
@@ -295,72 +290,9 @@ impl Service {
             Request::Evict { paths, system } => {
                 self.outbox.say(id, "evicted", &pages::evict(&paths, system)?);
             }
-            Request::Device { .. }
-            | Request::DeviceOpen { .. }
-            | Request::DeviceClose { .. }
-            | Request::Discard { .. }
-            | Request::Trim { .. } => self.device(id, request)?,
-            Request::FilesystemOpen { .. } | Request::FilesystemClose { .. } => {
-                self.file_system(id, request)?;
-            }
-            Request::Sync {} => {
-                sync_all();
-                self.done(id);
-            }
-            Request::Leftovers { path, remove } => {
-                let found = match remove {
-                    Some(shown) => leftovers::remove(path.as_deref(), &shown),
-                    None => leftovers::find(path.as_deref()),
-                };
-                self.outbox.say(id, "leftovers", &found);
-            }
-            Request::Lease { seconds } => {
-                self.lease.set_term(seconds)?;
-                self.done(id);
-            }
-            Request::Bye {} => self.lease.end(CODE_DONE, || self.done(id)),
-            Request::Run(_)
-            | Request::Watch { .. }
-            | Request::Trace { .. }
-            | Request::Metadata(_)
-            | Request::Connect { .. }
-            | Request::Send { .. }
-            | Request::Disconnect { .. } => {
-                return Err(Error::bug("a request that was not made known"));
-            }
-        }
-        Ok(())
-    }
-
-    /// What is asked of another request.
-    fn about(&self, id: u64, request: &Request) -> Result<()> {
-        match request {
-            Request::Unwatch { watch } => {
-                self.watches.call_off(*watch)?;
-                self.done(id);
-            }
-            Request::Signal { run, signal } => {
-                // A metadata phase has no processes: every signal stops it alike.
-                if !self.lease.phases.stop(*run) {
-                    self.lease.runs.signal(*run, signal.number())?;
-                }
-                self.done(id);
-            }
-            Request::Use { run } => {
-                let used = runs::of_run(&Roots::default(), &self.lease.runs, *run)?;
-                self.outbox.say(id, "use", &used);
-            }
-            _ => return Err(Error::bug("no request about another")),
-        }
-        Ok(())
-    }
-
-    fn device(&self, id: u64, request: Request) -> Result<()> {
-        match request {
             Request::Device { path, serial, overwrite } => {
                 let wish = Wish { serial: serial.as_deref(), overwrite };
-                let (facts, _) = look(&Roots::default(), &path, wish, Hold::No)?;
-                self.outbox.say(id, "device", &facts);
+                self.outbox.say(id, "device", &look(&roots, &path, wish, Hold::No)?.0);
             }
             Request::DeviceOpen { path, serial, overwrite } => {
                 let wish = Wish { serial: Some(&serial), overwrite };
@@ -370,17 +302,6 @@ impl Service {
                 self.outbox.say(id, "purged", &self.devices.discard(&path)?);
             }
             Request::Trim { path } => self.outbox.say(id, "purged", &trim(&path)?),
-            Request::DeviceClose { path } => {
-                self.devices.let_go(&path)?;
-                self.done(id);
-            }
-            _ => return Err(Error::bug("no request about a device")),
-        }
-        Ok(())
-    }
-
-    fn file_system(&self, id: u64, request: Request) -> Result<()> {
-        match request {
             Request::FilesystemOpen { dir, image_bytes, path, serial, overwrite } => {
                 let ground = Ground::of(image_bytes, path, serial, overwrite)?;
                 let execute =
@@ -388,13 +309,41 @@ impl Service {
                 let opened = self.lease.open_file_system(&dir, &ground, &execute)?;
                 self.outbox.say(id, "filesystem", &opened);
             }
-            Request::FilesystemClose { dir } => {
-                self.lease.close_file_system(&dir)?;
+            Request::Leftovers { path, remove } => {
+                let found = match remove {
+                    Some(shown) => leftovers::remove(path.as_deref(), &shown),
+                    None => leftovers::find(path.as_deref()),
+                };
+                self.outbox.say(id, "leftovers", &found);
+            }
+            Request::Bye {} => self.lease.end(CODE_DONE, || self.done(id)),
+            other => {
+                self.obey(other)?;
                 self.done(id);
             }
-            _ => return Err(Error::bug("no request about a file system")),
         }
         Ok(())
+    }
+
+    /// Do what is answered by nothing but that it is done.
+    fn obey(&self, request: Request) -> Result<()> {
+        match request {
+            Request::Unwatch { watch } => self.watches.call_off(watch),
+            // A metadata phase has no processes: every signal stops it alike.
+            Request::Signal { run, .. } if self.lease.phases.stop(run) => Ok(()),
+            Request::Signal { run, signal } => self.lease.runs.signal(run, signal.number()),
+            Request::ScratchClose { dir, keep } => {
+                self.lease.let_go(&dir, if keep { Leave::Files } else { Leave::Nothing })
+            }
+            Request::DeviceClose { path } => self.devices.let_go(&path),
+            Request::FilesystemClose { dir } => self.lease.close_file_system(&dir),
+            Request::Sync {} => {
+                sync_all();
+                Ok(())
+            }
+            Request::Lease { seconds } => self.lease.set_term(seconds),
+            _ => Err(Error::bug("a request that was not made known")),
+        }
     }
 
     fn facts(&self, id: u64, path: Option<&Path>, tools: &facts::Asked, cloud: bool) {

@@ -32,38 +32,24 @@ pub struct Family {
     pub mark: String,
 }
 
-/// Send SIGKILL to everything of a run that lives; tells how many that were.
-#[must_use]
-pub fn strike(family: &Family) -> usize {
-    let members = members(family);
-    for place in &members {
-        kill(place.pid, libc::SIGKILL);
+/// Send SIGKILL to everything of a run that lives.
+pub fn strike(family: &Family) {
+    for pid in members(family) {
+        kill(pid, libc::SIGKILL);
     }
-    members.len()
 }
 
 /// Kill a run's processes until none lives or patience ends.
 pub fn kill_family(family: &Family) {
-    let deadline = Instant::now() + KILL_PATIENCE;
-    while strike(family) > 0 && Instant::now() < deadline {
-        thread::sleep(PAUSE);
-    }
+    let _ = kill_until_gone(|| members(family));
 }
 
 /// Kill every process under this one, and reap, until none is left or patience ends.
 pub fn kill_all() {
-    let deadline = Instant::now() + KILL_PATIENCE;
-    loop {
+    let _ = kill_until_gone(|| {
         while reap().is_some() {}
-        let under = descendants(&places(), own_pid());
-        if under.is_empty() || Instant::now() >= deadline {
-            return;
-        }
-        for place in under {
-            kill(place.pid, libc::SIGKILL);
-        }
-        thread::sleep(PAUSE);
-    }
+        descendants(&places(), own_pid()).iter().map(|place| place.pid).collect()
+    });
 }
 
 /// A process of a run whose agent is gone.
@@ -81,18 +67,13 @@ pub fn orphans() -> Vec<Orphan> {
     orphans_of("").into_iter().map(|pid| Orphan { pid, command: command_of(pid) }).collect()
 }
 
-/// Kill all of them until none is left or patience ends.
-pub fn kill_orphans() {
-    kill_orphans_of("");
-}
-
 /// Kill those of them until none is left or patience ends; the ids of those that are left.
 #[must_use]
 pub fn kill_these_orphans(pids: &BTreeSet<Pid>) -> Vec<Pid> {
     kill_until_gone(|| orphans_of("").into_iter().filter(|pid| pids.contains(pid)).collect())
 }
 
-/// The same, where the agent with the sign `dead` is known to be so.
+/// Kill all of them, and those of the agent with the sign `dead`, which is known to be so.
 pub fn kill_orphans_of(dead: &str) {
     let _ = kill_until_gone(|| orphans_of(dead));
 }
@@ -198,7 +179,7 @@ pub fn with_descendants(pid: Pid) -> Vec<Pid> {
 
 /// Only descendants of this process are ever members: a number that the kernel gave to somebody
 /// else's process since is left alone.
-fn members(family: &Family) -> Vec<Place> {
+fn members(family: &Family) -> Vec<Pid> {
     let under = descendants(&places(), own_pid());
     let mut chosen: HashSet<Pid> = HashSet::new();
     // Parents stand before their children, so one pass is enough.
@@ -212,7 +193,7 @@ fn members(family: &Family) -> Vec<Place> {
             chosen.insert(place.pid);
         }
     }
-    under.into_iter().filter(|p| chosen.contains(&p.pid) && !p.is_zombie).collect()
+    under.iter().filter(|p| chosen.contains(&p.pid) && !p.is_zombie).map(|p| p.pid).collect()
 }
 
 fn is_marked(pid: Pid, mark: &str) -> bool {

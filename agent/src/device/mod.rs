@@ -15,8 +15,7 @@ use crate::error::{Context, Error, Result, sentence};
 use crate::facts::disks::{chain, device_of, mounts, scsi_serial};
 use crate::facts::target::{is_memory, is_memory_device};
 use crate::guest;
-use crate::probe::machine::non_empty;
-use crate::roots::{Roots, names, text};
+use crate::roots::{Roots, names, number, text, value};
 use crate::sys::block;
 use crate::sys::thread::lock;
 use signature::{Kind, Signature, signatures};
@@ -47,11 +46,7 @@ impl Devices {
         if held.len() >= MAX_HELD {
             return Err(Error::busy(format!("{MAX_HELD} devices are held already")));
         }
-        let (facts, file) = look(&Roots::default(), path, wish, Hold::Yes)?;
-        let Some(file) = file else {
-            let reasons: Vec<&str> = facts.objections.iter().map(|one| one.says.as_str()).collect();
-            return Err(Error::refused(reasons.join("; ")));
-        };
+        let (facts, file) = hold(path, wish)?;
         held.insert(path.to_owned(), (file, facts.size_bytes));
         Ok(facts)
     }
@@ -143,17 +138,16 @@ pub fn look(
 ) -> Result<(DeviceFacts, Option<File>)> {
     let real = block_device(path)?;
     let name = real.strip_prefix("/dev").unwrap_or(&real).display().to_string().replace('/', "!");
-    let folder = roots.sys.join("class/block").join(&name);
-    let number = |file: &str| text(&folder.join(file)).and_then(|text| text.trim().parse().ok());
-    let size_bytes = number("size").unwrap_or(0_u64).saturating_mul(SECTOR_BYTES);
+    let count = |file: &str| number(&roots.block(&name).join(file));
+    let size_bytes = count("size").unwrap_or(0_u64).saturating_mul(SECTOR_BYTES);
     let devices = chain(roots, &mounts(roots), &name);
     let mut facts = DeviceFacts {
         path: path.display().to_string(),
         real_path: real.display().to_string(),
         serial: serial(roots, &name),
         size_bytes,
-        logical_block_bytes: number("queue/logical_block_size").unwrap_or(SECTOR_BYTES),
-        discards: number("queue/discard_max_bytes").unwrap_or(0_u64) > 0,
+        logical_block_bytes: count("queue/logical_block_size").unwrap_or(SECTOR_BYTES),
+        discards: count("queue/discard_max_bytes").unwrap_or(0_u64) > 0,
         memory_backed: is_memory(roots, &mounts(roots), &devices),
         devices,
         signatures: Vec::new(),
@@ -180,11 +174,20 @@ pub fn look(
     Ok((facts, alone))
 }
 
+/// The same of one that is to be held and nothing else, by this agent alone, or why it is not.
+pub fn hold(path: &Path, wish: Wish) -> Result<(DeviceFacts, File)> {
+    let (facts, file) = look(&Roots::default(), path, wish, Hold::Yes)?;
+    let Some(file) = file else {
+        let reasons: Vec<&str> = facts.objections.iter().map(|one| one.says.as_str()).collect();
+        return Err(Error::refused(reasons.join("; ")));
+    };
+    Ok((facts, file))
+}
+
 fn block_device(path: &Path) -> Result<PathBuf> {
-    let of = |error: &io::Error| Error::io(format_args!("find {}", path.display()), error);
-    let real = fs::canonicalize(path).map_err(|error| of(&error))?;
-    let is_block = fs::metadata(&real).map_err(|error| of(&error))?.file_type().is_block_device();
-    if is_block {
+    let found = fs::canonicalize(path).and_then(|real| Ok((fs::metadata(&real)?, real)));
+    let (meta, real) = found.context(format_args!("find {}", path.display()))?;
+    if meta.file_type().is_block_device() {
         return Ok(real);
     }
     Err(Error::errno(libc::ENOTBLK, format!("{} is not a block device", path.display())))
@@ -256,7 +259,7 @@ impl Objection {
 #[must_use]
 pub fn objections(roots: &Roots, name: &str) -> Vec<Objection> {
     let mut found = Vec::new();
-    let folder = roots.sys.join("class/block").join(name);
+    let folder = roots.block(name);
     if folder.join("partition").exists() {
         found.push(Objection::new("partition", format!("{name} is a partition")));
     }
@@ -268,7 +271,7 @@ pub fn objections(roots: &Roots, name: &str) -> Vec<Objection> {
         let says = format!("{name} has partitions: {}", partitions.join(", "));
         found.push(Objection::new("partitioned", says));
     }
-    if text(&folder.join("ro")).is_some_and(|text| text.trim() != "0") {
+    if value(&folder.join("ro")).is_some_and(|is_so| is_so != "0") {
         found.push(Objection::new("read-only", format!("{name} is read-only")));
     }
     let mut all = vec![name.to_owned()];
@@ -287,7 +290,7 @@ fn uses_of(roots: &Roots, device: &str) -> Vec<Objection> {
             found.push(Objection::new("mounted", says));
         }
     }
-    let holders = names(&roots.sys.join("class/block").join(device).join("holders"));
+    let holders = names(&roots.block(device).join("holders"));
     if !holders.is_empty() {
         let says = format!("{device} is held by {}", holders.join(", "));
         found.push(Objection::new("held", says));
@@ -316,8 +319,8 @@ fn swaps(roots: &Roots) -> Vec<String> {
 /// device its UUID or name; devices in memory, which lose all with the host, their own name.
 #[must_use]
 pub fn serial(roots: &Roots, name: &str) -> Option<String> {
-    let folder = roots.sys.join("class/block").join(name);
-    let read = |file: &str| text(&folder.join(file)).and_then(|text| non_empty(&text));
+    let folder = roots.block(name);
+    let read = |file: &str| value(&folder.join(file));
     read("device/serial")
         .or_else(|| read("serial"))
         .or_else(|| scsi_serial(&folder))

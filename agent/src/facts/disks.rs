@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::probe::machine::{chosen, non_empty, number_after};
 use crate::probe::mountinfo::{Mount, mount_of, parse_mountinfo};
-use crate::roots::{Roots, names, text};
+use crate::roots::{Roots, names, number, text, value};
 
 /// Sizes in sysfs are in these, whatever the device's block is.
 const SECTOR_BYTES: u64 = 512;
@@ -79,35 +79,35 @@ pub fn device_of(roots: &Roots, mount: &Mount) -> Option<String> {
         let source = mount.source.strip_prefix("/dev/")?.split(':').next()?;
         let source = fs::canonicalize(Path::new("/dev").join(source)).ok();
         let name = source?.file_name()?.to_owned();
-        Some(roots.sys.join("class/block").join(name)).filter(|folder| folder.exists())
+        Some(roots.block(name.to_str()?)).filter(|folder| folder.exists())
     };
     let folder = by_number.or_else(by_source)?;
     Some(folder.file_name()?.to_string_lossy().into_owned())
 }
 
 fn disk(roots: &Roots, mounts: &[Mount], name: &str) -> DiskFacts {
-    let folder = roots.sys.join("class/block").join(name);
+    let folder = roots.block(name);
     let is_partition = folder.join("partition").exists();
     let parents = parents(roots, mounts, name);
     // A partition has its disk's queue and device.
     let whole = match parents.first() {
-        Some(disk) if is_partition => roots.sys.join("class/block").join(disk),
+        Some(disk) if is_partition => roots.block(disk),
         _ => folder.clone(),
     };
-    let read = |file: &str| text(&whole.join(file)).and_then(|text| non_empty(&text));
-    let number = |file: &str| read(file).and_then(|text| text.parse::<u64>().ok());
-    let sectors = text(&folder.join("size")).and_then(|text| text.trim().parse::<u64>().ok());
+    let read = |file: &str| value(&whole.join(file));
+    let count = |file: &str| number::<u64>(&whole.join(file));
+    let sectors = number::<u64>(&folder.join("size"));
     DiskFacts {
         name: name.to_owned(),
         model: model(&read),
         serial: read("device/serial").or_else(|| read("serial")).or_else(|| scsi_serial(&whole)),
         firmware: read("device/firmware_rev").or_else(|| read("device/rev")),
         size_bytes: sectors.unwrap_or(0).saturating_mul(SECTOR_BYTES),
-        rotational: number("queue/rotational") == Some(1),
+        rotational: count("queue/rotational") == Some(1),
         scheduler: read("queue/scheduler").and_then(|text| chosen(&text)),
-        logical_block_bytes: number("queue/logical_block_size").unwrap_or(DEFAULT_BLOCK_BYTES),
-        physical_block_bytes: number("queue/physical_block_size").unwrap_or(DEFAULT_BLOCK_BYTES),
-        max_io_bytes: number("queue/max_sectors_kb").and_then(|kib| kib.checked_mul(1024)),
+        logical_block_bytes: count("queue/logical_block_size").unwrap_or(DEFAULT_BLOCK_BYTES),
+        physical_block_bytes: count("queue/physical_block_size").unwrap_or(DEFAULT_BLOCK_BYTES),
+        max_io_bytes: count("queue/max_sectors_kb").and_then(|kib| kib.checked_mul(1024)),
         pcie_link: pcie_link(&whole.join("device")),
         parents,
         backing_file: backing_file(&folder),
@@ -131,7 +131,7 @@ pub fn scsi_serial(folder: &Path) -> Option<String> {
 }
 
 fn parents(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> {
-    let folder = roots.sys.join("class/block").join(name);
+    let folder = roots.block(name);
     if folder.join("partition").exists() {
         let whole = fs::canonicalize(&folder).ok();
         let whole = whole.as_deref().and_then(Path::parent).and_then(Path::file_name);
@@ -150,7 +150,7 @@ fn parents(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> {
 /// The file that a loop device stands for.
 #[must_use]
 pub fn backing_file(folder: &Path) -> Option<String> {
-    text(&folder.join("loop/backing_file")).and_then(|text| non_empty(&text))
+    value(&folder.join("loop/backing_file"))
 }
 
 /// The block device that a loop device stands for instead of a file: its name under `/dev`.
@@ -159,7 +159,7 @@ pub fn backing_file(folder: &Path) -> Option<String> {
 #[must_use]
 pub fn backing_device(roots: &Roots, file: &str) -> Option<String> {
     let name = file.strip_prefix("/dev/").filter(|name| !name.contains('/'))?;
-    roots.sys.join("class/block").join(name).exists().then(|| name.to_owned())
+    roots.block(name).exists().then(|| name.to_owned())
 }
 
 /// The PCI Express link of an `nvme` disk as it runs, `32.0 GT/s x4`, and what it could be if that
@@ -180,7 +180,7 @@ fn pcie_link(device: &Path) -> Option<String> {
 }
 
 fn link_of(pci: &Path) -> Option<String> {
-    let read = |file: &str| text(&pci.join(file)).and_then(|text| non_empty(&text));
+    let read = |file: &str| value(&pci.join(file));
     let link = |speed: &str, width: &str| {
         let speed = read(speed).filter(|speed| speed.contains("GT/s"))?;
         let width = read(width).filter(|width| width != "0")?;
@@ -194,5 +194,173 @@ fn link_of(pci: &Path) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "disks_tests.rs"]
-mod tests;
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::trial::Folder;
+
+    /// A synthetic sysfs: devices under `devices`, linked from `block` and `class/block`.
+    struct Tree(Folder);
+
+    impl Tree {
+        fn new() -> Self {
+            let folder = Folder::new();
+            for name in ["block", "class/block", "dev/block"] {
+                fs::create_dir_all(folder.path().join("sys").join(name)).unwrap();
+            }
+            fs::create_dir_all(folder.path().join("proc/self")).unwrap();
+            Self(folder)
+        }
+
+        fn roots(&self) -> Roots {
+            Roots { proc: self.0.path().join("proc"), sys: self.0.path().join("sys") }
+        }
+
+        fn device(&self, place: &str, number: &str, files: &[(&str, &str)]) {
+            let sys = self.0.path().join("sys");
+            let real = sys.join("devices").join(place);
+            fs::create_dir_all(&real).unwrap();
+            let name = real.file_name().unwrap();
+            for (file, text) in files {
+                self.0.put(&format!("sys/devices/{place}/{file}"), text);
+            }
+            symlink(&real, sys.join("class/block").join(name)).unwrap();
+            symlink(&real, sys.join("dev/block").join(number)).unwrap();
+            if !real.join("partition").exists() {
+                symlink(&real, sys.join("block").join(name)).unwrap();
+            }
+        }
+
+        fn mounts(&self, text: &str) -> Vec<Mount> {
+            self.0.put("proc/thread-self/mountinfo", text);
+            mounts(&self.roots())
+        }
+    }
+
+    const NVME: &str = "pci0000:00/0000:01:00.0/nvme/nvme0/nvme0n1";
+
+    fn nvme(tree: &Tree) {
+        let files = [
+            ("size", "7501476528\n"),
+            ("queue/rotational", "0\n"),
+            ("queue/scheduler", "[none] mq-deadline\n"),
+            ("queue/logical_block_size", "512\n"),
+            ("queue/physical_block_size", "4096\n"),
+        ];
+        tree.device(NVME, "259:0", &files);
+        let controller = "sys/devices/pci0000:00/0000:01:00.0/nvme/nvme0";
+        tree.0.put(&format!("{controller}/model"), "SAMSUNG MZQL23T8HCLS-00A07              \n");
+        tree.0.put(&format!("{controller}/serial"), "S64HNE0R500123      \n");
+        tree.0.put(&format!("{controller}/firmware_rev"), "GDC5602Q\n");
+        let pci = "sys/devices/pci0000:00/0000:01:00.0";
+        tree.0.put(&format!("{pci}/current_link_speed"), "8.0 GT/s PCIe\n");
+        tree.0.put(&format!("{pci}/current_link_width"), "4\n");
+        tree.0.put(&format!("{pci}/max_link_speed"), "16.0 GT/s PCIe\n");
+        tree.0.put(&format!("{pci}/max_link_width"), "4\n");
+        let real = tree.0.path().join("sys/devices").join(NVME);
+        symlink("../../nvme0", real.join("device")).unwrap();
+        symlink("../../../0000:01:00.0", real.parent().unwrap().join("device")).unwrap();
+    }
+
+    #[test]
+    fn an_nvme_disk_with_a_link_below_its_best() {
+        let tree = Tree::new();
+        nvme(&tree);
+        let disk = disks(&tree.roots(), &[], &mut Vec::new()).remove(0);
+        assert_eq!(disk.name, "nvme0n1");
+        assert_eq!(disk.model.as_deref(), Some("SAMSUNG MZQL23T8HCLS-00A07"));
+        assert_eq!(disk.serial.as_deref(), Some("S64HNE0R500123"));
+        assert_eq!(disk.firmware.as_deref(), Some("GDC5602Q"));
+        assert_eq!(disk.size_bytes, 7_501_476_528 * 512);
+        assert_eq!((disk.logical_block_bytes, disk.physical_block_bytes), (512, 4096));
+        assert_eq!((disk.rotational, disk.scheduler.as_deref()), (false, Some("none")));
+        assert_eq!(disk.pcie_link.as_deref(), Some("8.0 GT/s x4 (of 16.0 GT/s x4)"));
+    }
+
+    #[test]
+    fn a_scsi_disk_and_a_device_that_says_nothing() {
+        let tree = Tree::new();
+        let files = [
+            ("size", "100\n"),
+            ("queue/rotational", "1\n"),
+            ("device/vendor", "SEAGATE \n"),
+            ("device/model", "ST8000NM    \n"),
+            ("device/rev", "E005\n"),
+            ("device/vpd_pg80", "\0\u{1}\0\u{8}ZA1BCDEF"),
+        ];
+        tree.device("pci0/host0/sda", "8:0", &files);
+        tree.device("virtual/block/odd", "250:0", &[("size", "1\n")]);
+        tree.device("virtual/block/loop0", "7:0", &[("size", "0\n")]);
+        let all = disks(&tree.roots(), &[], &mut Vec::new());
+        assert_eq!(all.iter().map(|disk| disk.name.as_str()).collect::<Vec<_>>(), ["odd", "sda"]);
+        assert_eq!((&all[0].model, &all[0].scheduler, all[0].rotational), (&None, &None, false));
+        assert_eq!(all[1].model.as_deref(), Some("SEAGATE ST8000NM"));
+        assert_eq!(all[1].serial.as_deref(), Some("ZA1BCDEF"));
+        assert_eq!((all[1].firmware.as_deref(), all[1].rotational), (Some("E005"), true));
+        assert_eq!(all[1].pcie_link, None);
+    }
+
+    #[test]
+    fn a_loop_on_a_file_on_a_volume_on_a_partition() {
+        let tree = Tree::new();
+        nvme(&tree);
+        let partition = format!("{NVME}/nvme0n1p2");
+        tree.device(&partition, "259:2", &[("size", "50\n"), ("partition", "2\n")]);
+        let volume = [("size", "40\n"), ("slaves/nvme0n1p2/size", "50\n")];
+        tree.device("virtual/block/dm-0", "253:0", &volume);
+        let backing = [("size", "30\n"), ("loop/backing_file", "/srv/image\n")];
+        tree.device("virtual/block/loop3", "7:3", &backing);
+        let mounts = tree.mounts(
+            "1 0 253:0 / / rw - xfs /dev/mapper/root rw\n2 1 7:3 / /mnt rw - xfs /dev/loop3 rw\n",
+        );
+        let roots = tree.roots();
+        assert_eq!(device_of(&roots, &mounts[1]).as_deref(), Some("loop3"));
+        let chain = chain(&roots, &mounts, "loop3");
+        assert_eq!(chain, ["loop3", "dm-0", "nvme0n1p2", "nvme0n1"]);
+
+        let all = disks(&roots, &chain, &mut Vec::new());
+        let names: Vec<&str> = all.iter().map(|disk| disk.name.as_str()).collect();
+        assert_eq!(names, ["dm-0", "loop3", "nvme0n1", "nvme0n1p2"]);
+        assert_eq!(all[1].parents, ["dm-0"]);
+        assert_eq!(all[1].backing_file.as_deref(), Some("/srv/image"));
+        assert_eq!((all[3].size_bytes, all[3].physical_block_bytes), (50 * 512, 4096));
+        assert_eq!(disks(&roots, &[], &mut Vec::new()).len(), 3);
+    }
+
+    #[test]
+    fn a_loop_on_a_device_has_that_for_its_parent() {
+        let tree = Tree::new();
+        let below = [("size", "50\n"), ("loop/backing_file", "/srv/image\n")];
+        tree.device("virtual/block/loop1", "7:1", &below);
+        let above = [("size", "40\n"), ("loop/backing_file", "/dev/loop1\n")];
+        tree.device("virtual/block/loop2", "7:2", &above);
+        tree.device("virtual/block/dm-0", "253:0", &[("size", "60\n")]);
+        let mounts = tree.mounts(
+            "1 0 253:0 / / rw - xfs /dev/mapper/root rw\n2 1 0:5 / /dev rw - devtmpfs udev rw\n",
+        );
+        assert_eq!(chain(&tree.roots(), &mounts, "loop2"), ["loop2", "loop1", "dm-0"]);
+    }
+
+    #[test]
+    fn devices_in_a_circle_end() {
+        let tree = Tree::new();
+        tree.device("virtual/block/dm-0", "253:0", &[("slaves/dm-1/size", "1")]);
+        tree.device("virtual/block/dm-1", "253:1", &[("slaves/dm-0/size", "1")]);
+        assert_eq!(chain(&tree.roots(), &[], "dm-0"), ["dm-0", "dm-1"]);
+    }
+
+    #[test]
+    fn three_hundred_disks_and_none() {
+        let tree = Tree::new();
+        let mut faults = Vec::new();
+        assert!(disks(&tree.roots(), &[], &mut faults).is_empty());
+        assert_eq!(faults.len(), 1);
+        for number in 0..300 {
+            let place = format!("pci0/host{number}/sd{number}");
+            tree.device(&place, &format!("65:{number}"), &[("size", "8\n")]);
+        }
+        assert_eq!(disks(&tree.roots(), &[], &mut Vec::new()).len(), 300);
+    }
+}

@@ -13,7 +13,7 @@ use crate::probe::machine::{
     parse_modules, setting, setting_of_status,
 };
 use crate::processor::own_quota_cores;
-use crate::roots::{Roots, names, text};
+use crate::roots::{Roots, names, number, text};
 
 const CPUS: &str = "devices/system/cpu";
 const NODES: &str = "devices/system/node";
@@ -76,9 +76,7 @@ pub struct MachineFacts {
 /// Facts of the machine; all None where the kernel shows no DMI, as on most small ARM boards.
 #[must_use]
 pub fn machine(roots: &Roots) -> MachineFacts {
-    let read = |name: &str| {
-        roots.sys_text(format!("class/dmi/id/{name}")).and_then(|text| non_empty(&text))
-    };
+    let read = |name: &str| roots.sys_value(format!("class/dmi/id/{name}"));
     MachineFacts {
         vendor: read("sys_vendor"),
         product: read("product_name"),
@@ -116,7 +114,7 @@ fn allowed_cores(roots: &Roots) -> Option<u32> {
 }
 
 fn online_cpus(roots: &Roots, processors: &Processors) -> Vec<u32> {
-    let online = roots.sys_text(format!("{CPUS}/online")).map(|text| list_members(&text));
+    let online = roots.sys_value(format!("{CPUS}/online")).map(|text| list_members(&text));
     online
         .filter(|cpus| !cpus.is_empty())
         .unwrap_or_else(|| (0..processors.threads.max(1)).collect())
@@ -127,9 +125,7 @@ fn topology(roots: &Roots, online: &[u32], processors: &Processors) -> (u32, u32
     let mut sockets = BTreeSet::new();
     let mut cores = BTreeSet::new();
     for cpu in online {
-        let read = |name: &str| {
-            roots.sys_text(format!("{CPUS}/cpu{cpu}/topology/{name}")).and_then(|t| non_empty(&t))
-        };
+        let read = |name: &str| roots.sys_value(format!("{CPUS}/cpu{cpu}/topology/{name}"));
         if let (Some(socket), Some(core)) = (read("physical_package_id"), read("core_id")) {
             sockets.insert(socket.clone());
             cores.insert((socket, core));
@@ -145,8 +141,7 @@ fn topology(roots: &Roots, online: &[u32], processors: &Processors) -> (u32, u32
 fn governor(roots: &Roots, online: &[u32]) -> Option<String> {
     let governors: BTreeSet<String> = online
         .iter()
-        .filter_map(|cpu| roots.sys_text(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor")))
-        .filter_map(|text| non_empty(&text))
+        .filter_map(|cpu| roots.sys_value(format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor")))
         .collect();
     (!governors.is_empty()).then(|| governors.into_iter().collect::<Vec<_>>().join(", "))
 }
@@ -154,8 +149,9 @@ fn governor(roots: &Roots, online: &[u32]) -> Option<String> {
 fn max_mhz(roots: &Roots, online: &[u32]) -> Option<f64> {
     online
         .iter()
-        .filter_map(|cpu| roots.sys_text(format!("{CPUS}/cpu{cpu}/cpufreq/cpuinfo_max_freq")))
-        .filter_map(|text| text.trim().parse::<u32>().ok())
+        .filter_map(|cpu| {
+            number::<u32>(&roots.sys.join(format!("{CPUS}/cpu{cpu}/cpufreq/cpuinfo_max_freq")))
+        })
         .max()
         .map(|kilohertz| f64::from(kilohertz) / 1000.0)
 }
@@ -211,8 +207,7 @@ pub fn kernel(roots: &Roots, faults: &mut Vec<String>) -> KernelFacts {
     };
     let (release, hostname, boot_id) =
         (name("osrelease"), name("hostname"), name("random/boot_id"));
-    let hugepage = roots.sys_text("kernel/mm/transparent_hugepage/enabled");
-    let io_uring = text(&roots.proc.join("sys/kernel/io_uring_disabled"));
+    let hugepage = roots.sys_value("kernel/mm/transparent_hugepage/enabled");
     KernelFacts {
         release,
         os: os_name(),
@@ -220,7 +215,7 @@ pub fn kernel(roots: &Roots, faults: &mut Vec<String>) -> KernelFacts {
         hostname,
         boot_id,
         transparent_hugepage: hugepage.and_then(|text| chosen(&text)),
-        io_uring_disabled: io_uring.and_then(|text| text.trim().parse().ok()),
+        io_uring_disabled: number(&roots.proc.join("sys/kernel/io_uring_disabled")),
         hypervisor: hypervisor(roots),
     }
 }
@@ -235,13 +230,13 @@ fn os_name() -> String {
 
 /// The hypervisor below, by name where it tells one; None on bare metal.
 fn hypervisor(roots: &Roots) -> Option<String> {
-    let told = roots.sys_text("hypervisor/type").and_then(|text| non_empty(&text));
+    let told = roots.sys_value("hypervisor/type");
     let by_flag = || {
         let processors = parse_cpuinfo(&text(&roots.proc.join("cpuinfo"))?);
         processors.under_hypervisor.then(|| signature().unwrap_or_else(|| "unknown".into()))
     };
     let by_board = || {
-        let product = non_empty(&roots.sys_text("class/dmi/id/product_name")?)?;
+        let product = roots.sys_value("class/dmi/id/product_name")?;
         let virtual_board = ["KVM", "VMware", "VirtualBox", "HVM domU", "Virtual Machine"];
         virtual_board.iter().any(|name| product.contains(name)).then_some(product)
     };

@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::error::Result;
 use crate::guest;
 use crate::job::{self, find_program, search_path};
-use crate::roots::{Roots, names, text};
+use crate::roots::{Roots, names, number, value};
 use crate::runs::Runs;
 
 /// Everything that is known of a host.
@@ -136,17 +136,17 @@ pub fn ports(roots: &Roots) -> Vec<NicFacts> {
 }
 
 fn nic(folder: &Path, name: String) -> NicFacts {
-    let read = |file: &str| text(&folder.join(file)).map(|text| text.trim().to_owned());
     let driver = fs::read_link(folder.join("device/driver")).ok();
-    let state = read("operstate").unwrap_or_default();
+    let state = value(&folder.join("operstate")).unwrap_or_default();
+    let has_link = || number(&folder.join("carrier")) == Some(1);
     NicFacts {
         name,
         driver: driver.and_then(|link| Some(link.file_name()?.to_string_lossy().into_owned())),
         // A port without a link says -1 or refuses to answer.
-        speed_mbit_s: read("speed").and_then(|text| text.parse().ok()),
-        mtu: read("mtu").and_then(|text| text.parse().ok()).unwrap_or(0),
+        speed_mbit_s: number(&folder.join("speed")),
+        mtu: number(&folder.join("mtu")).unwrap_or(0),
         // Ports that do not tell their state (virtual ones) may still tell that they have a link.
-        up: state == "up" || (state == "unknown" && read("carrier").as_deref() == Some("1")),
+        up: state == "up" || (state == "unknown" && has_link()),
     }
 }
 

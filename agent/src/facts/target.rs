@@ -179,7 +179,7 @@ pub fn is_memory_device(name: &str) -> bool {
 #[must_use]
 pub fn is_memory(roots: &Roots, mounts: &[Mount], devices: &[String]) -> bool {
     let is_on_memory = |name: &String| {
-        backing_file(&roots.sys.join("class/block").join(name))
+        backing_file(&roots.block(name))
             .filter(|file| backing_device(roots, file).is_none())
             .and_then(|file| mount_of(mounts, Path::new(&file)))
             .is_some_and(|mount| IN_MEMORY.contains(&mount.fs_type.as_str()))

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::sys::thread::lock;
+use crate::sys::thread::{lock, wait_for};
 use crate::sys::time::real_ns;
 
 /// Phases at the same time: two would only measure each other.
@@ -95,8 +95,7 @@ impl Control {
                 break;
             }
             let patience = Duration::from_nanos(early_ns).min(LONGEST_WAIT);
-            let woken = self.news.wait_timeout(state, patience);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            state = wait_for(&self.news, state, patience);
         }
         state.open = true;
         drop(state);
@@ -112,8 +111,7 @@ impl Control {
             if left.is_zero() {
                 return false;
             }
-            let woken = self.news.wait_timeout(state, left);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            state = wait_for(&self.news, state, left);
         }
         true
     }

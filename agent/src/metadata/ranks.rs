@@ -106,7 +106,7 @@ impl<'a> Rank<'a> {
             name.advance();
             left -= 1;
         }
-        let usage = since(before, own_usage());
+        let usage = own_usage().since(before);
         let is_cut = !is_over(now_ns, left);
         Worked { start_mono_ns, end_mono_ns: now_ns, tried: self.operations - left, is_cut, usage }
     }
@@ -151,15 +151,6 @@ fn contents(rank: u32, size: usize) -> Vec<u8> {
     }
     bytes.truncate(size);
     bytes
-}
-
-fn since(before: Usage, after: Usage) -> Usage {
-    Usage {
-        user_ns: after.user_ns - before.user_ns,
-        system_ns: after.system_ns - before.system_ns,
-        waits: after.waits - before.waits,
-        preemptions: after.preemptions - before.preemptions,
-    }
 }
 
 #[cfg(test)]

@@ -3,20 +3,19 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 
 use serde_json::{Value, json};
 
-use super::counts::{Counted, Scores, Timed};
+use super::counts::{Counted, Timed};
+use super::crew::{Ground, Threads};
 use super::halt::Halt;
 use super::lines::Snapshot;
-use super::plan::{Crew, Member};
+use super::plan::Crew;
 use super::proof::Book;
-use super::queue::{OneByOne, Queue};
-use super::ring::{Ring, Wish};
+use super::queue::Queue;
 use super::slot::Memory;
 use super::spec::{Method, Spec};
-use super::target::{Target, Targets};
+use super::target::Targets;
 use super::tsc::Clock;
 use super::worker::{Ended, Times, Worker};
 use crate::native::{aio, ring};
@@ -99,21 +98,22 @@ pub fn run_on(targets: Targets, spec: &Spec, method: Method, halt: &Arc<Halt>) -
     let clock = Clock::of_kernel();
     let crew = Crew::of(spec, &targets, &[method], (1, clock), &mut Vec::new()).unwrap();
     let book = Book::open(spec, &targets).unwrap().map(Arc::new);
+    let halt = Arc::clone(halt);
+    let (spec, targets, of_jobs) =
+        (Arc::new(spec.clone()), Arc::new(targets.all), Arc::new(targets.of_jobs));
+    let ground = Ground { spec, targets, of_jobs, clock, book, halt };
+    let threads = Threads::set_up(&ground, crew).unwrap();
+    threads.start(times(&ground.spec, clock));
+    let ended = threads.ended.iter().reduce(together).unwrap();
+    let now = Snapshot::of(&threads.scores);
+    Run { ended, now, told: ground.book.map(|book| book.told()) }
+}
+
+/// From now to the end of the spec's time.
+fn times(spec: &Spec, clock: Clock) -> Times {
     let start = clock.ticks();
     let runtime_ns = (spec.runtime_s.unwrap_or(3600.0) * 1e9) as u64;
-    let times = Times { start, deadline: start + runtime_ns };
-    let hand = Hand { spec, book, halt, clock, times, all: Arc::new(targets.all) };
-    let scores: Vec<Arc<Scores>> =
-        crew.members.iter().map(|member| Arc::new(member.scores(spec))).collect();
-    let ended = thread::scope(|scope| {
-        let begin = |(member, own): (Member, &Arc<Scores>)| {
-            let (hand, own) = (&hand, Arc::clone(own));
-            scope.spawn(move || hand.work(member, own))
-        };
-        let all: Vec<_> = crew.members.into_iter().zip(&scores).map(begin).collect();
-        all.into_iter().map(|one| one.join().unwrap()).reduce(together).unwrap()
-    });
-    Run { ended, now: Snapshot::of(&scores), told: hand.book.map(|book| book.told()) }
+    Times { start, deadline: start + runtime_ns }
 }
 
 /// How two threads ended.
@@ -136,61 +136,10 @@ pub fn run_with<Q: Queue>(spec: &Spec, queue: Q, halt: &Arc<Halt>) -> Run {
     let mut crew = Crew::of(spec, &targets, &methods, (1, clock), &mut Vec::new()).unwrap();
     let member = crew.members.remove(0);
     let (memory, scores) = (Memory::of(&member.lanes).unwrap(), Arc::new(member.scores(spec)));
-    let start = clock.ticks();
-    let runtime_ns = (spec.runtime_s.unwrap_or(3600.0) * 1e9) as u64;
-    let times = Times { start, deadline: start + runtime_ns };
-    let all = Arc::new(targets.all);
-    let hand = Hand { spec, book: None, halt, clock, times, all };
-    let ended = hand.drive(queue, member, memory, Arc::clone(&scores));
+    let worker = Worker::new(queue, member.lanes, memory, clock, Arc::clone(&scores));
+    let (worker, times) = (worker.heeding(Arc::clone(halt)), times(spec, clock));
+    let ended = if spec.timed { worker.run::<Timed>(times) } else { worker.run::<Counted>(times) };
     Run { ended, now: Snapshot::of(&[scores]), told: None }
-}
-
-/// What all workers of a run share.
-struct Hand<'a> {
-    spec: &'a Spec,
-    book: Option<Arc<Book>>,
-    halt: &'a Arc<Halt>,
-    clock: Clock,
-    times: Times,
-    all: Arc<Vec<Target>>,
-}
-
-impl Hand<'_> {
-    fn work(&self, member: Member, scores: Arc<Scores>) -> Ended {
-        let mut memory = Memory::of(&member.lanes).unwrap();
-        memory.fill(&member.lanes);
-        let depth = member.lanes.iter().map(|lane| lane.depth).sum();
-        match member.method {
-            Method::Sync => {
-                self.drive(OneByOne::new(Arc::clone(&self.all)), member, memory, scores)
-            }
-            Method::Libaio => {
-                self.drive(aio::Aio::new(depth, &self.all).unwrap(), member, memory, scores)
-            }
-            Method::IoUring => {
-                let wish = Wish { depth, poll: false, sqpoll: false };
-                let targets: Vec<&Target> = self.all.iter().collect();
-                let ring = Ring::new(wish, &targets, &memory.buffers, &mut Vec::new()).unwrap();
-                self.drive(ring, member, memory, scores)
-            }
-        }
-    }
-
-    fn drive<Q: Queue>(
-        &self,
-        queue: Q,
-        member: Member,
-        memory: Memory,
-        scores: Arc<Scores>,
-    ) -> Ended {
-        let worker = Worker::new(queue, member.lanes, memory, self.clock, scores);
-        let worker = worker.proving(self.book.clone()).heeding(Arc::clone(self.halt));
-        if self.spec.timed {
-            worker.run::<Timed>(self.times)
-        } else {
-            worker.run::<Counted>(self.times)
-        }
-    }
 }
 
 /// The methods that this machine's kernel has.

@@ -1,6 +1,5 @@
 use std::collections::{HashMap, HashSet};
 
-use super::super::spec::{Expected, Found, check};
 use super::*;
 
 /// Small where each instruction is interpreted.

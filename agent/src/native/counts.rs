@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::queue::{ACTS, Act};
-use crate::latency::Counters;
+use crate::latency::{Counters, raise};
 
 /// All that one worker counts, on cache lines of its own: processors fetch them in pairs.
 #[derive(Default)]
@@ -141,10 +141,4 @@ impl Tally {
         raise(&self.untimed, count);
         raise(&self.bytes, u64::from(bytes) * count);
     }
-}
-
-/// Only one thread writes, so no locked instruction is needed.
-#[inline]
-fn raise(counter: &AtomicU64, by: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
 }

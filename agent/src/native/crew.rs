@@ -1,5 +1,6 @@
 //! The threads of an engine: set up, started together, listened to, and summed up.
 
+use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -11,14 +12,13 @@ use super::plan::{Crew, Member};
 use super::proof::Book;
 use super::queue::{OneByOne, Queue};
 use super::ring::{Ring, Wish};
-use super::slot::{Lane, Memory};
+use super::slot::Memory;
 use super::spec::{Method, Spec};
 use super::target::Target;
 use super::tsc::Clock;
 use super::worker::{Ended, Times, Worker};
 use crate::error::sentence;
-use crate::sys::thread::lock;
-use crate::sys::thread::wake_sharply;
+use crate::sys::thread::{lock, wake_sharply};
 
 /// A worker's loop has no deep calls; a small stack lets thousands of threads fit.
 const STACK_BYTES: usize = 256 << 10;
@@ -82,17 +82,17 @@ impl Threads {
         for (nth, member) in crew.members.into_iter().enumerate() {
             let own = Arc::new(member.scores(&ground.spec));
             scores.push(Arc::clone(&own));
-            let (ground, gate) = (ground.clone(), Arc::clone(&gate));
-            let (ready, tell) = (ready.clone(), tell.clone());
+            let ground = ground.clone();
+            let line = Line { gate: Arc::clone(&gate), ready: ready.clone(), tell: tell.clone() };
             let seat = Seat { member, scores: own, leads: nth == 0 };
-            let work = move || work(&ground, seat, &gate, ready, &tell);
+            let work = move || work(&ground, seat, line);
             let thread = Builder::new().name("engine".into()).stack_size(STACK_BYTES).spawn(work);
             handles.push(thread.map_err(|error| {
                 vec![format!("A thread cannot be started: {}.", sentence(&error))]
             })?);
         }
-        drop(ready);
-        let said: Vec<Result<Vec<String>, String>> = readiness.iter().collect();
+        drop((ready, tell));
+        let said: Vec<Readiness> = readiness.iter().collect();
         let mut faults: Vec<String> =
             said.iter().filter_map(|said| said.as_ref().err().cloned()).collect();
         if said.len() < handles.len() {
@@ -138,86 +138,69 @@ struct Seat {
     leads: bool,
 }
 
+/// What a thread says of its set-up: notes, or why it cannot begin.
+type Readiness = Result<Vec<String>, String>;
+
+/// Where a thread waits, and to whom it speaks.
+struct Line {
+    gate: Arc<Gate>,
+    ready: Sender<Readiness>,
+    tell: Sender<Ended>,
+}
+
 /// The whole life of one thread.
-fn work(
-    ground: &Ground,
-    Seat { member, scores, leads }: Seat,
-    gate: &Gate,
-    ready: Sender<Result<Vec<String>, String>>,
-    tell: &Sender<Ended>,
-) {
-    let mut notes = Vec::new();
-    let depth = member.lanes.iter().map(|lane| lane.depth).sum();
-    let prepared = memory_of(&member).and_then(|mut memory| {
-        memory.fill(&member.lanes);
-        let refused = |error| format!("The kernel gives no queue: {}.", sentence(&error));
-        let queue = match member.method {
-            Method::Sync => Any::Plain(OneByOne::new(Arc::clone(&ground.targets))),
-            Method::Libaio => Any::Aio(Aio::new(depth, &ground.targets).map_err(refused)?),
-            Method::IoUring => {
-                let Spec { poll, sqpoll, .. } = *ground.spec;
-                let targets: Vec<&Target> = ground.targets.iter().collect();
-                let wish = Wish { depth, poll, sqpoll };
-                let ring = Ring::new(wish, &targets, &memory.buffers, &mut notes);
-                Any::Ring(ring.map_err(refused)?)
-            }
-        };
-        Ok((queue, memory))
-    });
-    let (queue, memory) = match prepared {
-        Ok(prepared) => prepared,
-        Err(fault) => return drop(ready.send(Err(fault))),
+fn work(ground: &Ground, seat: Seat, line: Line) {
+    let lanes = &seat.member.lanes;
+    let mut memory = match Memory::of(lanes) {
+        Ok(memory) => memory,
+        Err(error) => return line.give_up("There is no memory for the blocks", &error),
     };
-    let clock = ground.clock;
-    let be_ready = || {
-        let _ = ready.send(Ok(notes));
-        drop(ready); // Who waits for all to be ready waits until nobody has this any more.
-    };
-    let (book, halt) = (ground.book.clone(), Arc::clone(&ground.halt));
-    let keeps = ground.spec.timed;
-    let life = Life { lanes: member.lanes, memory, scores, book, halt, clock, leads, keeps };
-    match queue {
-        Any::Plain(queue) => life.live(queue, be_ready, gate, tell),
-        Any::Aio(queue) => life.live(queue, be_ready, gate, tell),
-        Any::Ring(queue) => life.live(queue, be_ready, gate, tell),
+    memory.fill(lanes);
+    let depth = lanes.iter().map(|lane| lane.depth).sum();
+    let (targets, mut notes) = (&ground.targets, Vec::new());
+    match seat.member.method {
+        Method::Sync => {
+            line.live(ground, seat, memory, Ok(OneByOne::new(Arc::clone(targets))), notes);
+        }
+        Method::Libaio => line.live(ground, seat, memory, Aio::new(depth, targets), notes),
+        Method::IoUring => {
+            let Spec { poll, sqpoll, .. } = *ground.spec;
+            let all: Vec<&Target> = targets.iter().collect();
+            let ring = Ring::new(Wish { depth, poll, sqpoll }, &all, &memory.buffers, &mut notes);
+            line.live(ground, seat, memory, ring, notes);
+        }
     }
 }
 
-/// A queue of whichever kind.
-enum Any {
-    Plain(OneByOne),
-    Aio(Aio),
-    Ring(Ring),
-}
+impl Line {
+    fn give_up(self, what: &str, error: &io::Error) {
+        let _ = self.ready.send(Err(format!("{what}: {}.", sentence(error))));
+    }
 
-fn memory_of(member: &Member) -> Result<Memory, String> {
-    Memory::of(&member.lanes)
-        .map_err(|error| format!("There is no memory for the blocks: {}.", sentence(&error)))
-}
-
-/// A thread's work but for its queue.
-struct Life {
-    lanes: Vec<Lane>,
-    memory: Memory,
-    scores: Arc<Scores>,
-    book: Option<Arc<Book>>,
-    halt: Arc<Halt>,
-    clock: Clock,
-    leads: bool,
-    /// Latencies, and not only counts.
-    keeps: bool,
-}
-
-impl Life {
-    fn live<Q: Queue>(self, queue: Q, be_ready: impl FnOnce(), gate: &Gate, tell: &Sender<Ended>) {
-        let worker = Worker::new(queue, self.lanes, self.memory, self.clock, self.scores);
-        let worker = worker.proving(self.book).heeding(self.halt);
-        let worker = if self.leads { worker.leading() } else { worker };
+    /// Work by a queue of whichever kind, once the gate is open.
+    fn live<Q: Queue>(
+        self,
+        ground: &Ground,
+        Seat { member, scores, leads }: Seat,
+        memory: Memory,
+        queue: io::Result<Q>,
+        notes: Vec<String>,
+    ) {
+        let queue = match queue {
+            Ok(queue) => queue,
+            Err(error) => return self.give_up("The kernel gives no queue", &error),
+        };
+        let worker = Worker::new(queue, member.lanes, memory, ground.clock, scores)
+            .proving(ground.book.clone())
+            .heeding(Arc::clone(&ground.halt));
+        let worker = if leads { worker.leading() } else { worker };
         wake_sharply();
-        be_ready();
-        let times = gate.wait();
+        let _ = self.ready.send(Ok(notes));
+        drop(self.ready); // Who waits for all to be ready waits until nobody has this any more.
+        let times = self.gate.wait();
+        let is_timed = ground.spec.timed;
         let ended =
-            if self.keeps { worker.run::<Timed>(times) } else { worker.run::<Counted>(times) };
-        let _ = tell.send(ended);
+            if is_timed { worker.run::<Timed>(times) } else { worker.run::<Counted>(times) };
+        let _ = self.tell.send(ended);
     }
 }

@@ -17,8 +17,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::contents::Expected;
 use super::random::split_mix;
-use super::spec::Expected;
 use crate::error::sentence;
 use crate::probe::counters::parse_meminfo;
 use crate::sys::file::Locked;

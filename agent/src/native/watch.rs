@@ -350,12 +350,7 @@ fn usage(followed: &Followed, before: Moment) -> Usage {
     let seen = (followed.hung > 0).then_some(followed.stopped.used);
     let after = all.iter().map(|ended| ended.used_after).chain(seen);
     let now = after.max_by_key(|usage| usage.user_ns + usage.system_ns).unwrap_or_default();
-    Usage {
-        user_ns: now.user_ns.saturating_sub(then.user_ns),
-        system_ns: now.system_ns.saturating_sub(then.system_ns),
-        waits: now.waits.saturating_sub(then.waits),
-        preemptions: now.preemptions.saturating_sub(then.preemptions),
-    }
+    now.since(then)
 }
 
 /// What the hypervisor took from this machine since its start.

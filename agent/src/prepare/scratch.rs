@@ -18,7 +18,7 @@ use crate::roots::Roots;
 use crate::sign::own_sign;
 use crate::sys::file::{Locked, entry_in, is_locked, open_file_in, open_folder};
 use crate::sys::process::own_user;
-use crate::tree::{kill_orphans, kill_orphans_of};
+use crate::tree::kill_orphans_of;
 
 /// Every scratch folder's name begins so: a wrong name can never mean another folder.
 pub const PREFIX: &str = "iolab-scratch";
@@ -81,7 +81,7 @@ impl Scratch {
         }
         let dir = path.join(name);
         // Whatever a dead session works on, it would disturb what is measured here.
-        kill_orphans();
+        kill_orphans_of("");
         for _ in 0..MAX_TRIES {
             let Some((folder, lock)) = enter(&dir)? else { continue };
             let left = read_marker(&lock);

@@ -216,12 +216,6 @@ pub fn parse_pressure(text: &str) -> Stall {
     Stall { some_ns: total("some "), full_ns: total("full ") }
 }
 
-/// A number that stands alone in a sysfs file.
-#[must_use]
-pub fn parse_number(text: &str) -> Option<i64> {
-    text.trim().parse().ok()
-}
-
 /// What one logical CPU shows of throttling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Throttle {
@@ -431,12 +425,5 @@ colls carrier compressed
         let cpu = Throttle { package: 0, core: 0, core_events: None, package_events: None };
         assert_eq!(throttle_events(&[cpu]), None);
         assert_eq!(throttle_events(&[]), None);
-    }
-
-    #[test]
-    fn a_number_alone() {
-        assert_eq!(parse_number("38850\n"), Some(38_850));
-        assert_eq!(parse_number("-1\n"), Some(-1));
-        assert_eq!(parse_number("Unknown speed"), None);
     }
 }

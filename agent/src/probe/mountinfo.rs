@@ -59,6 +59,19 @@ pub fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
         .max_by_key(|mount| mount.mount_point.components().count())
 }
 
+/// The mount of the tree of control groups that has a controller of version 1, or of the tree of
+/// version 2 (the empty name).
+#[must_use]
+pub fn tree_of<'a>(mounts: &'a [Mount], controller: &str) -> Option<&'a Mount> {
+    mounts.iter().find(|mount| {
+        let mut options = mount.super_options.split(',');
+        if controller.is_empty() {
+            return mount.fs_type == "cgroup2";
+        }
+        mount.fs_type == "cgroup" && options.any(|option| option == controller)
+    })
+}
+
 fn mount(line: &str) -> Option<Mount> {
     let (place, file_system) = line.split_once(" - ")?;
     let mut place = place.split(' ');

@@ -83,17 +83,21 @@ pub struct Quota {
 /// Parse `cpu.stat` of either version; None where the group has no controller of processors.
 #[must_use]
 pub fn parse_cpu_stat(text: &str) -> Option<Throttling> {
-    let value = |key: &str| {
-        text.lines().find_map(|line| {
-            let (name, value) = line.split_once(' ')?;
-            (name == key).then(|| value.trim().parse::<u64>().ok()).flatten()
-        })
-    };
+    let value = |key: &str| value_of(text, key);
     let in_us = || value("throttled_usec").map(|us| us.saturating_mul(MICROSECOND_NS));
     Some(Throttling {
         periods: value("nr_periods")?,
         throttled: value("nr_throttled")?,
         throttled_ns: value("throttled_time").or_else(in_us)?,
+    })
+}
+
+/// The number after a key in a file of `key value` lines.
+#[must_use]
+pub fn value_of(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        (name == key).then(|| value.trim().parse().ok()).flatten()
     })
 }
 

@@ -235,13 +235,6 @@ fn attach_in_steps(device: &File, config: &LoopConfig) -> io::Result<()> {
     Ok(())
 }
 
-/// Allocate a file's blocks up to a size, without writing them.
-pub fn allocate(file: &File, bytes: u64) -> io::Result<()> {
-    // SAFETY: no memory is passed.
-    check(unsafe { libc::fallocate64(file.as_raw_fd(), 0, 0, bytes as i64) })?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,8 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::check;
 use super::time::SECOND_NS;
@@ -11,6 +12,15 @@ use super::time::SECOND_NS;
 /// Lock; a thread that panicked left nothing half done that others could not go on with.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Wait for news, but no longer than `patience`; spurious wakes come as news.
+pub fn wait_for<'a, T>(
+    news: &Condvar,
+    held: MutexGuard<'a, T>,
+    patience: Duration,
+) -> MutexGuard<'a, T> {
+    news.wait_timeout(held, patience).unwrap_or_else(PoisonError::into_inner).0
 }
 
 /// What a thread or a process used so far.
@@ -24,6 +34,19 @@ pub struct Usage {
     pub waits: u64,
     /// How often it was put aside for another thread.
     pub preemptions: u64,
+}
+
+impl Usage {
+    /// What was used after `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            waits: self.waits.saturating_sub(earlier.waits),
+            preemptions: self.preemptions.saturating_sub(earlier.preemptions),
+        }
+    }
 }
 
 /// What the calling thread used since it began.

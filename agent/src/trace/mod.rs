@@ -33,7 +33,7 @@ use serde::Serialize;
 use crate::error::sentence;
 use crate::probe::machine::list_members;
 use crate::probe::process::parse_place;
-use crate::roots::{Roots, text};
+use crate::roots::{Roots, number, text};
 use crate::sys::mount::unseen_tracefs;
 use crate::sys::perf::{Record, Recording, Ring, TraceEvent};
 use crate::sys::process::own_pid;
@@ -119,21 +119,21 @@ struct Place {
 
 impl Place {
     fn of(roots: &Roots, device: &str) -> Option<Self> {
-        let folder = roots.sys.join("class/block").join(device);
-        let own = number(&folder)?;
-        let count = |file: &str| text(&folder.join(file))?.trim().parse::<u64>().ok();
+        let folder = roots.block(device);
+        let own = dev_of(&folder)?;
+        let count = |file: &str| number::<u64>(&folder.join(file));
         if !folder.join("partition").exists() {
             return Some(Self { own, whole: own, first: 0, end: u64::MAX });
         }
         // Older kernels tell a partition's bios under the number of the disk, too.
-        let whole = number(folder.canonicalize().ok()?.parent()?)?;
+        let whole = dev_of(folder.canonicalize().ok()?.parent()?)?;
         let first = count("start")?;
         Some(Self { own, whole, first, end: first.saturating_add(count("size")?) })
     }
 }
 
 /// A device's number as `dev_t` of the kernel: twenty bits of it are the minor number.
-fn number(folder: &Path) -> Option<u64> {
+fn dev_of(folder: &Path) -> Option<u64> {
     let told = text(&folder.join("dev"))?;
     let (major, minor) = told.trim().split_once(':')?;
     Some(major.parse::<u64>().ok()? << 20 | minor.parse::<u64>().ok()?)
@@ -186,7 +186,7 @@ impl Events {
             ends: Vec::new(),
             rings: Vec::new(),
         };
-        let cpus = roots.sys_text("devices/system/cpu/online").map(|list| list_members(&list));
+        let cpus = roots.sys_value("devices/system/cpu/online").map(|list| list_members(&list));
         let cpus = cpus.unwrap_or_default();
         let share = ALL_PAGES / cpus.len().max(1).next_power_of_two();
         let pages = share.clamp(*RING_PAGES.start(), *RING_PAGES.end());
