@@ -14,7 +14,7 @@ import subprocess
 import sys
 from typing import Any, Final
 
-from iolab.hosts.agents import agent_binary
+from iolab.hosts.push import agent_binary
 
 AGENT: Final = agent_binary()
 DEPTHS: Final = (1, 32)

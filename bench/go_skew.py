@@ -40,8 +40,8 @@ from iolab.cli.kinds import session_kinds, study_kinds
 from iolab.core.events import Event, RunFinished, SessionStatus
 from iolab.core.run import HostRun, RunRecord, RunStatus
 from iolab.hosts.barrier import Stop
-from iolab.hosts.factory import open_hosts
-from iolab.hosts.ssh_login import Logins
+from iolab.hosts.connect import open_hosts
+from iolab.hosts.ssh_host import Logins
 from iolab.loads.metadata.workload import phases_of
 from iolab.session.session import run_session
 from iolab.study.inventory import Inventory, parse_inventory

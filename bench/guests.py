@@ -34,7 +34,7 @@ from iolab.core.run import RunRecord, RunStatus
 from iolab.errors import IolabError
 from iolab.guests.guest import fleet_in
 from iolab.hosts.barrier import Stop
-from iolab.hosts.factory import open_hosts
+from iolab.hosts.connect import open_hosts
 from iolab.session.session import run_session
 from iolab.study.load import LoadOptions, parse_study
 from iolab.study.schedule import make_plan

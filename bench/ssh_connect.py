@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 from iolab.core.host import HostSpec
-from iolab.hosts.factory import open_hosts
-from iolab.hosts.ssh_login import Logins
+from iolab.hosts.connect import open_hosts
+from iolab.hosts.ssh_host import Logins
 from iolab.study.inventory import parse_inventory
 
 FLEET = Path(__file__).parents[1] / "tools" / "fleet.py"

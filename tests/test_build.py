@@ -11,7 +11,7 @@ import pytest
 from build_agent import MACHINES, settings
 
 import iolab
-from iolab.hosts.agents import AGENTS_FOLDER
+from iolab.hosts.push import AGENTS_FOLDER
 
 ROOT = Path("/a checkout")
 CHECKOUT = Path(__file__).resolve().parents[1]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from iolab.hosts.agents import agent_binary
+from iolab.hosts.push import agent_binary
 
 AGENT: Final = Path(os.environ.get("BENCH_AGENT") or agent_binary())
 CORE: Final = os.environ.get("BENCH_CORE", str((os.cpu_count() or 1) - 1))

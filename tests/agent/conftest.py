@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.hosts.agents import AGENTS_FOLDER
+from iolab.hosts.push import AGENTS_FOLDER
 from tests.agent.speaker import Agent
 
 ROOT = Path(__file__).resolve().parents[2]

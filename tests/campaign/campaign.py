@@ -28,7 +28,7 @@ from tools import fleet
 
 import iolab.cli.run
 import iolab.cli.session
-import iolab.hosts.ssh_login
+import iolab.hosts.ssh_host
 from iolab.store.reader import SessionReader
 from tests.campaign.faults import Fault, applied, draw, draw_lasting
 from tests.campaign.stage import (
@@ -47,7 +47,7 @@ from tests.campaign.stage import (
 )
 from tests.fleet.bed import Bed, bed
 
-PRELOADED = (iolab.cli.session, iolab.cli.run, iolab.hosts.ssh_login)
+PRELOADED = (iolab.cli.session, iolab.cli.run, iolab.hosts.ssh_host)
 """So that no controller, a fork of this process, spends a second on reading them."""
 
 HOSTS_OF_LANE = 2

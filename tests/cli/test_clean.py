@@ -15,7 +15,7 @@ import typer
 from iolab.cli.doctor.command import clean_command, conclude
 from iolab.cli.doctor.findings import LEFT, OTHER_LOAD, Finding, FindingState
 from iolab.errors import ExitCode
-from iolab.hosts.agents import AGENT_VARIABLE
+from iolab.hosts.push import AGENT_VARIABLE
 from tests.cli.in_process import call
 
 SCRIPT: Final = Path(__file__).parents[1] / "fakes" / "scripted_agent.py"

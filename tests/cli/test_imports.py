@@ -10,7 +10,7 @@ import pytest
 
 CHECK = """import iolab.cli.kinds, iolab.study.load, iolab.report.terminal
 iolab.cli.kinds.study_kinds()"""
-PLAN = """import iolab.cli.kinds, iolab.cli.planning, iolab.hosts.factory, iolab.session.discovery
+PLAN = """import iolab.cli.kinds, iolab.cli.planning, iolab.hosts.connect, iolab.session.discovery
 iolab.cli.kinds.study_kinds()"""
 RESULTS = """import iolab.cli.kinds, iolab.cli.results, iolab.store.reader
 iolab.cli.kinds.reported().hosts"""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iolab.hosts.agents import agent_binary
+from iolab.hosts.push import agent_binary
 
 PROGRAM = agent_binary().absolute()
 LONGEST_S = 60

@@ -17,8 +17,8 @@ import pytest
 from iolab.guests.guest import GUEST_DISK, GUEST_SERIAL, Accelerator, GuestSettings
 from iolab.guests.kit.build import GuestKit
 from iolab.guests.machine import Aio, Machine, agent_socket, qemu_argv
-from iolab.hosts.agents import agent_binary
 from iolab.hosts.clock import StepMeter
+from iolab.hosts.push import agent_binary
 from tests.agent.speaker import FINAL, Agent, Said, output
 from tests.e2e.guest_sessions import users_kit
 from tests.needs import ROOT, require

@@ -10,7 +10,7 @@ import pytest
 
 from iolab.guests.kit.build import GuestKit
 from iolab.guests.kit.image import starts_directly
-from iolab.hosts.agents import agent_binary
+from iolab.hosts.push import agent_binary
 from tests.e2e.guest_sessions import users_kit
 from tests.needs import ROOT, require
 

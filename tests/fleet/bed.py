@@ -21,11 +21,11 @@ from tools import fleet
 
 from iolab.core.host import HostSpec, SshRoute
 from iolab.core.study import LINK_TIMEOUT_S
-from iolab.hosts.factory import open_hosts
+from iolab.hosts.connect import open_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import Stream
 from iolab.hosts.ssh import USUAL, SshLimits
-from iolab.hosts.ssh_login import Logins
+from iolab.hosts.ssh_host import Logins
 from iolab.study.inventory import parse_inventory
 
 T = TypeVar("T")

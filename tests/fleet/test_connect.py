@@ -12,12 +12,11 @@ import pytest
 
 from iolab.core.host import Hop, HostKind, HostSpec, SshRoute
 from iolab.errors import HostError
-from iolab.hosts.agents import agent_binary
 from iolab.hosts.answers import read_facts
 from iolab.hosts.host import Host
-from iolab.hosts.push import ProgramFiles, push
+from iolab.hosts.push import ProgramFiles, agent_binary, push
 from iolab.hosts.ssh import SshRunner, command_line
-from iolab.hosts.ssh_login import Logins
+from iolab.hosts.ssh_host import Logins
 from tests.fleet.bed import NO_CONFIG, Bed, nothing, route_of, run, visit
 
 pytestmark = pytest.mark.e2e

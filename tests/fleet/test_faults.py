@@ -23,10 +23,10 @@ from iolab.core.events import (
 from iolab.core.host import HostSpec
 from iolab.core.run import RunStatus
 from iolab.hosts.barrier import Stop
-from iolab.hosts.factory import hosts_of
+from iolab.hosts.connect import hosts_of
 from iolab.hosts.host import Host
 from iolab.hosts.ssh import SshLimits
-from iolab.hosts.ssh_login import Logins
+from iolab.hosts.ssh_host import Logins
 from iolab.session.reconnect import RetryPolicy
 from iolab.session.session import run_session
 from iolab.study.inventory import Inventory

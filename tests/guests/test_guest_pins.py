@@ -8,7 +8,7 @@ import pytest
 
 from iolab.core.host import CpuFacts, NumaNode
 from iolab.guests.guest import Pinning
-from iolab.guests.pinning import Pin, cpu_numbers, pins, pins_of, unpinned
+from iolab.guests.hosts import Pin, cpu_numbers, pins, pins_of, unpinned
 
 
 def machine(*lists: str, threads: int = 8) -> CpuFacts:

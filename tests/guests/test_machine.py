@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
 import pytest
 
+from iolab.errors import HostError
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
-from iolab.guests.machine import Aio, Machine, Replica, monitor_socket, qemu_argv
+from iolab.guests.machine import Aio, Machine, Replica, counter_khz, monitor_socket, qemu_argv
+from iolab.hosts.message import Message
+from tests.fakes.host import FakeHost
+from tests.fakes.script import FakeScript
+from tests.fakes.virtual_time import run_virtually
 
 SETTINGS: Final = GuestSettings(vcpus=2, memory_bytes=192 << 20, disk_bytes=64 << 20)
 FOLDER: Final = "/mnt/a, b/=c"
@@ -171,3 +176,43 @@ def test_the_longest_name_has_sockets_that_the_agent_takes() -> None:
 def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         replace(EMULATED, **changes)
+
+
+class Telling(FakeHost):
+    """A node that answers with these."""
+
+    def __init__(self, *answers: Mapping[str, int]) -> None:
+        super().__init__("node-1", FakeScript())
+        self._answers = iter(answers)
+
+    async def ask(
+        self, verb: str, payload: bytes = b"", *, deadline_s: float, **arguments: object
+    ) -> Message:
+        assert (verb, payload, arguments) == ("clock", b"", {})
+        assert deadline_s > 0
+        return Message(verb, {"real_ns": 1, **next(self._answers)})
+
+
+def rate_of(*answers: dict[str, Any]) -> int:
+    return run_virtually(counter_khz(Telling(*answers)))
+
+
+def test_it_is_what_was_counted_by_what_has_passed_on_the_node() -> None:
+    first = {"mono_ns": 7_000_000_000, "tsc": 10**15}
+    later = {"mono_ns": 7_500_004_000, "tsc": 10**15 + 1_298_058_384}
+    assert rate_of(first, later) == 2_596_096
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ({"mono_ns": 0}, {"mono_ns": 500_000_000}),
+        ({"mono_ns": 0, "tsc": 5}, {"mono_ns": 500_000_000}),
+        ({"mono_ns": 9, "tsc": 5}, {"mono_ns": 9, "tsc": 5}),
+        ({"mono_ns": 0, "tsc": 10**10}, {"mono_ns": 500_000_000, "tsc": 0}),
+        ({"mono_ns": 0, "tsc": 0}, {"mono_ns": 500_000_000, "tsc": 2**62}),
+    ],
+)
+def test_a_node_that_does_not_tell_is_refused(first: dict[str, Any], later: dict[str, Any]) -> None:
+    with pytest.raises(HostError, match="'node-1' does not tell"):
+        rate_of(first, later)

@@ -11,10 +11,10 @@ from iolab.analysis.points import summarise
 from iolab.core.metric import Level, Metric, Outlier
 from iolab.core.run import RunStatus
 from iolab.errors import StoreError
-from iolab.guests.caveats import EMULATED
 from iolab.guests.charts import drawn_tail, fleet_charts, lines_of
 from iolab.guests.groups import detailed_runs, fleet_groups, inside_run
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings, fleet_in
+from iolab.guests.report import EMULATED
 from iolab.guests.tables import fleets_of
 from iolab.published.audit.document import read_published
 from iolab.published.report import published_tables

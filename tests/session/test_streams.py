@@ -10,7 +10,7 @@ from iolab.loads.fileio.engines.fio import FioEngine
 from iolab.loads.fileio.engines.native import NativeEngine
 from iolab.loads.fileio.workload import Arrivals, Job
 from iolab.study.targets import makers_of
-from iolab.targets.seeds import seed_of_contents, seed_on, turn_of
+from iolab.targets.context import seed_of_contents, seed_on, turn_of
 from tests.fakes.fio import FakeLoad
 from tests.fakes.script import FakeScript
 from tests.plans import make_plan

@@ -268,7 +268,7 @@ async def _discover(study: Study) -> Discovery:
 
     from iolab.cli.kinds import study_kinds
     from iolab.core.host import HostKind
-    from iolab.hosts.factory import hosts_of
+    from iolab.hosts.connect import hosts_of
     from iolab.session.discovery import Questions, discover
     from iolab.study.targets import hosts_used
 

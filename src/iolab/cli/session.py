@@ -43,7 +43,7 @@ from iolab.core.run import Plan, PlannedRun, RunStatus
 from iolab.core.study import Study
 from iolab.errors import ExitCode, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import Stop
-from iolab.hosts.factory import hosts_of
+from iolab.hosts.connect import hosts_of
 from iolab.hosts.host import Host
 from iolab.report.numbers import count
 from iolab.report.results import session_document

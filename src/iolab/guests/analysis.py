@@ -58,7 +58,9 @@ _NO_GUESTS: Final = "No guest of a known node made load."
 @check("emulated-guest", "Guests on emulated processors", needs_load=False)
 def emulated_guest(view: RunView) -> CheckAnswer:
     """Whether any client's processors were emulated: its result is then of the emulator, too."""
-    ours = [one.name for one in guests_in(view.record) if one.run.accelerator is Accelerator.TCG]
+    ours = [
+        guest.name for guest in guests_in(view.record) if guest.run.accelerator is Accelerator.TCG
+    ]
     known = [
         host.host
         for host in view.hosts

@@ -188,8 +188,8 @@ def guest_use(guest: str, before: UseAnswer, after: UseAnswer) -> GuestUse | Non
     HostError when it fell, as it does when the guest was started anew or lost a processor.
     """
     looks = [
-        [one.real_ns, one.vcpu_run_ns, one.vcpu_wait_ns, one.user_ns, one.system_ns]
-        for one in (before, after)
+        [look.real_ns, look.vcpu_run_ns, look.vcpu_wait_ns, look.user_ns, look.system_ns]
+        for look in (before, after)
     ]
     differences = [
         late - early

@@ -22,7 +22,7 @@ from iolab.hosts.barrier import together
 from iolab.hosts.remote_process import output_of
 from iolab.session.context import SessionContext
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
-from iolab.targets.extents import prove, unproved
+from iolab.targets.work_directory import prove, unproved
 from iolab.units import format_bytes
 
 FIRST_PORT: Final = 10810

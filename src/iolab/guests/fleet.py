@@ -25,10 +25,9 @@ from iolab.guests.guest import (
     GuestUse,
     settings_in,
 )
-from iolab.guests.hosts import booted, machines_of, node_path
+from iolab.guests.hosts import booted, machines_of, node_path, pins_of
 from iolab.guests.hypervisor import Hypervisor, Running
 from iolab.guests.kit.build import GuestKit, guest_kit
-from iolab.guests.pinning import pins_of
 from iolab.guests.problems import check_nodes
 from iolab.hosts.answers import UseAnswer, read_answer
 from iolab.hosts.barrier import together
@@ -85,19 +84,19 @@ class GuestCounting:
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
         """They are counted before and after what is done within, and at every interval between."""
-        await asyncio.gather(*(self._begin(one) for one in self._all))
-        following = [asyncio.create_task(self._follow(one)) for one in self._all]
+        await asyncio.gather(*(self._begin(guest) for guest in self._all))
+        following = [asyncio.create_task(self._follow(guest)) for guest in self._all]
         try:
             yield
         finally:
             for task in following:
                 task.cancel()
             await asyncio.gather(*following, return_exceptions=True)
-            await asyncio.gather(*(self._end(one) for one in self._all))
+            await asyncio.gather(*(self._end(guest) for guest in self._all))
 
     def guest_runs(self) -> tuple[GuestRun, ...]:
         """What is to be recorded of them."""
-        return tuple(self._guest_run(one) for one in self._all)
+        return tuple(self._guest_run(guest) for guest in self._all)
 
     async def _begin(self, counted: _Counted) -> None:
         counted.before = await self._look(counted)
@@ -274,7 +273,7 @@ class Guests:
             return record
         # A run that came to nothing before its load was not counted.
         counting, self._counting = self._counting, None
-        counted = {one.guest: one for one in counting.guest_runs()} if counting else {}
+        counted = {run.guest: run for run in counting.guest_runs()} if counting else {}
         every = participants(self._session.study, run.point.configuration, 0)
         taking = {name for name, _ in placed}
         left_out = self._session.left_out
@@ -349,8 +348,8 @@ class Guests:
             given = pins_of(cpu, here, settings.vcpus, settings.pinning)
             turns = asyncio.Semaphore(settings.boots_at_once or max(cpu.threads, 1))
             for spec, names in zip(nodes, here, strict=True):
-                mine = {guest: given[guest] for guest in names}
-                found[spec.name] = Hypervisor(self._session, spec, facts[spec.name], mine, turns)
+                pins = {guest: given[guest] for guest in names}
+                found[spec.name] = Hypervisor(self._session, spec, facts[spec.name], pins, turns)
         return {spec.name: found[spec.name] for spec in nodes_of(study)}
 
     async def _raise_up(self, settings: GuestSettings, nodes: list[Hypervisor]) -> None:

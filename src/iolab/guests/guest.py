@@ -160,7 +160,7 @@ class GuestFleet(Fleet):
             )
             for guest in self.guests
         )
-        return replace(self, guests=guests, idle=tuple(names.get(one, one) for one in self.idle))
+        return replace(self, guests=guests, idle=tuple(names.get(host, host) for host in self.idle))
 
     def on(self, node: str) -> tuple[GuestRun, ...]:
         """The guests of a node."""

@@ -15,6 +15,7 @@ from iolab.core.host import HostFacts, HostSpec
 from iolab.errors import HostError
 from iolab.guests.blocks import HISTOGRAM_ARGUMENTS, HISTOGRAMS
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings
+from iolab.guests.hosts import Pin
 from iolab.guests.kit.build import GuestKit, KitPaths, kit_paths
 from iolab.guests.machine import (
     Machine,
@@ -24,7 +25,6 @@ from iolab.guests.machine import (
     monitor_socket,
     qemu_argv,
 )
-from iolab.guests.pinning import Pin
 from iolab.guests.problems import QEMU
 from iolab.guests.qemu import GuestMonitor, QemuRun, Relay
 from iolab.hosts.channel import Outgoing

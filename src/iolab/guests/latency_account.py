@@ -145,14 +145,14 @@ def account_figure(subject: str, accounts: Sequence[Account], caveat: str = "") 
     known = [account for account in accounts if len(account.parts) > 1 and account.whole_ns > 0]
     if not known:
         return None
-    runs = list(dict.fromkeys(one.run for one in known))
-    drawn = [[one for one in known if one.run == run] for run in runs[:MAX_RUNS]]
+    runs = list(dict.fromkeys(account.run for account in known))
+    drawn = [[account for account in known if account.run == run] for run in runs[:MAX_RUNS]]
     marks, top = _legend(known), 0.0
     for group in drawn:
         marks.append(_text(group[0].run, 0, top + 13, INK))
         top += TITLE
-        for one in group:
-            marks += _bar(one, top)
+        for account in group:
+            marks += _bar(account, top)
             top += STEP
         top += 4
     height = top + FOOT
@@ -213,17 +213,17 @@ def _text(
 def _finding(drawn: Sequence[Sequence[Account]]) -> str:
     """Of the last run drawn, which has the most guests: each direction with its largest part."""
     sentences = []
-    for one in drawn[-1]:
-        largest = max(one.parts, key=lambda part: part.took_ns)
-        lowest, look = one.parts[0], _PARTS[largest.name]
-        start = f"{one.run}: a" if one is drawn[-1][0] else "A"
+    for account in drawn[-1]:
+        largest = max(account.parts, key=lambda part: part.took_ns)
+        lowest, look = account.parts[0], _PARTS[largest.name]
+        start = f"{account.run}: a" if account is drawn[-1][0] else "A"
         text = (
-            f"{start} {one.direction} takes {show_value(one.whole_ns, 'ns')}, most of it "
-            f"({_share(largest, one)}) {look.where or look.long}"
+            f"{start} {account.direction} takes {show_value(account.whole_ns, 'ns')}, most of it "
+            f"({_share(largest, account)}) {look.where or look.long}"
         )
         if lowest is not largest and lowest.name == "device":
             took = show_value(lowest.took_ns, "ns")
-            text += f"; the devices take {took} ({_share(lowest, one)})"
+            text += f"; the devices take {took} ({_share(lowest, account)})"
         sentences.append(f"{text}.")
     return " ".join(sentences)
 

@@ -132,7 +132,7 @@ def _mean(
 
 
 def _names(view: RunView, node: GuestNode, watched: WatchedMetric) -> list[str]:
-    names = [one.name for one in view.series_of(node.name, watched.scope, watched.metric)]
+    names = [series.name for series in view.series_of(node.name, watched.scope, watched.metric)]
     if watched.scope == "disk" and node.watched is not None:
         leaves = leaves_of(node.watched, view.facts.get(node.name))
         return [delta.device for delta in leaves]
@@ -264,7 +264,9 @@ def limited_guests(view: RunView) -> frozenset[str]:
 
 def counted_guests(view: RunView) -> frozenset[str]:
     """The guests whose processors' use their node counts: guest-starved speaks of those."""
-    return frozenset(one.name for one in guests_in(view.record) if use_of(view, one) is not None)
+    return frozenset(
+        guest.name for guest in guests_in(view.record) if use_of(view, guest) is not None
+    )
 
 
 def use_of(view: RunView, guest: Guest) -> GuestCpuUse | None:
@@ -323,8 +325,8 @@ def hypervisor_metrics(node: GuestNode) -> dict[str, Metric]:
         counts = [
             block for guest in node.guests for block in guest.run.blocks if block.direction is way
         ]
-        bins = merged([one.bins for one in counts])
-        if all(one.bins or not one.ios for one in counts):
+        bins = merged([served.bins for served in counts])
+        if all(served.bins or not served.ios for served in counts):
             total = sum(count for *_, count in bins)
             found |= {
                 f"{way.key}_lat_ns_{name}": bounded(bins, percent)
@@ -424,7 +426,7 @@ def _by_hypervisor(view: RunView, node: GuestNode, way: Direction, window: Windo
     counts = [
         block for guest in node.guests for block in guest.run.blocks if block.direction is way
     ]
-    return Served(float(sum(one.ios for one in counts)), float(sum(c.total_ns for c in counts)))
+    return Served(float(sum(c.ios for c in counts)), float(sum(c.total_ns for c in counts)))
 
 
 def _by_devices(view: RunView, node: GuestNode, way: Direction, window: Window) -> Served | None:

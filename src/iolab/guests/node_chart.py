@@ -264,7 +264,7 @@ def node_inside(
     known = [host for host in record.bystanders if host.error is None and host.host in nodes]
     if not known:
         return None
-    name = max((host.host for host in known), key=lambda one: len(nodes[one].outliers))
+    name = max((host.host for host in known), key=lambda host: len(nodes[host].outliers))
     seen = inside_of(record, telemetry, facts.get(name), name)
     if seen is None:
         return None
@@ -278,9 +278,9 @@ def node_inside(
     panels = _panels(seen, grid, record.telemetry_interval_ms * 1e6, within)
     if not panels:
         return None
-    (mine,) = (one for one in known if one.host == name)
+    (node,) = (host for host in known if host.host == name)
     kernel = kernel_of(name, facts)
-    beside = [one for one in known if one is not mine and kernel_of(one.host, facts) == kernel]
+    beside = [host for host in known if host is not node and kernel_of(host.host, facts) == kernel]
     return NodeTimeline(
         result=result,
         node=name,
@@ -291,8 +291,8 @@ def node_inside(
         end_s=round(end_s, 3),
         panels=panels,
         outliers=nodes[name].outliers,
-        neighbours=tuple(one.host for one in beside),
-        shares_disks=any(_leaves(one, facts) & _leaves(mine, facts) for one in beside),
+        neighbours=tuple(host.host for host in beside),
+        shares_disks=any(_leaves(host, facts) & _leaves(node, facts) for host in beside),
     )
 
 
@@ -304,7 +304,7 @@ def _panels(
     seen: NodeInside, grid: Grid, step_ns: float, within: npt.NDArray[np.bool_]
 ) -> tuple[PanelInside, ...]:
     def rows(found: Mapping[str, CounterSeries]) -> dict[str, Floats]:
-        return {name: on_grid(one, grid, None, step_ns) for name, one in found.items()}
+        return {name: on_grid(series, grid, None, step_ns) for name, series in found.items()}
 
     sent = rows(seen.tx_bytes_per_s)
     busy = _busy(sent)
@@ -339,7 +339,7 @@ def _panels(
             ("tx_frames_per_s",),
         ),
     )
-    return tuple(one for one in found if one.panel.traces)
+    return tuple(inside for inside in found if inside.panel.traces)
 
 
 def _panel_inside(title: str, unit: str, rows: Mapping[str, Floats]) -> Panel:

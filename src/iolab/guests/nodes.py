@@ -154,13 +154,13 @@ def _written_by_devices(view: RunView, node: GuestNode) -> int | None:
 
 def _are_shared(view: RunView, node: GuestNode, devices: set[str]) -> bool:
     """Whether another node of the same kernel counts any of these devices, too."""
-    mine = kernel_of(node.name, view.facts)
+    kernel = kernel_of(node.name, view.facts)
     return any(
         not devices.isdisjoint(
             delta.device for delta in leaves_of(other, view.facts.get(other.host))
         )
         for other in hypervisors_in(view.record)
-        if other.host != node.name and kernel_of(other.host, view.facts) == mine
+        if other.host != node.name and kernel_of(other.host, view.facts) == kernel
     )
 
 
@@ -197,7 +197,7 @@ class FleetBytes:
 
 def guest_bytes_of(view: RunView) -> FleetBytes | None:
     """The account of a run that guests made, else None."""
-    guests = tuple(_of_guest(view, one) for one in guests_in(view.record))
+    guests = tuple(_of_guest(view, guest) for guest in guests_in(view.record))
     if not guests:
         return None
     below = [guest.served or guest.asked for guest in guests]
@@ -225,9 +225,9 @@ def _of_guest(view: RunView, guest: Guest) -> GuestBytes:
     host = view.hosts[guest.host]
     target = view.target(host)
     own = [
-        one
-        for one in host.devices
-        if target is not None and one.device == target.device and not _shares_kernel(view, guest)
+        moved
+        for moved in host.devices
+        if target is not None and moved.device == target.device and not _shares_kernel(view, guest)
     ]
     blocks = guest.run.blocks
     claimed = (
@@ -248,9 +248,11 @@ def _of_guest(view: RunView, guest: Guest) -> GuestBytes:
 
 def _shares_kernel(view: RunView, guest: Guest) -> bool:
     """Whether its devices count what others move, too: a container, or a network namespace."""
-    mine = kernel_of(guest.name, view.facts)
+    kernel = kernel_of(guest.name, view.facts)
     return any(
-        kernel_of(name, view.facts) == mine for name in view.record.host_names if name != guest.name
+        kernel_of(name, view.facts) == kernel
+        for name in view.record.host_names
+        if name != guest.name
     )
 
 
@@ -296,11 +298,11 @@ def inside_of(
     watched = next((bystander for bystander in record.bystanders if bystander.host == node), None)
     if watched is None:
         return None
-    mine = [_moved(one, watched) for one in telemetry if one.host == node]
+    told = [_moved(series, watched) for series in telemetry if series.host == node]
 
     def named(scope: str, metric: str, takes: Callable[[str], bool]) -> dict[str, CounterSeries]:
-        found = [s for s in mine if (s.scope, s.metric) == (scope, metric) and takes(s.name)]
-        return {one.name: one for one in sorted(found, key=lambda one: _order(one.name))}
+        found = [s for s in told if (s.scope, s.metric) == (scope, metric) and takes(s.name)]
+        return {s.name: s for s in sorted(found, key=lambda s: _order(s.name))}
 
     disks = {delta.device for delta in leaves_of(watched, facts)}
     reads = named("disk", "read_iops", disks.__contains__)

@@ -95,7 +95,7 @@ def _check_booted(document: StudyDocument, tables: Tables, vm: VmTable) -> None:
         document.fault(path, happened, do)
     for item, workload in tables.read("workload", LoadTable):
         axes = workload.sweep(item.written)
-        most = workload.job().at((one.name, max(one.values, key=parse_size)) for one in axes)
+        most = workload.job().at((axis.name, max(axis.values, key=parse_size)) for axis in axes)
         files = most.data_set("")
         need = files.job_bytes * files.numjobs if files else 0
         if need > parse_size(vm.disk):

@@ -41,14 +41,14 @@ def fleet_layers(nodes: Iterable[NodeResult]) -> tuple[LayerLatency, ...]:
     for layer in LatencyLayer:
         for direction in Direction:
             own = [
-                one
+                seen
                 for layers in by_node
-                for one in layers
-                if one.layer is layer and one.direction is direction and one.ios > 0
+                for seen in layers
+                if seen.layer is layer and seen.direction is direction and seen.ios > 0
             ]
-            ios = sum(one.ios for one in own)
+            ios = sum(seen.ios for seen in own)
             if ios and len(own) == _having(by_node, direction):
-                mean = sum(one.mean_ns * one.ios for one in own) / ios
+                mean = sum(seen.mean_ns * seen.ios for seen in own) / ios
                 found.append(LayerLatency(layer, direction, mean, ios))
     return tuple(found)
 
@@ -160,13 +160,13 @@ def fleet_written(run: Result) -> Written | None:
     are what the check of bytes counted, each device once.
     """
     written = [node.written for node in run.nodes if node.written is not None]
-    if len(written) < len(run.nodes) or not sum(one.guests for one in written):
+    if len(written) < len(run.nodes) or not sum(node.guests for node in written):
         return None
-    through = [one.hypervisor for one in written]
-    known = [one for one in through if one is not None]
-    factors = {one.factor for one in written}
+    through = [node.hypervisor for node in written]
+    known = [moved for moved in through if moved is not None]
+    factors = {node.factor for node in written}
     return Written(
-        guests=sum(one.guests for one in written),
+        guests=sum(node.guests for node in written),
         hypervisor=sum(known) if len(known) == len(through) else None,
         devices=_by_devices(run),
         factor=factors.pop() if len(factors) == 1 else None,
@@ -223,39 +223,28 @@ SCOPES: Final = {"disk": "disk", "cpu": "processor", "nic": "port"}
 
 def outlier_values(metric: str, value: float, usual: float) -> tuple[str, str, str, str]:
     """The metric in words, both values with their unit, and how many times one is the other."""
-    unit = _unit(metric)
+    words, unit = _words_and_unit(metric)
     times = f"{value / usual:.2f}" if usual > 0 else NOTHING
-    return _words(metric), show_value(value, unit), show_value(usual, unit), times
+    return words, show_value(value, unit), show_value(usual, unit), times
 
 
-_UNITS: Final = (
-    ("_bytes_per_s", "bytes/s"),
-    ("_frames_per_s", "frames/s"),
-    ("_iops", "1/s"),
-    ("_lat_ns", "ns"),
-    ("_share", "share"),
-    ("_depth", "depth"),
-    ("_c", "celsius"),
+_ENDINGS: Final = (
+    ("_bytes_per_s", "bytes/s", " bytes/s"),
+    ("_frames_per_s", "frames/s", " frames/s"),
+    ("_iops", "1/s", " IOPS"),
+    ("_lat_ns", "ns", " latency"),
+    ("_share", "share", ""),
+    ("_depth", "depth", " depth"),
+    ("_c", "celsius", " c"),
+    ("", "", ""),
 )
+"""Of names of metrics: their unit, and what stands for them in words."""
 
 
-def _unit(metric: str) -> str:
-    return next((unit for ending, unit in _UNITS if metric.endswith(ending)), "")
-
-
-def _words(metric: str) -> str:
-    for ending, word in (
-        ("_bytes_per_s", " bytes/s"),
-        ("_frames_per_s", " frames/s"),
-        ("_iops", " IOPS"),
-        ("_lat_ns", " latency"),
-        ("_share", ""),
-    ):
-        if metric.endswith(ending):
-            return (
-                metric.removesuffix(ending).replace("tx", "sent").replace("rx", "received") + word
-            )
-    return metric.replace("_", " ")
+def _words_and_unit(metric: str) -> tuple[str, str]:
+    ending, unit, words = next(row for row in _ENDINGS if metric.endswith(row[0]))
+    name = metric.removesuffix(ending).replace("tx", "sent").replace("rx", "received")
+    return name.replace("_", " ") + words, unit
 
 
 def placement_table(fleet: GuestFleet) -> Table:
@@ -314,15 +303,15 @@ def guests_table(fleet: GuestFleet) -> Table | None:
     ordered = sorted(known, key=lambda one: -(wait_share(one, fleet.settings) or 0.0))
     rows = [
         row(
-            one.guest,
-            one.node,
-            _accelerators([one]),
-            NOTHING if one.booted_s is None else f"{one.booted_s:.1f} s",
-            _of_vcpus(one.use, fleet.settings, "vcpu_run_s"),
-            _of_vcpus(one.use, fleet.settings, "vcpu_wait_s"),
-            NOTHING if one.use is None else f"{one.use.cpu_s:.2f} s",
+            guest.guest,
+            guest.node,
+            _accelerators([guest]),
+            NOTHING if guest.booted_s is None else f"{guest.booted_s:.1f} s",
+            _of_vcpus(guest.use, fleet.settings, "vcpu_run_s"),
+            _of_vcpus(guest.use, fleet.settings, "vcpu_wait_s"),
+            NOTHING if guest.use is None else f"{guest.use.cpu_s:.2f} s",
         )
-        for one in ordered[:GUESTS_SHOWN]
+        for guest in ordered[:GUESTS_SHOWN]
     ]
     hidden = len(ordered) - GUESTS_SHOWN
     if hidden > 0:

@@ -181,7 +181,9 @@ def _of_accounts(named: Sequence[tuple[str, Sequence[Account]]]) -> RenderableTy
     names = part_names(account for _, accounts in named for account in accounts)
     headings = [Heading("", main=True), Heading("latency", number=True)]
     headings += [Heading(name, number=True) for name in reversed(names)]
-    groups = [(plain(f"  {name}"), [_parts(one, names) for one in of]) for name, of in named]
+    groups = [
+        (plain(f"  {name}"), [_parts(account, names) for account in of]) for name, of in named
+    ]
     return Grouped(headings, groups)
 
 
@@ -198,8 +200,9 @@ def _outliers(found: Sequence[Shown]) -> Iterator[RenderableType]:
     seen: dict[tuple[str, str, str, str], list[str]] = {}
     for _, _, run in sorted(found, key=lambda one: -guests_in(one[2])):
         for node in run.nodes:
-            for one, text in zip(node.outliers, outlier_lines(node), strict=True):
-                seen.setdefault((node.name, one.scope, one.name, one.metric), []).append(text)
+            for outlier, text in zip(node.outliers, outlier_lines(node), strict=True):
+                key = (node.name, outlier.scope, outlier.name, outlier.metric)
+                seen.setdefault(key, []).append(text)
     if not seen:
         return
     yield ""

@@ -96,7 +96,7 @@ async def measure_offset(host: Host, clock: Clock, as_before: int | None = None)
     enough_ns = 0 if as_before is None else round(ENOUGH_RATIO * as_before)
     found: list[ClockOffset] = []
     async with _gate():
-        while len(found) < ROUND_TRIPS and not any(one.rtt_ns <= enough_ns for one in found):
+        while len(found) < ROUND_TRIPS and not any(trip.rtt_ns <= enough_ns for trip in found):
             found.append(await _one_round_trip(host, clock))
     return min(found, key=lambda offset: offset.rtt_ns)
 

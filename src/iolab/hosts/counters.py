@@ -293,8 +293,8 @@ def _parts(
     scopes, names, _ = words.parts(kind_of[codes[rows]])
     of_server, of_guest = np.isin(scopes, servers), np.isin(scopes, guests)
     found = [rows[~of_server & ~of_guest], rows[of_server]]
-    mine, of_whom = rows[of_guest], names[of_guest]
-    found += [mine[of_whom == name] for name in np.unique(of_whom)]
+    guest_rows, guest = rows[of_guest], names[of_guest]
+    found += [guest_rows[guest == name] for name in np.unique(guest)]
     return [part for part in found if part.size]
 
 

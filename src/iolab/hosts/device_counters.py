@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Final
 
 from iolab.core.run import DeviceDelta, IdleProof
+from iolab.hosts.counter_names import DISK
 from iolab.hosts.host import Host
 from iolab.hosts.message import Message
 from iolab.units import NS_PER_S
@@ -32,6 +33,8 @@ class DiskCounts:
 
 
 _COUNTERS: Final = tuple(counter.name for counter in fields(DiskCounts))
+
+_NEEDED: Final = tuple(counter.name for counter in fields(DiskCounts) if counter.default is MISSING)
 
 _NOTHING: Final = DiskCounts(*[0] * len(_COUNTERS))
 """Of a device that had done nothing since the boot."""
@@ -141,17 +144,10 @@ def _less(now: int | None, then: int | None) -> int | None:
 def _disk(row: object) -> tuple[str, DiskCounts]:
     if not isinstance(row, list) or len(row) < 6 or not isinstance(row[0], str):
         raise ValueError("a row of its disks is not one")
-    counts = DiskCounts(
-        read_ios=_count(row[1]),
-        read_bytes=_count(row[2]),
-        write_ios=_count(row[4]),
-        write_bytes=_count(row[5]),
-        discard_ios=_counted(row, 10),
-        discard_bytes=_counted(row, 11),
-        read_time_ns=_counted(row, 3),
-        write_time_ns=_counted(row, 6),
-    )
-    return row[0], counts
+    told = dict(zip(DISK, row[1:], strict=False))
+    # What a kernel older than 4.18, which has no such counter, leaves out is left out here.
+    known = [name for name in _COUNTERS if name in _NEEDED or told.get(name) is not None]
+    return row[0], DiskCounts(**{name: _count(told[name]) for name in known})
 
 
 def _merges(rows: object) -> Iterator[tuple[str, dict[str, int]]]:
@@ -160,11 +156,6 @@ def _merges(rows: object) -> Iterator[tuple[str, dict[str, int]]]:
         if not isinstance(row, list) or len(row) != 3 or not isinstance(row[0], str):
             raise ValueError("a row of its merges is not one")
         yield row[0], {"read_merges": _count(row[1]), "write_merges": _count(row[2])}
-
-
-def _counted(row: list[object], place: int) -> int | None:
-    """What a kernel older than 4.18, which has no such counter, leaves out."""
-    return None if len(row) <= place or row[place] is None else _count(row[place])
 
 
 def _count(value: object) -> int:

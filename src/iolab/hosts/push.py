@@ -1,4 +1,4 @@
-"""Brings the agent to a host and proves that it is the right file.
+"""The agents that come with iolab; brings one to a host and proves that it is the right file.
 
 How files and programs of the host are reached is a `HostFiles`'s to know: by plain programs of
 coreutils or busybox behind an argument prefix (here), or by SFTP (`ssh`). No shell of ours is ever
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import platform
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,44 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from iolab.errors import HostError
-from iolab.hosts.agents import agent_binary
 from iolab.hosts.message import ReachError, printable, printable_bytes
 from iolab.hosts.process import ending, not_started, run_here
+
+AGENT_VARIABLE: Final = "IOLAB_AGENT"
+"""Environment variable that names another agent, for all hosts, than the package's own."""
+
+AGENTS_FOLDER: Final = Path(__file__).parents[1] / "_agent"
+"""A folder for each machine, as `uname -m` names it, with its agent."""
+
+LINUX: Final = "Linux"
+
+
+def agent_binary(
+    machine: str = "", *, system: str = "", host: str = "", folder: Path = AGENTS_FOLDER
+) -> Path:
+    """The agent for a host whose `uname` says `system` and `machine`; this machine's by default.
+
+    `IOLAB_AGENT` stands for all. HostError where there is none, with those that there are.
+    """
+    named = os.environ.get(AGENT_VARIABLE)
+    if named:
+        if not Path(named).is_file():
+            raise HostError(f"There is no agent at {named}.", f"Correct {AGENT_VARIABLE}.")
+        return Path(named)
+    who = f"Host '{host}'" if host else "This machine"
+    if (system or platform.system()) != LINUX:
+        what = f"{who} runs {system or platform.system()}, and the agent needs {LINUX}."
+        do = "Leave it out." if host else "Name hosts that run it with --hosts."
+        raise HostError(what, do)
+    machine = machine or platform.machine()
+    agents = {path.parent.name: path for path in sorted(folder.glob("*/iolab-agent"))}
+    if machine not in agents:
+        there = " and ".join(agents) or "no machine"
+        happened = f"{who} is {machine}, and this iolab has agents for {there}."
+        do = "Install iolab from its wheel; in a checkout 'make setup' builds this machine's, "
+        raise HostError(happened, do + "'make agents' all.")
+    return agents[machine]
+
 
 FOLDER: Final = "/tmp/iolab-agent-{user}"  # noqa: S108 - private and checked before use
 """Where agents are kept on a host: one folder a user, of mode 700, never followed as a link."""

@@ -86,9 +86,9 @@ def derive(
             continue
         host = host_names[block.host]
         parts = (part for part in derived(block) if only is None or only in part.names)
-        mine = [one for part in parts for one in _series(host, block.scope, part)]
-        mine = [one for one in mine if only is None or one.name == only]
-        found += sorted(mine, key=lambda one: (one.name, one.metric))
+        told = [series for part in parts for series in _series(host, block.scope, part)]
+        told = [series for series in told if only is None or series.name == only]
+        found += sorted(told, key=lambda series: (series.name, series.metric))
     return tuple(found)
 
 

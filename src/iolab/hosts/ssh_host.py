@@ -1,4 +1,8 @@
-"""A host reached by ssh: one connection, the agent pushed once, started, and let go."""
+"""A host reached by ssh: one connection, the agent pushed once, started, and let go.
+
+There are so many logins at a time; jump hosts are logged in to once for all hosts, and host keys
+always checked.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,301 @@ import logging
 import stat
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import asyncssh
 
-from iolab.core.host import HostSpec, SshRoute
+from iolab.core.host import Hop, HostSpec, SshRoute
 from iolab.errors import HostError
 from iolab.hosts.host import Host, Link
 from iolab.hosts.message import printable
 from iolab.hosts.push import STEP_LIMIT_S, UPLOAD_LIMIT_S, HostFiles, ProgramFiles, push
-from iolab.hosts.ssh import SshRunner
-from iolab.hosts.ssh_login import Logins
+from iolab.hosts.ssh import (
+    CLOSE_LIMIT_S,
+    HOPS_MAX,
+    USUAL,
+    Attempt,
+    SshLimits,
+    SshRunner,
+    login_fault,
+)
+from iolab.study.ssh_addresses import parse_hop
+
+KNOWN_HOSTS: Final = (
+    "~/.ssh/known_hosts",
+    "~/.ssh/known_hosts2",
+    "/etc/ssh/ssh_known_hosts",
+    "/etc/ssh/ssh_known_hosts2",
+)
+"""Where ssh keeps the host keys that it trusts; a new key belongs into the first."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """A connection that stands, with the jump host that it holds open."""
+
+    connection: asyncssh.SSHClientConnection
+    logins: Logins
+    gate: _Gate | None
+
+    async def leave(self) -> None:
+        """Close the connection, by force if need be, and let go of the jump host."""
+        self.connection.close()
+        try:
+            async with asyncio.timeout(CLOSE_LIMIT_S):
+                await self.connection.wait_closed()
+        except (TimeoutError, OSError, asyncssh.Error):
+            self.connection.abort()
+        gate, self.gate = self.gate, None
+        if gate is not None:
+            await self.logins.release(gate)
+
+
+@dataclass(slots=True)
+class _Gate:
+    """A jump host that several hosts are reached through."""
+
+    route: SshRoute
+    login: asyncio.Task[Entry]
+    users: int = 0
+
+
+class Logins:
+    """All ssh logins of one session. `config` replaces ~/.ssh/config."""
+
+    def __init__(self, limits: SshLimits = USUAL, config: Path | None = None) -> None:
+        self.limits = limits
+        self._config = config
+        self._slots = asyncio.Semaphore(limits.at_once)
+        self._gates: dict[SshRoute, _Gate] = {}
+        self._known: dict[tuple[str, ...], asyncssh.SSHKnownHosts] = {}
+
+    async def enter(self, host: str, route: SshRoute) -> Entry:
+        """Log in to a host, through its jump hosts if it has any. Raises HostError."""
+        what = f"Host '{printable(host)}'"
+        return await self._enter(what, host, replace(route, jump=await self._way(what, route)))
+
+    async def release(self, gate: _Gate) -> None:
+        """One user less of a jump host; the last one closes it."""
+        gate.users -= 1
+        failed = gate.login.done() and (gate.login.cancelled() or gate.login.exception())
+        if (gate.users == 0 or failed) and self._gates.get(gate.route) is gate:
+            del self._gates[gate.route]
+        if gate.users == 0:
+            outcome = (await asyncio.gather(gate.login, return_exceptions=True))[0]
+            if isinstance(outcome, Entry):
+                await outcome.leave()
+
+    async def _way(self, what: str, route: SshRoute) -> tuple[Hop, ...]:
+        """Every jump host up to the route's address, as the inventory and ~/.ssh/config say.
+
+        All are known before the first is logged in to, so that a circle is a fault and no wait.
+        """
+        hops = route.jump or (await self._prepare(what, route)).hops
+        before = hops
+        while before:
+            if len(hops) > HOPS_MAX:
+                happened = f"{what} has more than {HOPS_MAX} jump hosts on the way."
+                raise HostError(happened, "See that ProxyJump in ~/.ssh/config forms no circle.")
+            first = SshRoute(before[0].address, before[0].user, before[0].port)
+            before = (await self._prepare(what, first)).hops
+            hops = (*before, *hops)
+        return hops
+
+    async def _enter(self, what: str, host: str, route: SshRoute) -> Entry:
+        """Log in by exactly the jump hosts that the route names."""
+        prepared = await self._prepare(what, route)
+        gate = await self._gate(host, route) if route.jump else None
+        prepared.attempt.jump = printable(str(route.jump[-1])) if gate else None
+        try:
+            tunnel = gate.login.result().connection if gate else None
+            connection = await self._log_in(prepared, tunnel)
+        except BaseException:
+            if gate is not None:
+                await self.release(gate)
+            raise
+        return Entry(connection, self, gate)
+
+    async def _gate(self, host: str, route: SshRoute) -> _Gate:
+        """The last jump host of a route, logged in to; all hosts behind it share the connection."""
+        *before, hop = route.jump
+        way = SshRoute(hop.address, hop.user, hop.port, tuple(before), route.key, route.known_hosts)
+        gate = self._gates.get(way)
+        if gate is None:
+            what = f"Jump host '{printable(str(hop))}' of host '{printable(host)}'"
+            login = asyncio.create_task(self._enter(what, host, way), name=what)
+            gate = self._gates[way] = _Gate(way, login)
+        gate.users += 1
+        try:
+            # One host that gives up must not take the jump host from the others.
+            await asyncio.shield(gate.login)
+        except BaseException:
+            await self.release(gate)
+            raise
+        return gate
+
+    async def _prepare(self, what: str, route: SshRoute) -> _Prepared:
+        """What ssh's configuration and ours make of the route, before anything is connected."""
+        arguments = self._arguments(what, route)
+        try:
+            options = await asyncssh.SSHClientConnectionOptions.construct(**arguments)
+            files = _known_hosts_files(what, route, options.known_hosts)
+            known = await asyncio.to_thread(self._read_known, files)
+            hops = _hops_of(options.tunnel)
+        except (OSError, ValueError, asyncssh.Error) as fault:
+            happened = f"{what} cannot be logged in to: {printable(str(fault), 300).rstrip('.')}."
+            raise HostError(happened, "Correct the inventory, or ~/.ssh/config.") from None
+        if route.key and not options.client_keys and not _is_socket(options.agent_path):
+            happened = f"The key {printable(route.key)} of {_lower(what)} needs a passphrase."
+            do = "Load it into ssh-agent with ssh-add; its public half must lie beside it as .pub."
+            raise HostError(happened, do)
+        first = route.known_hosts or (files[0] if files else KNOWN_HOSTS[0])
+        user = printable(options.username, 100)
+        attempt = Attempt(what, printable(options.host, 260), options.port, user, first)
+        return _Prepared(arguments, attempt, known, options.host_key_alias, hops)
+
+    def _arguments(self, what: str, route: SshRoute) -> dict[str, Any]:
+        """Arguments of asyncssh; what is left out comes from ~/.ssh/config or its defaults."""
+        arguments: dict[str, Any] = {
+            "host": route.address,
+            "password_auth": False,  # nobody is there to type one
+            "kbdint_auth": False,
+            "agent_forwarding": False,
+            "x11_forwarding": False,
+            "command": None,
+            "request_pty": False,
+            "keepalive_interval": self.limits.keepalive_s,
+            "keepalive_count_max": self.limits.keepalives,
+            "login_timeout": self.limits.login_s,
+            # To leave it out would read no file; the empty tuple stands for ~/.ssh/config.
+            "config": () if self._config is None else [str(self._config)],
+        }
+        if route.user is not None:
+            arguments["username"] = route.user
+        if route.port is not None:
+            arguments["port"] = route.port
+        if route.key is not None:
+            arguments |= _key_arguments(what, Path(route.key).expanduser())
+        return arguments
+
+    def _read_known(self, files: tuple[str, ...]) -> asyncssh.SSHKnownHosts:
+        """The keys of files that exist; what no file vouches for is not trusted."""
+        if files not in self._known:
+            texts = [
+                path.read_text(encoding="utf-8", errors="replace")
+                for name in files
+                if (path := Path(name).expanduser()).is_file()
+            ]
+            self._known[files] = asyncssh.import_known_hosts("\n".join(texts))
+        return self._known[files]
+
+    async def _log_in(
+        self, prepared: _Prepared, tunnel: asyncssh.SSHClientConnection | None
+    ) -> asyncssh.SSHClientConnection:
+        attempt = prepared.attempt
+        async with self._slots:
+            try:
+                async with asyncio.timeout(self.limits.login_s):
+                    return await asyncssh.connect(
+                        **prepared.arguments,
+                        tunnel=tunnel,
+                        known_hosts=prepared.known,
+                        client_factory=lambda: _Witness(prepared),
+                    )
+            except (OSError, ValueError, asyncssh.Error) as fault:
+                raise login_fault(attempt, fault, self.limits) from None
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """A login made ready; `hops` are the jump hosts that ~/.ssh/config asks for."""
+
+    arguments: dict[str, Any]
+    attempt: Attempt
+    known: asyncssh.SSHKnownHosts
+    alias: str | None
+    hops: tuple[Hop, ...]
+
+
+class _Witness(asyncssh.SSHClient):
+    """Sees how far a login comes, so that its failure can be told well. Trusts nobody."""
+
+    def __init__(self, prepared: _Prepared) -> None:
+        self._prepared = prepared
+        self._connection: asyncssh.SSHClientConnection | None = None
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        """A TCP connection stands."""
+        self._connection = conn
+        self._prepared.attempt.answered = True
+
+    def validate_host_public_key(
+        self, host: str, addr: str, port: int, key: asyncssh.SSHKey
+    ) -> bool:
+        """A key that no file vouches for: noted, and refused."""
+        named = self._prepared.alias or host
+        asked_port = port if port != asyncssh.DEFAULT_PORT else None
+        trusted = self._prepared.known.match(named, addr, asked_port)[0]
+        self._prepared.attempt.offered = key
+        self._prepared.attempt.other_key_known = bool(trusted)
+        return False
+
+    def auth_banner_received(self, msg: str, lang: str) -> None:
+        """What a site tells everyone who logs in is nobody's to read here."""
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as asyncssh calls it
+        """Whether it spoke ssh is known by now."""
+        if self._connection is not None:
+            version = self._connection.get_extra_info("server_version")
+            self._prepared.attempt.greeted = version is not None
+
+
+def _key_arguments(what: str, key: Path) -> dict[str, Any]:
+    """A key of our own choice: no other is offered, or sshd might stop listening before it."""
+    if not key.is_file():
+        happened = f"There is no key {printable(str(key))} for {_lower(what)}."
+        raise HostError(happened, "Correct the key in the inventory.")
+    arguments: dict[str, Any] = {"client_keys": [str(key)], "ignore_encrypted": True}
+    public = key.with_name(f"{key.name}.pub")
+    if public.is_file():
+        return {**arguments, "agent_identities": [str(public)]}
+    return {**arguments, "agent_path": None}
+
+
+def _known_hosts_files(what: str, route: SshRoute, configured: object) -> tuple[str, ...]:
+    """The files whose keys are trusted; a configuration that switches the check off has none."""
+    if route.known_hosts is not None:
+        if not Path(route.known_hosts).expanduser().is_file():
+            happened = (
+                f"There is no file {printable(route.known_hosts)} of host keys for {_lower(what)}."
+            )
+            raise HostError(happened, "Correct known_hosts in the inventory.")
+        return (route.known_hosts,)
+    if configured is None:
+        return ()
+    files = tuple(str(name) for name in configured) if isinstance(configured, list) else ()
+    return files or KNOWN_HOSTS
+
+
+def _is_socket(path: str | None) -> bool:
+    return bool(path) and Path(str(path)).is_socket()
+
+
+def _hops_of(tunnel: object) -> tuple[Hop, ...]:
+    """The jump hosts of ~/.ssh/config; ValueError when they cannot be read."""
+    if not isinstance(tunnel, str) or tunnel.lower() == "none":
+        return ()
+    hops = [parse_hop(text.strip()) for text in tunnel.split(",")]
+    if any(hop is None for hop in hops):
+        raise ValueError(f"ProxyJump {printable(tunnel, 100)} names no host")
+    return tuple(hop for hop in hops if hop is not None)
+
+
+def _lower(what: str) -> str:
+    return what[:1].lower() + what[1:]
+
 
 _DO: Final = "See that the user may write there, and that there is room."
 

@@ -7,14 +7,14 @@ value that the kernel does not have (null) gives no row.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
 
 from iolab.core.samples import CodedNames, CounterTable, Ints, Whole, narrow, no_counters
 from iolab.hosts.counter_names import CPU, DISK, GUEST, GUESTS, NIC, WHOLE_HOST
-from iolab.hosts.memory import give_back
+from iolab.hosts.intervals import give_back
 
 _Key = tuple[str, str, str]
 _Layout = tuple[tuple[object, ...], tuple[int, ...]]
@@ -109,11 +109,11 @@ def _usual(sample: Mapping[str, object]) -> tuple[_Layout, Ints] | None:
     heads: list[object] = []
     values: list[object] = []
     try:
-        for scope, head, width in _WIDTHS:
-            for row in _lists(sample, scope, width):
+        for key, _, head, metrics in _LISTS:
+            for row in _rows_of(sample, key, head + len(metrics)):
                 heads += row[:head]
                 values += row[head:]
-            heads.append(scope)
+            heads.append(key)
         for scope in WHOLE_HOST:
             block = sample.get(scope) or {}
             if not isinstance(block, dict):
@@ -134,24 +134,22 @@ def _usual(sample: Mapping[str, object]) -> tuple[_Layout, Ints] | None:
 _NAMING: Final = {int, str, type(None)}
 """What can name a row: a core's number, its node or none, a device's name."""
 
-_WIDTHS: Final = (
-    ("cpu", 2, 2 + len(CPU)),
-    ("disks", 1, 1 + len(DISK)),
-    ("nics", 1, 1 + len(NIC)),
-    ("guests", 1, 1 + len(GUEST)),
+_LISTS: Final = (
+    ("cpu", "cpu", 2, CPU),
+    ("disks", "disk", 1, DISK),
+    ("nics", "nic", 1, NIC),
+    ("guests", GUESTS, 1, GUEST),
 )
-"""Lists of a sample: how many places of a row name it, and how many it has."""
+"""Lists of a sample: the scope of each, how many places of a row name it, and what follows."""
 
 
 def _rows(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:
-    for core, node, *states in _lists(sample, "cpu", 2 + len(CPU)):
-        yield from _named("cpu", f"{core}@{0 if node is None else node}", CPU, states)
-    for disk, *counts in _lists(sample, "disks", 1 + len(DISK)):
-        yield from _named("disk", str(disk), DISK, counts)
-    for nic, *counts in _lists(sample, "nics", 1 + len(NIC)):
-        yield from _named("nic", str(nic), NIC, counts)
-    for guest, *counts in _lists(sample, "guests", 1 + len(GUEST)):
-        yield from _named(GUESTS, str(guest), GUEST, counts)
+    for key, scope, head, metrics in _LISTS:
+        for row in _rows_of(sample, key, head + len(metrics)):
+            # A core is named with its node, the first where the host has none.
+            name = str(row[0]) if head == 1 else f"{row[0]}@{0 if row[1] is None else row[1]}"
+            for metric, value in zip(metrics, row[head:], strict=True):
+                yield (scope, name, metric), value
     for scope in WHOLE_HOST:
         block = sample.get(scope) or {}
         if not isinstance(block, Mapping):
@@ -160,14 +158,7 @@ def _rows(sample: Mapping[str, object]) -> Iterator[tuple[_Key, object]]:
             yield (scope, "", str(metric)), value
 
 
-def _named(
-    scope: str, name: str, metrics: Sequence[str], values: Sequence[object]
-) -> Iterator[tuple[_Key, object]]:
-    for metric, value in zip(metrics, values, strict=True):
-        yield (scope, name, metric), value
-
-
-def _lists(sample: Mapping[str, object], key: str, width: int) -> Iterator[list[object]]:
+def _rows_of(sample: Mapping[str, object], key: str, width: int) -> Iterator[list[object]]:
     rows = sample.get(key) or []
     if not isinstance(rows, list):
         raise _unlike(key, "a list")

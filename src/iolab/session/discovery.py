@@ -15,9 +15,9 @@ from iolab.errors import HostError
 from iolab.hosts.answers import Leftovers, read_answer, read_facts
 from iolab.hosts.barrier import Outcomes, together
 from iolab.hosts.clock import Clock, ClockOffset, measure_offset
+from iolab.hosts.connect import open_hosts
 from iolab.hosts.counter_names import DISK
 from iolab.hosts.device_counters import SNAPSHOT_LIMIT_S, core_times, cpu_busy, idle_proof, look_of
-from iolab.hosts.factory import open_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.message import Hello
 from iolab.study.guard import NVME, NVME_ARGV, NVME_PURGES, asks_rights

@@ -19,8 +19,7 @@ from iolab.core.target_state import EMPTY, Ledger
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.barrier import together
 from iolab.hosts.clock import measure_offset
-from iolab.hosts.intervals import IntervalCollector
-from iolab.hosts.memory import give_back
+from iolab.hosts.intervals import IntervalCollector, give_back
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostShare

@@ -23,7 +23,7 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import LiveRule, SessionContext
 from iolab.session.driver import Driver, HostShare
 from iolab.session.start import SET_UP_S, Go, drive_and_look, load_at_once, offset_of, watch_idle
-from iolab.targets.seeds import seed_on
+from iolab.targets.context import seed_on
 from iolab.units import NS_PER_S, format_bytes
 
 CALL_OFF_LIMIT_S: Final = 20.0

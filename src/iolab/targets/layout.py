@@ -19,10 +19,15 @@ from iolab.hosts.engine import Command, EngineReading, with_ledger
 from iolab.hosts.message import AgentRefusal, printable
 from iolab.hosts.remote_process import CORRECT, Ending, drive, ending_says
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S
-from iolab.targets.context import Context
-from iolab.targets.extents import PROVING_METHODS, prove, unproved
-from iolab.targets.seeds import seed_of_contents
-from iolab.targets.work_directory import WorkDirectory, peer_dir, require_shared
+from iolab.targets.context import Context, seed_of_contents
+from iolab.targets.work_directory import (
+    PROVING_METHODS,
+    WorkDirectory,
+    peer_dir,
+    prove,
+    require_shared,
+    unproved,
+)
 from iolab.units import format_bytes
 
 SHARE: Final = "Give all clients a path on one shared file system, or leave target.rotate out."
@@ -38,8 +43,8 @@ def rotated(workdirs: Sequence[WorkDirectory], rotate: int) -> tuple[WorkDirecto
         raise HostError(happened, "Bring the others back, or set another target.rotate.")
     owners = [workdirs[(place + rotate) % len(workdirs)] for place in range(len(workdirs))]
     return tuple(
-        replace(mine, dir=peer_dir(mine, owner), read_from=owner.name)
-        for mine, owner in zip(workdirs, owners, strict=True)
+        replace(workdir, dir=peer_dir(workdir, owner), read_from=owner.name)
+        for workdir, owner in zip(workdirs, owners, strict=True)
     )
 
 

@@ -23,9 +23,8 @@ from iolab.hosts.message import printable
 from iolab.hosts.remote_process import Ending, drive, output_of
 from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, judge_rounds, turn_of
 from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
-from iolab.targets.context import Context
+from iolab.targets.context import Context, seed_of_contents, seed_on
 from iolab.targets.layout import hung, layout_fault
-from iolab.targets.seeds import seed_of_contents, seed_on
 from iolab.targets.state import (
     PREPARING,
     UNSEEN,
@@ -121,15 +120,13 @@ async def write_over(
     engine = context.engines[job.engine]
 
     async def write(workdir: WorkDirectory) -> int:
-        mine = workdir.holding(data_set)
+        held = workdir.holding(data_set)
         seed = seed_of_contents(context.study, workdir.name)
-        command = engine.fill(mine, workdir.dir, passes, job, seed=seed)
+        command = engine.fill(held, workdir.dir, passes, job, seed=seed)
         ledger = context.ledgers.of(workdir, data_set) if job.verify else None
         command = with_ledger(engine, command, ledger)
-        ending, reading = await _driven(context, workdir, command, engine.fill_reader(mine, passes))
-        if ending.halted:
-            raise Interrupted("The preconditioning was stopped.", "Resume the session to go on.")
-        fault = layout_fault(workdir.name, workdir.dir, mine, command, engine.name, ending, reading)
+        ending, reading = await _driven(context, workdir, command, engine.fill_reader(held, passes))
+        fault = layout_fault(workdir.name, workdir.dir, held, command, engine.name, ending, reading)
         if fault:
             raise fault
         return _written(reading.totals)
@@ -151,9 +148,9 @@ async def run_rounds(
         detail = f"{run.point.label}: round {number} of at most {wish.rounds_max}"
         context.begin(Phase.PRECONDITION, run, detail, wish.round_s)
         totals = await _round(context, workdirs, run, number)
-        values.append(sum(_iops(one) for one in totals.values()))
-        for name, one in totals.items():
-            written[name] += _written(one)
+        values.append(sum(_iops(total) for total in totals.values()))
+        for name, total in totals.items():
+            written[name] += _written(total)
         verdict = judge_rounds(values)
         if verdict is not None and verdict.achieved:
             break
@@ -175,23 +172,21 @@ async def _round(
     engine = context.engine_of(run)
     data_set = context.plan.data_set(run.point.data_set)
 
-    async def one(workdir: WorkDirectory) -> EngineTotals | None:
+    async def measure(workdir: WorkDirectory) -> EngineTotals | None:
         job = run.point.job_on(workdir.name)
-        mine = workdir.holding(data_set)
+        held = workdir.holding(data_set)
         seconds = context.study.precondition.round_s
         seed = seed_on(context.study, run.point, workdir.name, number)
-        command = engine.measure(job, mine, workdir.dir, seconds=seconds, seed=seed)
+        command = engine.measure(job, held, workdir.dir, seconds=seconds, seed=seed)
         ledger = context.ledgers.of(workdir, data_set) if job.verify else None
         command = with_ledger(engine, command, ledger)
         ending, reading = await _driven(context, workdir, command, engine.reader(job))
-        if ending.halted:
-            raise Interrupted("The preconditioning was stopped.", "Resume the session to go on.")
         fault = round_fault(engine.name, workdir.name, number, ending, reading)
         if fault:
             raise fault
         return reading.totals
 
-    return dict((await together(workdirs, one)).complete())
+    return dict((await together(workdirs, measure)).complete())
 
 
 def round_fault(
@@ -211,13 +206,15 @@ def round_fault(
 async def _driven(
     context: Context, workdir: WorkDirectory, command: Command, reader: OutputReader
 ) -> tuple[Ending, EngineReading]:
-    """One process to its end; halted when the user wants to stop."""
+    """One process to its end; Interrupted when the user stops it."""
     halt = asyncio.Event()
 
     work = drive(workdir.host, command, halt, reader.feed)
     ending = await alongside(
         alongside(work, hung(workdir, "Preconditioning")), context.stop.pass_on(halt)
     )
+    if ending.halted:
+        raise Interrupted("The preconditioning was stopped.", "Resume the session to go on.")
     return ending, reader.finish()
 
 
@@ -228,7 +225,7 @@ def _written(totals: EngineTotals | None) -> int:
 def _iops(totals: EngineTotals | None) -> float:
     if totals is None:
         return 0.0
-    return sum(one.iops for one in (totals.read, totals.write) if one is not None)
+    return sum(way.iops for way in (totals.read, totals.write) if way is not None)
 
 
 class Preconditioner:

@@ -280,7 +280,7 @@ def _one_a_host(members: Iterable[Member]) -> list[list[Member]]:
     """The members in batches that name each host once, as the barrier files outcomes by host."""
     batches: list[dict[str, Member]] = []
     for member in members:
-        batch = next((one for one in batches if member.name not in one), None)
+        batch = next((batch for batch in batches if member.name not in batch), None)
         if batch is None:
             batches.append({member.name: member})
         else:

@@ -48,8 +48,8 @@ class Finding:
 async def machine_findings(path: str, *, cloud: bool) -> tuple[Finding, ...]:
     """Every finding about this machine and the directory `path`, with `cloud` its cloud's words."""
     from iolab.core.host import HostKind, HostSpec
-    from iolab.hosts.agents import agent_binary
     from iolab.hosts.connect import LocalHost
+    from iolab.hosts.push import agent_binary
 
     try:
         binary = agent_binary()

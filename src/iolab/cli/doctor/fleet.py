@@ -31,7 +31,7 @@ from iolab.core.host import (
 from iolab.errors import IolabError
 from iolab.hosts.barrier import Outcomes
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset
-from iolab.hosts.factory import open_hosts
+from iolab.hosts.connect import open_hosts
 from iolab.report.numbers import count, listing
 from iolab.report.terminal import QUIET_STYLE, Heading, plain, table
 from iolab.session.discovery import (

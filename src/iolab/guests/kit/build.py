@@ -44,7 +44,6 @@ from iolab.guests.kit.image import (
     write_tools,
 )
 from iolab.guests.kit.image import unpacked as unpacked_bytes
-from iolab.hosts.agents import agent_binary
 from iolab.hosts.builds import (
     DIGEST_SHOWN,
     TOKEN,
@@ -56,6 +55,7 @@ from iolab.hosts.builds import (
     seen_by,
 )
 from iolab.hosts.host import Host
+from iolab.hosts.push import agent_binary
 
 MACHINE: Final = "x86_64"
 """The kind of machine that guests can be made on and for."""

@@ -22,8 +22,8 @@ from iolab.errors import EngineError, Fault, HostError, IolabError
 from iolab.hosts.answers import ScratchAnswer, read_answer, read_facts
 from iolab.hosts.barrier import halting, together
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock, ClockOffset, measure_offset
+from iolab.hosts.connect import open_hosts
 from iolab.hosts.engine import Command, EngineReading, FileEngine, OutputReader
-from iolab.hosts.factory import open_hosts
 from iolab.hosts.host import Host
 from iolab.hosts.remote_process import drive
 from iolab.loads.fileio.calibration_model import (
@@ -41,8 +41,8 @@ from iolab.session.discovery import FACTS_LIMIT_S
 from iolab.session.start import ROUND_TRIPS_TO_START, Go
 from iolab.stats.comparison import Comparison, compare_paired
 from iolab.stats.repeats import BIN_ERROR
+from iolab.targets.context import HOSTS_APART
 from iolab.targets.layout import layout_fault
-from iolab.targets.seeds import HOSTS_APART
 from iolab.targets.work_directory import CLOSE_LIMIT_S, OPEN_LIMIT_S, scratch_name
 from iolab.units import NS_PER_S, format_bytes
 

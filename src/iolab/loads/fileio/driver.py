@@ -24,8 +24,8 @@ from iolab.session.driver import HostShare, on_each
 from iolab.session.kinds import LoadSession
 from iolab.session.process_driver import ProcessDriver
 from iolab.session.start import idle_meanwhile, watch_idle
-from iolab.targets.extents import evict, proof_of_device, prove, unproved
-from iolab.targets.seeds import seed_on, turn_of
+from iolab.targets.context import seed_on, turn_of
+from iolab.targets.work_directory import evict, proof_of_device, prove, unproved
 from iolab.units import NS_PER_S, format_bytes
 
 

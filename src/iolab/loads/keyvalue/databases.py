@@ -38,9 +38,8 @@ from iolab.loads.keyvalue.workload import (
 )
 from iolab.session.context import SessionContext
 from iolab.session.driver import HostShare, on_each
-from iolab.targets.extents import evict
 from iolab.targets.layout import os_says
-from iolab.targets.work_directory import WorkDirectory
+from iolab.targets.work_directory import WorkDirectory, evict
 from iolab.units import format_bytes
 
 MARKER: Final = "iolab.json"

@@ -38,8 +38,7 @@ from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostShare, on_each
 from iolab.session.observers import HostWatch
 from iolab.session.start import CommonStart, start_of, watch_idle
-from iolab.targets.extents import evict
-from iolab.targets.work_directory import peer_dir, require_shared
+from iolab.targets.work_directory import evict, peer_dir, require_shared
 from iolab.units import NS_PER_S
 
 SHIFTED = frozenset({Operation.FILE_STAT, Operation.FILE_READ, Operation.FILE_REMOVE})
