@@ -23,7 +23,7 @@ from iolab.analysis.checks.storage_bytes import is_accounted
 from iolab.analysis.view import RunView
 from iolab.core.host import is_emulator
 from iolab.core.metric import Level
-from iolab.guests.guest import Accelerator, fleet_in
+from iolab.guests.guest import Accelerator, boot_settings
 from iolab.guests.metrics import (
     GuestLimit,
     bound_of,
@@ -82,12 +82,12 @@ def emulated_guest(view: RunView) -> CheckAnswer:
 @check("modelled-disk", "Modelled disks", needs_load=False)
 def modelled_disk(view: RunView) -> CheckAnswer:
     """Whether there was any storage below the guests' disks."""
-    fleet = fleet_in(view.record)
-    if fleet is None or fleet.settings is None:
+    settings = boot_settings(view.record)
+    if settings is None:
         return not_applicable("No guest has a disk of this session's making.")
     if not is_modelled(view.record):
         return valid("The guests' disks are images on their nodes.")
-    latency_ns = fleet.settings.latency_ns or 0
+    latency_ns = settings.latency_ns or 0
     return indicative(
         f"The guests' disks are a model that takes {format_ns(latency_ns)} for every I/O: no "
         "storage was measured.",
@@ -98,7 +98,7 @@ def modelled_disk(view: RunView) -> CheckAnswer:
 @check("limited-disk", "Disks held at a limit")
 def limited_disk(view: RunView) -> CheckAnswer:
     """Whether the limit that the study puts on each guest's disk shaped the result."""
-    settings = fleet.settings if (fleet := fleet_in(view.record)) else None
+    settings = boot_settings(view.record)
     limit = settings.iops_limit if settings else None
     guests = guests_in(view.record)
     if limit is None or not guests:

@@ -172,6 +172,12 @@ class GuestFleet(Fleet):
         return tuple(dict.fromkeys(guest.node for guest in self.guests))
 
 
+def boot_settings(run: RunManifest) -> GuestSettings | None:
+    """As what a run's guests were booted; None of guests that the session only used, or of none."""
+    fleet = fleet_in(run)
+    return None if fleet is None else fleet.settings
+
+
 def fleet_in(run: RunManifest) -> GuestFleet | None:
     """The guests that made a run's load; None where hosts are no guests."""
     return run.fleet if isinstance(run.fleet, GuestFleet) else None

@@ -319,14 +319,10 @@ def hypervisor_metrics(node: GuestNode) -> dict[str, Metric]:
     any guest keeps no bins.
     """
     found: dict[str, Metric] = {}
-    if not all(guest.run.blocks for guest in node.guests):
-        return found
     for way in DIRECTIONS:
-        counts = [
-            block for guest in node.guests for block in guest.run.blocks if block.direction is way
-        ]
-        bins = merged([served.bins for served in counts])
-        if all(served.bins or not served.ios for served in counts):
+        counts = node.blocks(way)
+        if counts is not None and all(served.bins or not served.ios for served in counts):
+            bins = merged([served.bins for served in counts])
             total = sum(count for *_, count in bins)
             found |= {
                 f"{way.key}_lat_ns_{name}": bounded(bins, percent)
@@ -421,11 +417,9 @@ def _by_hypervisor(view: RunView, node: GuestNode, way: Direction, window: Windo
     """In the window by the node's samples; where there are none, in the whole run."""
     names = [guest.name for guest in node.guests]
     seen = served(view, (node.name, GUESTS), names, way, window)
-    if seen is not None or not all(guest.run.blocks for guest in node.guests):
+    counts = node.blocks(way)
+    if seen is not None or counts is None:
         return seen
-    counts = [
-        block for guest in node.guests for block in guest.run.blocks if block.direction is way
-    ]
     return Served(float(sum(c.ios for c in counts)), float(sum(c.total_ns for c in counts)))
 
 

@@ -16,7 +16,7 @@ from iolab.core.metric import Written
 from iolab.core.run import Bystander, DeviceDelta, RunRecord
 from iolab.core.samples import Floats
 from iolab.core.workload import Direction
-from iolab.guests.guest import DiskKind, GuestRun, fleet_in
+from iolab.guests.guest import BlockCounts, DiskKind, GuestRun, boot_settings, fleet_in
 from iolab.hosts.rates import ALL_CORES
 
 if TYPE_CHECKING:
@@ -48,6 +48,13 @@ class GuestNode:
     def hosts(self) -> list[int]:
         """The places of its guests among the run's hosts."""
         return [guest.host for guest in self.guests]
+
+    def blocks(self, way: Direction) -> list[BlockCounts] | None:
+        """What hypervisors counted of its guests' disks; None where one of them did not."""
+        if not all(guest.run.blocks for guest in self.guests):
+            return None
+        runs = [guest.run for guest in self.guests]
+        return [block for run in runs for block in run.blocks if block.direction is way]
 
 
 def guests_in(record: RunRecord) -> tuple[Guest, ...]:
@@ -82,15 +89,15 @@ def hypervisors_in(record: RunRecord) -> tuple[Bystander, ...]:
 
 def is_modelled(record: RunRecord) -> bool:
     """Whether the guests' disks are no storage at all."""
-    settings = fleet.settings if (fleet := fleet_in(record)) else None
+    settings = boot_settings(record)
     return settings is not None and settings.disk is DiskKind.MODELLED
 
 
 def vcpus_of(view: RunView, guest: Guest) -> int | None:
     """How many processors a guest has; None where nobody knows."""
-    fleet = fleet_in(view.record)
-    if fleet is not None and fleet.settings is not None:
-        return fleet.settings.vcpus
+    settings = boot_settings(view.record)
+    if settings is not None:
+        return settings.vcpus
     facts = view.facts_of(view.hosts[guest.host])
     return facts.cpu.threads if facts is not None else None
 
@@ -117,7 +124,7 @@ def factors_of(record: RunRecord) -> tuple[float, float] | None:
     """
     if record.redundancy is not None:
         return record.redundancy.read_factor, record.redundancy.write_factor
-    settings = fleet.settings if (fleet := fleet_in(record)) else None
+    settings = boot_settings(record)
     return None if settings is None else (1.0, float(settings.replicas))
 
 
@@ -127,17 +134,10 @@ def written_of(view: RunView, node: GuestNode) -> Written:
     Devices are those of this node alone: where it shares them with another nobody can tell.
     """
     record, factors = view.record, factors_of(view.record)
-    served = [guest.run.blocks for guest in node.guests]
+    served = node.blocks(Direction.WRITE)
     return Written(
         guests=sum(view.claimed_bytes(host, Direction.WRITE) for host in node.hosts),
-        hypervisor=sum(
-            block.bytes
-            for blocks in served
-            for block in blocks
-            if block.direction is Direction.WRITE
-        )
-        if all(served)
-        else None,
+        hypervisor=None if served is None else sum(block.bytes for block in served),
         devices=_written_by_devices(view, node),
         factor=None if is_modelled(record) or factors is None else factors[1],
     )
