@@ -77,6 +77,7 @@ class SessionReader:
         self._tell_new = tell
         self._damage_seen: set[Damage] = set()
         self._heads: dict[RunKey, tuple[Stamp, ManifestHead]] = {}
+        self._damaged_runs: tuple[Damage, ...] | None = None
         read_session(directory)
 
     @property
@@ -142,13 +143,13 @@ class SessionReader:
 
     def committed(self) -> frozenset[RunKey]:
         """Every committed run that can be read, whichever way it ended."""
-        return frozenset(self._read_heads()[0])
+        return frozenset(self._read_heads())
 
     def done(self) -> frozenset[RunKey]:
         """The committed runs that are done: what a resumed session need not measure again."""
         return frozenset(
             key
-            for key, head in self._read_heads()[0].items()
+            for key, head in self._read_heads().items()
             if head.analysis.result.status is RunStatus.DONE
         )
 
@@ -166,7 +167,7 @@ class SessionReader:
 
         Each says in which sitting it was measured, and of what kind its job was.
         """
-        heads = self._read_heads()[0]
+        heads = self._read_heads()
         loads = {workload.id: workload.job.stored_as for workload in self.study.workloads}
         begun = self.begun()
         order = {run.key: run.order for run in self.plan.runs}
@@ -207,9 +208,11 @@ class SessionReader:
     def damaged(self) -> tuple[Damage, ...]:
         """What is damaged of the session's documents, of manifests, and of the sizes of tables.
 
-        See `verify` for all files.
+        Of runs as they were when results were last read; see `verify` for all files.
         """
-        return (*self.damaged_documents(), *self._read_heads()[1])
+        if self._damaged_runs is None:
+            self._read_heads()
+        return (*self.damaged_documents(), *(self._damaged_runs or ()))
 
     def met(self) -> tuple[Damage, ...]:
         """What is damaged of all that was read so far; nothing is read for it."""
@@ -346,8 +349,8 @@ class SessionReader:
             known = self._heads[key] = (stamp, read_head(run, stamp))
         return known[1]
 
-    def _read_heads(self) -> tuple[dict[RunKey, ManifestHead], tuple[Damage, ...]]:
-        """The heads of all manifests, and what is damaged."""
+    def _read_heads(self) -> dict[RunKey, ManifestHead]:
+        """The heads of all manifests that are not damaged; what is, `damaged` tells."""
         heads: dict[RunKey, ManifestHead] = {}
         damaged = []
         with disk_errors(self.directory, "read"):
@@ -362,7 +365,8 @@ class SessionReader:
                     self._tell(damage)
                     damaged.append(damage)
         self._heads = {key: known for key, known in self._heads.items() if key in heads}
-        return heads, tuple(damaged)
+        self._damaged_runs = tuple(damaged)
+        return heads
 
 
 def read_session(directory: Path) -> SessionDocument:
