@@ -440,11 +440,15 @@ def limited(
         ]
         for workload in study.workloads
     }
+    whole: dict[tuple[str, str], list[PointSummary]] = {}
+    for point in points:
+        if not point.key.without:
+            whole.setdefault((point.key.configuration, point.key.workload), []).append(point)
     for best in found:
         key = next((run for run in best.runs if run in watched), None)
         if key is None:
-            continue  # before points are looked through: few of thousands of bests were watched
-        mine = [point for point in points if _is_of(point, best)]
+            continue
+        mine = whole[best.configuration, best.workload]
         point = next(one for one in mine if one.key.axis == best.axis)
         # A latency is best where the load is least: a step from there tells of no limit.
         less = spec_of(best.metric).better is Better.LOWER
@@ -472,11 +476,6 @@ def _law(
     if step is None or decision.cause not in (Cause.SOFTWARE, Cause.BEYOND):
         return None
     return law_of(_curve_of(points, best, step.axis), step.axis, key)
-
-
-def _is_of(point: PointSummary, best: Best) -> bool:
-    place = (point.key.configuration, point.key.workload, point.key.without)
-    return place == (best.configuration, best.workload, ())
 
 
 def _telling(
