@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from iolab.core.events import Event, LedgerKept, Notice, Phase, PhaseStarted, SessionStatus
 from iolab.core.target_state import Ledger, Purge
 from iolab.hosts.barrier import Stop
+from iolab.session.context import WRITING
 from iolab.session.session import Earlier
-from tests.fakes.script import FakeScript
-from tests.session.stage import STUDY, Stage
+from tests.fakes.script import FakeScript, loop_real_ns
+from tests.session.stage import STUDY, Notes, Stage
 
 DEVICE = '[target]\ndevice = "/dev/nvme0n1"\nserial = "E0001"\n'
 REGION = 32 << 20
 """Two jobs of 16 MiB."""
 
 
-def stage_of(wish: str, *, target: str = DEVICE, script: FakeScript | None = None) -> Stage:
+def stage_of(
+    wish: str,
+    *,
+    target: str = DEVICE,
+    script: FakeScript | None = None,
+    notes: Notes | None = None,
+) -> Stage:
     text = STUDY.format(hosts="").replace('[target]\npath = "/mnt/bench"\n', target)
-    return Stage({"local": script or FakeScript()}, text=f"{text}\n[precondition]\n{wish}\n")
+    text = f"{text}\n[precondition]\n{wish}\n"
+    return Stage({"local": script or FakeScript()}, text=text, notes=notes or Notes())
 
 
 def phases(stage: Stage) -> list[Phase]:
@@ -67,6 +77,23 @@ def test_the_start_state_is_made_as_often_as_the_study_wishes(restore: str, time
     stage = stage_of(f'purge = "discard"\nrestore = "{restore}"').play()
     assert phases(stage).count(Phase.PURGE) == times
     assert len(stage.hosts["local"].asked("discard")) == times
+
+
+def test_a_target_rests_as_long_after_what_is_written_before_a_run_as_after_a_load() -> None:
+    begun: list[tuple[Phase, float]] = []
+
+    def react(event: Event) -> None:
+        if isinstance(event, PhaseStarted):
+            begun.append((event.phase, loop_real_ns() / 1e9))
+
+    stage = stage_of('purge = "discard"\nrestore = "each-point"', notes=Notes(react)).play()
+    assert stage.status is SessionStatus.DONE, stage.fault
+    phases = [phase for phase, _ in begun]
+    written_s = [after_s for (phase, _), (_, after_s) in pairwise(begun) if phase in WRITING]
+    starts_s = [at_s for phase, at_s in begun if phase is Phase.MEASURE]
+    assert phases.count(Phase.PURGE) == len(starts_s) == 3
+    for start_s in starts_s[1:]:
+        assert start_s - max(at for at in written_s if at <= start_s) >= 2.0
 
 
 def test_a_writing_workload_runs_in_rounds_until_it_is_steady() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
+from iolab.core.events import Phase
 from iolab.core.run import PlannedRun
 from iolab.hosts.host import Host
 from iolab.session.discovery import Questions
@@ -32,11 +33,25 @@ RuleFor = Callable[[PlannedRun, Sequence[str]], LiveRule | None]
 """The rule of a run on those hosts; None for one that ends by itself."""
 
 
+WRITING: Final = frozenset({Phase.BOOT, Phase.LAY_OUT, Phase.PURGE, Phase.PRECONDITION})
+"""Phases before a run that leave a target with work to do, as a load does."""
+
+
 @dataclass(slots=True)
 class TargetRest:
-    """Since when no measured load uses the targets, on our monotonic clock; None before any did."""
+    """Since when we leave the targets alone, on our monotonic clock; None before a first load."""
 
     since_ns: int | None = None
+    _writing: bool = False
+
+    def begin(self, phase: Phase, now_ns: int) -> None:
+        """A phase begins, and the one before has ended: after one that wrote all rest begins anew.
+
+        To drop caches is to write back what such a phase has left in memory.
+        """
+        if self._writing and self.since_ns is not None:
+            self.since_ns = now_ns
+        self._writing = phase in WRITING or (self._writing and phase is Phase.DROP_CACHES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +68,13 @@ class SessionContext(Context):
     rule_for: RuleFor | None = None
     mended: set[str] = field(default_factory=set)
     rest: TargetRest = field(default_factory=TargetRest)
+
+    def begin(
+        self, phase: Phase, run: PlannedRun | None, detail: str, expected_s: float | None = None
+    ) -> None:
+        """Tell that a phase begins, and note what it means for the targets' rest."""
+        self.rest.begin(phase, self.clock.mono_ns())
+        Context.begin(self, phase, run, detail, expected_s)
 
     def without(self, run: PlannedRun) -> tuple[str, ...]:
         """The hosts that should make a run's load, and take no part in it."""

@@ -78,9 +78,10 @@ class Go:
 async def settle(session: SessionContext, run: PlannedRun, watch_s: float = 0.0) -> None:
     """Let the target come to rest after the run before, but for its last `watch_s`.
 
-    It rests since that run's load ended: while that is judged and committed, and all is prepared
-    for this one. Nothing is waited for before the first run of a session.
+    It rests since that run's load ended, while that is judged and committed, and since all was
+    written for this one. Nothing is waited for before the first run of a session.
     """
+    session.rest.begin(Phase.SETTLE, session.clock.mono_ns())
     if session.rest.since_ns is None or session.stop.requested:
         return
     rested_s = (session.clock.mono_ns() - session.rest.since_ns) / NS_PER_S

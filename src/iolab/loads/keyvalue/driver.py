@@ -497,7 +497,7 @@ class DbBenchDriver(Driver):
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
     ) -> None:
         """A copy of each golden database, which is what that is."""
-        session.begin(Phase.PROVE, run, "a copy of the database on every client")
+        session.begin(Phase.LAY_OUT, run, "a copy of the database on every client")
 
         async def copy(mine: HostShare) -> None:
             host, gold = mine.workdir.host, self._goldens[mine.name]

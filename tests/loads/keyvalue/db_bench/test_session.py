@@ -35,7 +35,7 @@ def test_each_cell_of_a_study_is_measured_on_a_copy_of_one_database() -> None:
     assert len(databases) == 1
     assert bench.loads[0]["db"] not in databases
     assert [flags["duration"] for flags in bench.measured] == ["3"] * 3
-    every = [Phase.PROVE, Phase.PROVE, Phase.DROP_CACHES, Phase.IDLE, Phase.MEASURE]
+    every = [Phase.PROVE, Phase.LAY_OUT, Phase.DROP_CACHES, Phase.IDLE, Phase.MEASURE]
     assert phases(played) == [Phase.PROVE, Phase.LAY_OUT, *every[1:], *every, *every]
     assert [len(flags) for flags in played.hosts["local"].asked("sync")] == [0]
     played.assert_left_clean()
