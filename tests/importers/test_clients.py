@@ -81,6 +81,17 @@ def test_files_that_tell_no_time_are_clients_where_the_user_says_so(tmp_path: Pa
     assert objections(own)["no-common-window"] == "indicative"
 
 
+def test_a_file_is_kept_with_a_client_that_it_tells_of(tmp_path: Path) -> None:
+    both, (_, second) = tmp_path / "both.json", split(tmp_path, TOGETHER)
+    both.write_bytes(recorded(TOGETHER))
+    found = read_all([both, second], IMPORTERS).runs
+    (placed,) = arrange(together(found), configuration="c", title="c").runs
+    record = record_of(placed, placed.files)
+    assert len(record.hosts) == 3
+    kept = [(one.host, one.name) for one in record.outputs]
+    assert kept == [(record.hosts[0].host, "both.json"), ("c2", "c2.json")]
+
+
 @pytest.mark.parametrize(("name", "overlap"), [(TOGETHER, True), (APART, False)])
 def test_what_is_assumed_of_several_files_is_known(
     name: str, *, overlap: bool, tmp_path: Path

@@ -131,8 +131,9 @@ def _clients(members: Sequence[Sourced]) -> Iterator[ImportedClient]:
     """
     paths = [files[0].path for files, _ in members]
     alike = len({path.stem for path in paths}) < len(paths)
-    for path, (_, found) in zip(paths, members, strict=True):
+    for place, (path, (_, found)) in enumerate(zip(paths, members, strict=True)):
         label = f"{path.absolute().parent.name}-{path.stem}" if alike else path.stem
         for client in found.clients:
             several = len(found.clients) > 1
-            yield replace(client, name=f"{label}-{client.name}" if several else label)
+            name = f"{label}-{client.name}" if several else label
+            yield replace(client, name=name, file=place)

@@ -163,7 +163,8 @@ class ImportedClient:
     """One client of a run as its file tells of it.
 
     `bins` are those of the whole run by operation. `start_ns` is when its first operation began, by
-    a clock that all clients of the run share; None where the file does not tell.
+    a clock that all clients of the run share; None where the file does not tell. `file` is the
+    place of its file among those of the run.
     """
 
     name: str
@@ -172,6 +173,7 @@ class ImportedClient:
     seconds: tuple[ImportedSecond, ...] = ()
     start_ns: int | None = None
     runtime_s: float | None = None
+    file: int = 0
 
 
 def headline_of(block: float | None) -> str:

@@ -240,10 +240,14 @@ def record_of(placed: Placed, keep: Sequence[ForeignFile] = ()) -> RunRecord:
     ]
     ends = [begin + runtime_ns(client) for begin, client in zip(begins, found.clients, strict=True)]
     failed = found.failure is not None
+    # A file of several clients is kept with the first of them.
+    owners = dict(
+        reversed([(client.file, name) for client, name in zip(found.clients, names, strict=True)])
+    )
     outputs = tuple(
-        EngineOutput(names[place], file.name, Packed.of(file.content))
+        EngineOutput(owners[place], file.name, Packed.of(file.content))
         for place, file in enumerate(placed.files)
-        if names and file in keep
+        if place in owners and file in keep
     )
     return RunRecord(
         run=placed.planned,
