@@ -17,7 +17,7 @@ use crate::bound;
 use crate::error::{Error, Result};
 use crate::prepare::scratch::{self, Abandoned, Scratch};
 use crate::roots::{Roots, names};
-use crate::sys::process::own_user;
+use crate::sys::process::{own_file, own_user};
 use crate::tree::{self, Orphan};
 
 /// A file that is still being sent to this host is not older than that.
@@ -149,8 +149,7 @@ fn is_attached(device: &Path) -> bool {
 /// What lies beside this agent's file in the folder that controllers keep agents in, unless
 /// somebody runs it or is just sending it. This very agent's own is among it.
 fn idle_agents() -> Vec<PathBuf> {
-    let Ok(own) = std::env::current_exe() else { return Vec::new() };
-    let Some(folder) = own.parent() else { return Vec::new() };
+    let Some(folder) = own_file().and_then(Path::parent) else { return Vec::new() };
     let kept_here = format!("iolab-agent-{}", own_user());
     if folder.file_name() != Some(OsStr::new(&kept_here)) {
         return Vec::new();

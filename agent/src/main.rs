@@ -11,6 +11,7 @@ use std::thread;
 
 use iolab_agent::lease::Lease;
 use iolab_agent::serve::{CODE_FAULT, serve};
+use iolab_agent::sys::process::own_file;
 use iolab_agent::wire::Outbox;
 use iolab_agent::{error, guest, keeper, native};
 
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     if env::args_os().next().is_some_and(|name| guest::is_first_process(&name)) {
         guest::stand_under();
     }
+    let _ = own_file(); // Now, while the root is that of whoever started it.
     if let Err(error) = keeper::stand_under() {
         eprintln!("iolab-agent: cannot start: {}", error::sentence(&error));
         return ExitCode::from(70);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from tests.needs import ROOT, require
 SET_UP = """
 if [ "$2" = mounted ]; then mount --bind "$1" "$1"; fi
 mount -t proc proc "$1/proc" && mount -t sysfs sysfs "$1/sys" &&
-mount -t tmpfs none "$1/only-here" && mount --bind /dev "$1/dev" && exec chroot "$1" /agent
+mount -t tmpfs none "$1/only-here" && mount --bind /dev "$1/dev" && exec chroot "$1" "$3"
 """
 """A sysfs of its own has an empty /sys/fs/cgroup, so the agent mounts control groups for itself."""
 
@@ -30,8 +31,11 @@ def test_an_agent_that_mounts_for_itself_stays_in_its_root(
     root = tmp_path / "root"
     for name in ("dev", "proc", "sys", "only-here"):
         (root / name).mkdir(parents=True)
-    shutil.copy(program, root / "agent")
-    words = ("unshare", "--mount", "sh", "-c", SET_UP, "sh", str(root), root_is)
+    # Where controllers keep agents: on a host that is cleaned, the agent's own file is left, too.
+    place = f"/tmp/iolab-agent-{os.geteuid()}/agent"
+    (root / place[1:]).parent.mkdir(parents=True)
+    shutil.copy(program, root / place[1:])
+    words = ("unshare", "--mount", "sh", "-c", SET_UP, "sh", str(root), root_is, place)
     with Agent(Path("unused"), *words) as agent:
         before = agent.ask("facts", path="/only-here")["facts"]["target"]
         assert before is not None
@@ -47,5 +51,6 @@ def test_an_agent_that_mounts_for_itself_stays_in_its_root(
             answer = Message("facts", {"facts": own})
             fault = no_target(read_facts("c", answer), "/dev/..", "'/dev/..' on host 'c'")
             assert tells(fault.happened, "/proc/self/mountinfo", "root", "mount")
-        ended = agent.run("/agent", "--version", memory_limit_bytes=64 << 20)
+        assert agent.ask("leftovers", path="/only-here")["agents"] == [place]
+        ended = agent.run(place, "--version", memory_limit_bytes=64 << 20)
         assert ended[-1].is_ == "exited", ended

@@ -7,8 +7,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use super::{check, signal};
 
@@ -43,6 +44,15 @@ pub fn own_pid() -> Pid {
 pub fn shown_pid() -> Pid {
     let shown = std::fs::read_link("/proc/self").ok();
     shown.and_then(|pid| pid.to_str()?.parse().ok()).unwrap_or_else(own_pid)
+}
+
+/// The file of this program.
+///
+/// To be asked for first in `main`: a thread with mounts of its own sees another root behind
+/// `chroot`, and would be told a path that nobody else can follow.
+pub fn own_file() -> Option<&'static Path> {
+    static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();
+    OWN.get_or_init(|| std::env::current_exe().ok()).as_deref()
 }
 
 /// The user whose rights this process has.
