@@ -21,16 +21,18 @@ from iolab.analysis.bottleneck.decision import (
 )
 from iolab.analysis.points import REPLICATED, Axis, PointSummary, curves, other_axes
 from iolab.analysis.value import Maximum, Quotient, capacities, quotients, whole_ones
-from iolab.core.configuration import Configuration
+from iolab.core.configuration import Configuration, LatencyLimit
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, spec_of, timed_means
 from iolab.core.run import RunKey
 from iolab.core.study import Study
 from iolab.core.workload import HOSTS, AnyJob, Workload
 from iolab.stats.comparison import ComparisonVerdict
+from iolab.study.schedule import Search
 
 if TYPE_CHECKING:
-    from iolab.stats.curve import Usl
+    from iolab.stats.curve import CurvePoint, LoadEstimate, Usl
+    from iolab.stats.search import LoadLimit, Peak
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,60 @@ class Suits:
 
 
 Finding = Best | Gained | Tallied | Crossed | Bent | Priced | Limited | Suits
+
+
+POINTS_MIN: Final = 4
+"""Of fewer measured loads a curve says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadCurve:
+    """Rate over load: every load of the axis, measured or predicted, and where it bends.
+
+    `metric` is the rate's key. `bound_at` is the load at which the bounds by Little's law meet,
+    None without a latency at the smallest load. `law` is the USL where it describes the curve.
+    """
+
+    search: Search
+    metric: str
+    points: tuple[CurvePoint, ...]
+    saturation: LoadEstimate | None
+    knee: LoadEstimate
+    bound_at: float | None
+    law: Usl | None
+
+    @property
+    def axis(self) -> str:
+        """The axis of load."""
+        return self.search.names[0]
+
+
+@dataclass(frozen=True, slots=True)
+class PeakFound:
+    """The best point of a search; `metric` is what it is best in."""
+
+    search: Search
+    metric: str
+    peak: Peak
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFound:
+    """The highest load of the whole fleet (1/s) under a limit, and the maximum without one."""
+
+    search: Search
+    limit: LatencyLimit
+    found: LoadLimit
+    saturation: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFindings:
+    """All that results say of load."""
+
+    curves: tuple[LoadCurve, ...]
+    peaks: tuple[PeakFound, ...]
+    loads: tuple[LoadFound, ...]
 
 
 def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:

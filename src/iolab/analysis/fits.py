@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.adaptive import Log, axis_of, peak_of, trail_of
-from iolab.analysis.curves import POINTS_MIN, Findings, LoadCurve, LoadFound, PeakFound
+from iolab.analysis.findings import POINTS_MIN, LoadCurve, LoadFindings, LoadFound, PeakFound
 from iolab.analysis.points import positive_values
 from iolab.core.configuration import Objective
 from iolab.core.metric import Result
@@ -22,13 +22,13 @@ DRAWS: Final = 400
 
 def findings_of(
     study: Study, results: Iterable[Result], searches: Sequence[Search], lines: Iterable[Search]
-) -> Findings:
+) -> LoadFindings:
     """What results say of the searches, and of the lines along one axis of load."""
     log = Log(study, results)
     log.look()
     curves = (_curve(study, search, log) for search in lines)
     loads = (_load(s, log) for s in _of(searches, Objective.MAX_LOAD))
-    return Findings(
+    return LoadFindings(
         tuple(curve for curve in curves if curve is not None),
         tuple(
             PeakFound(s, s.workload.figure, peak_of(s, log).peak())

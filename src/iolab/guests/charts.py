@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.curves import LoadCurve
+from iolab.analysis.findings import LoadCurve
 from iolab.analysis.metrics import PERCENTILES, ios_needed
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Metric, Result

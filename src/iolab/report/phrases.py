@@ -18,7 +18,7 @@ from iolab.study.schedule import Search
 from iolab.units import format_ns
 
 if TYPE_CHECKING:
-    from iolab.analysis.curves import Findings, LoadCurve, LoadFound, PeakFound
+    from iolab.analysis.findings import LoadCurve, LoadFindings, LoadFound, PeakFound
     from iolab.stats.curve import CurvePoint, LoadEstimate
 
 NAMES_SHOWN: Final = 3
@@ -135,7 +135,7 @@ def run_name(result: Result) -> str:
 IOPS_UNIT: Final = "1/s"
 
 
-def finding_lines(found: Findings) -> Iterator[str]:
+def finding_lines(found: LoadFindings) -> Iterator[str]:
     """A sentence or two for each curve, peak and highest load."""
     for curve in found.curves:
         yield _curve_text(curve)
@@ -145,7 +145,7 @@ def finding_lines(found: Findings) -> Iterator[str]:
         yield _load_text(load)
 
 
-def findings_document(found: Findings) -> dict[str, Any]:
+def findings_document(found: LoadFindings) -> dict[str, Any]:
     """The findings as JSON has them."""
     return {
         "curves": [_curve_document(curve) for curve in found.curves],

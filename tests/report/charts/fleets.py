@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iolab.analysis.curves import LoadCurve
+from iolab.analysis.findings import LoadCurve
 from iolab.core.metric import LatencyLayer, Level, Outlier
 from iolab.core.run import Point
 from iolab.guests.latency_account import Account, parts_of

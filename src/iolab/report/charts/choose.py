@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.curves import LoadCurve, findings
-from iolab.analysis.findings import bends
+from iolab.analysis.curves import findings
+from iolab.analysis.findings import LoadCurve, bends
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Result
 from iolab.core.metric_spec import spec_of

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from iolab.analysis.curves import LoadCurve
+from iolab.analysis.findings import LoadCurve
 from iolab.analysis.points import PointSummary, value_of
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, spec_of
