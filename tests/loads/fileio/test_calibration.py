@@ -57,7 +57,7 @@ def native_of(fio: Trial, *, faster: float) -> Trial:
 
 
 def pairs_of(faster: float, drift: float) -> tuple[Trial, ...]:
-    """Five pairs_of on a target that gets slower from pair to pair."""
+    """Five pairs on a target that gets slower from pair to pair."""
     found: list[Trial] = []
     for pair in range(1, 6):
         slower = drift**pair

@@ -94,6 +94,8 @@ def test_the_largest_gain_names_its_cell() -> None:
     assert "New over Old: +2" in bars.finding
     cells, _ = page.workloads[0].more[0]
     assert cells.title == "Gain over Old, cell by cell"
+    heads = [column.title for column in cells.columns]
+    assert heads[heads.index("Factor") - 2 :][:2] == ["Gain", "95 % interval"]
     assert len(cells.rows) == 4 * 3
 
 

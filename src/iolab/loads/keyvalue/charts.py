@@ -128,7 +128,7 @@ def gains_table(found: Sequence[Gains], group: PointGroup, looks: Looks) -> Tabl
     name = looks[found[0].baseline].title
     other = "Candidate’s" if several else looks[found[0].candidate].title
     texts = (*(("Candidate",) if several else ()), "Point", "Metric")
-    numbers = (name, other, "ComparedMetric", "95 % interval", "Factor")
+    numbers = (name, other, "Gain", "95 % interval", "Factor")
     heads = columns(texts, numbers, ("Says", "Verdict"))
     return Table(f"Gain over {name}, cell by cell", heads, rows)
 
