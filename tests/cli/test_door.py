@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +24,7 @@ from iolab.errors import (
     UsageError,
 )
 
+DARWIN = Path(__file__).parents[1] / "fakes" / "darwin"
 FAULTS = (Fault("One.", "Do it.", "study.toml", 3), Fault("Two \x1b[31m.", "Undo.", None, None))
 
 
@@ -94,6 +98,24 @@ def test_a_bug_says_so_and_shows_its_traceback_only_when_asked(
     monkeypatch.setenv("IOLAB_DEBUG", "1")
     assert guarded(lambda: raising(ZeroDivisionError("x")), []) == ExitCode.BUG
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_library_that_is_broken_on_a_mac_is_a_bug_as_any_other() -> None:
+    script = (
+        "import sys; from iolab.cli.output import guarded\n"
+        "def load(): raise ImportError('no suitable image', path=sys.executable)\n"
+        "sys.exit(guarded(load, []))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(DARWIN)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == ExitCode.BUG
+    assert "ImportError" in done.stderr
+    assert "noexec" not in done.stderr
 
 
 def test_an_interrupt_is_quiet_and_has_its_code(capsys: pytest.CaptureFixture[str]) -> None:

@@ -397,11 +397,15 @@ def _unexpected(error: Exception, *, as_json: bool) -> int:
     return _bug(error, as_json=as_json)
 
 
+_NOEXEC: Final[int] = getattr(os, "ST_NOEXEC", 0)
+"""Of Linux alone: macOS does not tell Python of such mounts."""
+
+
 def _forbidden_library(error: BaseException | None) -> str | None:
     """The file that Python could not load because it lies on a file system without programs."""
     while error is not None:
         path = error.path if isinstance(error, ImportError) else None
-        if path and os.path.exists(path) and os.statvfs(path).f_flag & os.ST_NOEXEC:  # noqa: PTH110
+        if path and os.path.exists(path) and os.statvfs(path).f_flag & _NOEXEC:  # noqa: PTH110
             return path
         error = error.__cause__
     return None

@@ -15,9 +15,10 @@ import time
 
 LINUX_ONLY = {
     os: (
-        "O_DIRECT O_LARGEFILE O_NOATIME O_PATH O_TMPFILE copy_file_range eventfd eventfd_read "
-        "eventfd_write fdatasync getrandom getresgid getresuid getxattr listxattr memfd_create "
-        "pidfd_open pipe2 posix_fadvise posix_fallocate process_cpu_count removexattr "
+        "O_DIRECT O_LARGEFILE O_NOATIME O_PATH O_TMPFILE ST_APPEND ST_MANDLOCK ST_NOATIME ST_NODEV "
+        "ST_NODIRATIME ST_NOEXEC ST_RELATIME ST_SYNCHRONOUS ST_WRITE copy_file_range eventfd "
+        "eventfd_read eventfd_write fdatasync getrandom getresgid getresuid getxattr listxattr "
+        "memfd_create pidfd_open pipe2 posix_fadvise posix_fallocate process_cpu_count removexattr "
         "sched_getaffinity sched_getparam sched_getscheduler sched_setaffinity sched_setparam "
         "sched_setscheduler setns setresgid setresuid setxattr splice timerfd_create unshare"
     ),
