@@ -90,11 +90,10 @@ class Unverified(SessionReader):
     def damaged_documents(self) -> tuple[Damage, ...]:
         return ()
 
-    def _read_heads(self) -> tuple[dict[RunKey, ManifestHead], tuple[Damage, ...]]:
+    def _read_heads(self) -> dict[RunKey, ManifestHead]:
         runs = layout.committed_runs(self.directory)
         paths = {key: run / layout.MANIFEST for key, run in runs.items()}
-        heads = {key: parse(ManifestHead, read_regular(path), path) for key, path in paths.items()}
-        return heads, ()
+        return {key: parse(ManifestHead, read_regular(path), path) for key, path in paths.items()}
 
 
 def list_session(directory: Path, reading: type[SessionReader] = SessionReader) -> float:
