@@ -107,6 +107,19 @@ def test_dark_and_light_differ_and_paper_is_light(browser: Browser, folder: Path
     page.context.close()
 
 
+def test_what_to_do_next_stands_on_a_phone_without_scrolling(
+    browser: Browser, folder: Path
+) -> None:
+    page, _ = shown(browser, written(folder, "two"), viewport={"width": 375, "height": 800})
+    edges = page.evaluate(
+        """[...document.querySelectorAll('[aria-label=Bottlenecks] td:last-child')].map(
+             cell => cell.getBoundingClientRect().right)"""
+    )
+    assert edges
+    assert max(edges) <= 375
+    page.context.close()
+
+
 def test_a_verdict_leads_to_its_run_and_opens_it(browser: Browser, folder: Path) -> None:
     page = browser.new_context().new_page()
     page.goto(written(folder, "pair").as_uri())
