@@ -79,12 +79,17 @@ def session_heading(
     yield from _sittings(reader, results)
     if session.reason:
         yield plain(session.reason, STATUS_STYLES[session.status])
-    if advise and session.status in (SessionStatus.INTERRUPTED, SessionStatus.FAILED):
+    if advise and is_unfinished(reader):
         advice = f"Continue it: {resume_line(str(reader.directory))}"
         yield Unbroken(plain(advice, QUIET_STYLE))
     for text in reported().hosts.study_caveats(reader.study, results):
         yield plain(text, VERDICT_STYLES[Level.INDICATIVE])
     yield ""
+
+
+def is_unfinished(reader: SessionReader) -> bool:
+    """Whether the session ended before its plan did."""
+    return reader.session.status in (SessionStatus.INTERRUPTED, SessionStatus.FAILED)
 
 
 def resume_line(directory: str) -> str:
@@ -279,6 +284,8 @@ def _checks(result: Result, everywhere: Container[str]) -> Iterator[RenderableTy
 
 def _brief(value: float | str | None) -> str:
     """A piece of evidence; digits beyond the sixth are noise (the manifest has them all)."""
+    if value is None:
+        return "unknown"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
@@ -326,9 +333,17 @@ def _objections(found: Sequence[Objection], *, every: bool) -> Iterator[Renderab
 
 
 def answer_screen(
-    study: Study, points: Sequence[PointSummary], results: Sequence[Result], directory: str
+    study: Study,
+    points: Sequence[PointSummary],
+    results: Sequence[Result],
+    directory: str,
+    *,
+    unfinished: bool = False,
 ) -> Iterator[RenderableType]:
-    """The end in three lines: the result, how sure it is, and the next command."""
+    """The end in three lines: the result, how sure it is, and the next command.
+
+    Of an `unfinished` session that is to continue it.
+    """
     found = reported().best_figures(AnswerSource(study, tuple(points), tuple(results)))
     against = objections(results)
     yield ""
@@ -338,6 +353,8 @@ def answer_screen(
     ]
     yield pairs(rows)
     explain = [f"iolab explain {against[0].code}"] if against else []
+    resume = [resume_line(directory)] if unfinished else []
     report = f"iolab report {shlex.quote(directory)}"
-    for name, command in zip(("Next", ""), (report, *explain), strict=False):
+    for number, command in enumerate((*resume, report, *explain)):
+        name = "" if number else "Next"
         yield Unbroken(Text(f"{name:<6}  ", style=QUIET_STYLE).append_text(plain(command)))

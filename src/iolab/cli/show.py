@@ -118,19 +118,25 @@ def print_session(
     from iolab.cli.results import (
         answer_screen,
         details_screen,
+        is_unfinished,
         load_screen,
         results_screen,
         session_heading,
     )
 
     summaries = summarise(results, study) if points is None else points
+    directory, unfinished = str(reader.directory), is_unfinished(reader)
     result_screen(
         *session_heading(reader, results, advise=advise),
         *results_screen(study, results, summaries, repeats=repeats, every=details),
         *reported().hosts.screen(study, summaries),
         *load_screen(study, results),
         *(details_screen(results) if details else ()),
-        *(answer_screen(study, summaries, results, str(reader.directory)) if results else ()),
+        *(
+            answer_screen(study, summaries, results, directory, unfinished=unfinished)
+            if results
+            else ()
+        ),
     )
 
 
