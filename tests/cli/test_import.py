@@ -94,3 +94,18 @@ def test_numbers_of_an_import_are_never_cut_on_a_narrow_terminal(tmp_path: Path)
     done = call("import", str(tmp_path), "--out", str(tmp_path / "S"), env={"COLUMNS": "60"})
     shown = " ".join(done.stdout.split())
     assert all(one in shown for one in ("13.3 k", "5.14 ms", "432 ms", "indicative"))
+
+
+def test_advice_on_an_import_is_never_to_resume_it(tmp_path: Path) -> None:
+    lay_down(tmp_path, "ycsb/a.txt", "ycsb/a.err", "ycsb/a_READ.hdr", "ycsb/a_UPDATE.hdr")
+    session = tmp_path / "S"
+    assert call("import", str(tmp_path / "a.txt"), "--out", str(session)).returncode == 0
+    again = call("import", str(tmp_path / "a.txt"), "--out", str(session))
+    assert (again.returncode, "resume" in again.stderr) == (5, False)
+    assert "another directory" in again.stderr
+    with next(session.glob("points/*/run-1/manifest.json")).open("a") as manifest:
+        manifest.write(" ")
+    done = call("show", str(session))
+    assert "damaged" in done.stderr
+    assert "import the files again" in done.stderr
+    assert "resume" not in done.stderr

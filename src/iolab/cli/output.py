@@ -18,6 +18,7 @@ import sys
 import textwrap
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
@@ -267,19 +268,30 @@ def open_session(directory: Path) -> SessionReader:
     import iolab.cli.kinds  # noqa: F401 - it may hold parts of every kind
     from iolab.store.reader import SessionReader
 
-    reader = SessionReader(directory, lambda damage: left_out(directory, damage))
+    def met(damage: Damage) -> None:
+        left_out(directory, damage, imported=_is_imported(reader))
+
+    reader = SessionReader(directory, met)
     reader.damaged_documents()
     return reader
 
 
-def left_out(directory: Path, damage: Damage) -> None:
-    """Tell what is damaged, and what to do."""
+def _is_imported(reader: SessionReader) -> bool:
+    """Whether another tool measured the session, as far as its study can be read."""
+    with suppress(IolabError):
+        return not all(workload.job.measured_here for workload in reader.study.workloads)
+    return False
+
+
+def left_out(directory: Path, damage: Damage, *, imported: bool = False) -> None:
+    """Tell what is damaged, and what to do; what was `imported` cannot be measured again."""
     from iolab.report.terminal import one_line
-    from iolab.store.verify import AGAIN
+    from iolab.store.verify import AGAIN, IMPORT_AGAIN
 
     if damage.do == AGAIN:
         again = f"iolab resume {shlex.quote(str(directory))}"
-        damage = replace(damage, do=AGAIN.replace("iolab resume", again))
+        do = AGAIN.replace("iolab resume", again)
+        damage = replace(damage, do=IMPORT_AGAIN if imported else do)
     _LEFT_OUT.append(directory)
     if len(_LEFT_OUT) <= DAMAGED_SHOWN_MAX:
         say(one_line(f"{directory}: damaged, left out: {damage}"))

@@ -36,7 +36,7 @@ from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings
 from iolab.core.workload import Axis, Indicator, Workload
 from iolab.importers.files import ForeignFile, clean, host_name
 from iolab.importers.model import FoundRun, ImportedClient, ImportedJob
-from iolab.store.writer import SessionWriter
+from iolab.store.writer import SessionWriter, refuse_existing
 from iolab.study.schedule import digest_of
 from iolab.units import NS_PER_S
 
@@ -375,6 +375,7 @@ def write(
     """Make the session's directory; the results by digest and repeat. StoreError as of any."""
     names = "".join(file.name for run in session.runs for file in run.files)
     mark = hashlib.sha256((names + session.plan.digest).encode()).hexdigest()[:6]
+    refuse_existing(directory, resumable=False)
     results: dict[str, Result] = {}
     records = [record_of(run).started_real_ns for run in session.runs]
     measured = min(records, default=0)

@@ -47,6 +47,7 @@ _STAMPED: Final = (
 _SHOWN_DIGITS: Final = 12
 
 AGAIN: Final = "Restore it from a copy, or measure it again with `iolab resume`."
+IMPORT_AGAIN: Final = "Restore it from a copy, or import the files again into another directory."
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,12 +244,14 @@ def _is_free(directory: Path) -> bool:
     )
 
 
-def refuse_existing(directory: Path) -> None:
-    """StoreError if there is a session already."""
+def refuse_existing(directory: Path, *, resumable: bool = True) -> None:
+    """StoreError if there is a session already; it is no answer to go on with that of an import."""
     if (directory / layout.SESSION).exists():
         raise StoreError(
             f"'{directory}' holds a session already.",
-            f"Continue it with `iolab resume {directory}`, or choose another directory.",
+            f"Continue it with `iolab resume {directory}`, or choose another directory."
+            if resumable
+            else "Choose another directory.",
         )
 
 
