@@ -29,6 +29,12 @@ def test_the_screen_names_the_assumption() -> None:
     assert "50 %" in told.stdout
 
 
+def test_a_large_margin_is_no_power_of_ten() -> None:
+    told = call("choose", "ssd-cluster", "-n", "rand-write-4k >= 1k").stdout
+    assert "e+" not in told
+    assert "1,10" in told
+
+
 def test_sessions_are_chosen_from(session: Path) -> None:
     told = call("choose", session, "-n", "workload-1 >= 1", "-n", "workload-1 p99 <= 9s", "--json")
     (one,) = json.loads(told.stdout)["fits"]

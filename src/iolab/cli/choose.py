@@ -23,6 +23,9 @@ that loses nothing would have 1. It is an assumption, and every answer says so."
 CURRENCIES_NAMED: Final = 4
 """Currencies in a sentence; more are counted."""
 
+WHOLE_FROM: Final = 1000
+"""Margins from here on have no digits after the point."""
+
 _STYLES: Final = {
     "yes": "green",
     "likely": "yellow",
@@ -171,6 +174,11 @@ def _check_workloads(needs: Needs, offers: Sequence[Offer]) -> None:
         raise UsageError("Not everything that is needed was measured.", "Correct --need.", faults)
 
 
+def _times(margin: float) -> str:
+    """A margin to three digits; a large one in whole, never as a power of ten."""
+    return f"{margin:,.0f}x" if margin >= WHOLE_FROM else f"{margin:.3g}x"
+
+
 def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
     """A line for each configuration with its answer, then each need with what is had."""
     from rich.text import Text
@@ -196,7 +204,7 @@ def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
                 Text(f"  {part.answer.value}", _STYLES[part.answer.value]),
                 plain(part.name),
                 plain(part.says + (f" at {axis_label(part.axis)}" if part.axis else "")),
-                Text(NOTHING if part.margin is None else f"{part.margin:.3g}x"),
+                Text(NOTHING if part.margin is None else _times(part.margin)),
                 Text(NOTHING if part.nodes is None else str(part.nodes)),
             ]
             for part in one.parts

@@ -177,4 +177,5 @@ def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[Render
     yield table(heads, rows)
     for text, names in laws.items():
         yield plain(f"{listing(list(dict.fromkeys(names)), NAMED_MOST)}: {text}")
-    yield plain("From measured points alone; measure before you rely on it.", QUIET_STYLE)
+    if any(one.prediction for one in found):
+        yield plain("From measured points alone; measure before you rely on it.", QUIET_STYLE)

@@ -342,7 +342,9 @@ def method_table(kinds: Kinds, study: Study, plan: Plan, engines: Iterable[str])
         *((row("Engine", versions),) if versions else ()),
         *(row(*pair) for kind in kinds.within(study) for pair in kind.method_rows(study)),
         row(
-            "Runs", f"{len(plan.runs)}: {len(plan.points)} points, repeats: {_asked_repeats(study)}"
+            "Runs",
+            f"{len(plan.runs)}: {count(len(plan.points), 'point')}, "
+            f"repeats: {_asked_repeats(study)}",
         ),
         *_times(method),
         *(
