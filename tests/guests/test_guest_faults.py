@@ -103,6 +103,14 @@ def test_what_does_not_go_with_guests_to_boot(lines: str, fault: str) -> None:
     assert any(one.startswith(fault) for one in told(f"{FLEET}{lines}\n", path=path))
 
 
+@pytest.mark.parametrize("key", ["vms_per_node", "hosts"])
+def test_a_number_of_makers_that_is_none_is_a_fault_and_no_bug(key: str) -> None:
+    axis = "vms_per_node = [1, 2, 3]"
+    assert axis in FLEET
+    found = told(FLEET.replace(axis, f'{key} = "many"'))
+    assert any(f"{key} of workload" in fault and "'many'" in fault for fault in found)
+
+
 def test_no_node_has_more_guests_than_its_agent_carries() -> None:
     assert load(FLEET.replace("[1, 2, 3]", "[1, 190]")).guests is not None
     (fault,) = told(FLEET.replace("[1, 2, 3]", "[1, 191]"))

@@ -1,8 +1,8 @@
 """The agents that come with iolab; brings one to a host and proves that it is the right file.
 
 How files and programs of the host are reached is a `HostFiles`'s to know: by plain programs of
-coreutils or busybox behind an argument prefix (here), or by SFTP (`ssh`). No shell of ours is ever
-involved, and nothing is left on the host but the agent in a private folder.
+coreutils or busybox behind an argument prefix (here), or by SFTP (`ssh_host`). No shell of ours is
+ever involved, and nothing is left on the host but the agent in a private folder.
 """
 
 from __future__ import annotations

@@ -327,7 +327,7 @@ async def host_files(runner: SshRunner) -> AsyncIterator[HostFiles]:
 
 
 class SftpFiles:
-    """A host's files through SFTP: implements `push.Landing`."""
+    """A host's files through SFTP: implements `HostFiles`."""
 
     def __init__(self, runner: SshRunner, client: asyncssh.SFTPClient) -> None:
         self.runner = runner

@@ -99,15 +99,16 @@ class LoadTable(StudyTable):
     """How options of a tool are told to it."""
 
     def sweep(self, written: Mapping[str, Any]) -> tuple[Axis, ...]:
-        """Its axes: what is `written` as a list.
+        """Its axes: what is `written` as a list, but for keys with faults, which have no values.
 
         Who makes the load is told of every point that says so.
         """
         return tuple(
-            Axis(name, tuple(getattr(self, name)))
+            Axis(name, tuple(found))
             for name in self.axes
             if isinstance(written.get(name), list)
             or (name in (PER_NODE, HOSTS) and name in written)
+            if (found := getattr(self, name)) is not None
         )
 
     @property
