@@ -13,6 +13,8 @@ from pypdf import PdfReader
 from iolab.core.metric import CheckResult, Level, Verdict
 from iolab.errors import ReportError
 from iolab.report.brief import Brief
+from iolab.report.formats import render
+from iolab.report.formats.html import ReportPage, make_page
 from iolab.report.formats.render import Paper, render_appendix, render_pdf, typeset
 from iolab.report.phrases import run_name
 from tests.report import shared
@@ -57,6 +59,22 @@ def test_the_first_page_has_the_answer_how_sure_it_is_and_every_best_figure() ->
     assert squeezed(answer.says) in first
     assert squeezed(answer.sure) in first
     assert all(squeezed(cell.text) in first for row in answer.matrix.rows for cell in row)
+
+
+def test_numbers_of_the_answer_are_on_one_line_with_their_units(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    figures = ("3.65 GB/s", "45.4 k IOPS", "12 µs", "55 %")
+    says = " ".join(f"word-{number} of {' in '.join(figures)}" for number in range(9))
+
+    def long(brief: Brief) -> ReportPage:
+        page = make_page(brief)
+        return replace(page, answer=replace(page.answer, says=says))
+
+    monkeypatch.setattr(render, "make_page", long)
+    made = PdfReader(io.BytesIO(render_pdf(told())))
+    lines = made.pages[0].extract_text().splitlines()
+    assert [sum(line.count(one) for line in lines) >= 9 for one in figures] == [True] * 4
 
 
 def test_a_brief_of_two_configurations_is_short() -> None:
