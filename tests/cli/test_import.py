@@ -28,7 +28,9 @@ def test_an_imported_session_is_shown_reported_compared_chosen_and_audited(tmp_p
     shown = json.loads(call("show", session, "--json").stdout)
     assert len(shown["results"]) == 4
     jsonschema.validate(shown, json.loads(SCHEMA.read_text(encoding="utf-8")))
-    assert call("show", session, "--details").returncode == 0
+    details = call("show", session, "--details")
+    assert details.returncode == 0
+    assert f"iolab report {session}\n" in details.stdout, "without telemetry nothing tells a limit"
     page = tmp_path / "brief.html"
     assert call("report", session, "--html", str(page)).returncode == 0
     assert "plain-3.33.json" in page.read_text(encoding="utf-8")

@@ -158,7 +158,10 @@ def test_the_end_is_the_result_how_sure_it_is_and_the_next_command() -> None:
     sure = next(line for line in text if line.startswith("Sure"))
     assert "indicative" in sure
     assert "run-length" in "".join(text)
-    assert text[-2:] == ["Next    iolab report 'a session'", "        iolab explain run-length"]
+    assert text[-2:] == [
+        "Next    iolab report 'a session'  # charts, and what limits it",
+        "        iolab explain run-length",
+    ]
     left = answer_screen(STUDY, summarise(results, STUDY), results, "a session", unfinished=True)
     assert [line.split()[-4:] for line in drawn(left, 80) if "resume" in line] == [
         ["iolab", "resume", "'a", "session'"]

@@ -268,7 +268,7 @@ def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
         point, _, *cells, verdict_word = row_texts(row)
         note = reasons.get(row.comparison.reason)
         verdict_text = Text(verdict_word, style=_style(row.comparison.verdict))
-        verdict_text.append(f" {note}" if note else "", style="dim")
+        verdict_text.append(f" ({note})" if note else "", style="dim")
         runs = "/".join(map(str, row.comparison.runs))
         points.setdefault(point, []).append(
             [
@@ -287,7 +287,7 @@ def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
     yield Grouped(heads, [(title(point), rows) for point, rows in points.items()])
     yield ""
     for reason, number in reasons.items():
-        yield plain(f"{number}  {reason}")
+        yield plain(f"({number})  {reason}")
     if reasons:
         yield ""
 

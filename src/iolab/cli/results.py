@@ -332,6 +332,10 @@ def _objections(found: Sequence[Objection], *, every: bool) -> Iterator[Renderab
         yield plain(f"  {len(found) - len(shown)} more: --details", QUIET_STYLE)
 
 
+_REPORT_HAS: Final = "  # charts, and what limits it"
+"""What the report adds, as a comment of the shell: it reads telemetry, which `show` does not."""
+
+
 def answer_screen(
     study: Study,
     points: Sequence[PointSummary],
@@ -355,6 +359,8 @@ def answer_screen(
     explain = [f"iolab explain {against[0].code}"] if against else []
     resume = [resume_line(directory)] if unfinished else []
     report = f"iolab report {shlex.quote(directory)}"
+    if all(workload.job.measured_here for workload in study.workloads):
+        report += _REPORT_HAS
     for number, command in enumerate((*resume, report, *explain)):
         name = "" if number else "Next"
         yield Unbroken(Text(f"{name:<6}  ", style=QUIET_STYLE).append_text(plain(command)))
