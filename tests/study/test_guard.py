@@ -88,6 +88,10 @@ def fio(path: str | None, version: str | None) -> HostFacts:
         (gone("not there: No such file or directory (ENOENT)"), "no directory '/mnt/t' on host"),
         (gone("not there: Permission denied (EACCES)"), "'Permission denied (EACCES)'"),
         (gone("not a folder"), "'/mnt/t' on host 'local' is not a directory"),
+        (
+            replace(FACTS, target=None, faults=("The target /mnt/t2 is not a folder.",)),
+            "no directory '/mnt/t' on host 'local'",
+        ),
         (on(writable=False), "written to '/mnt/t' on host 'local'"),
         (on(in_memory=True, fs_type="tmpfs"), "'/mnt/t' on host 'local' is tmpfs"),
         (on(free_bytes=1 << 20), "1 MiB free, the files need 65.1 MiB"),

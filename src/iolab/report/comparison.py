@@ -161,7 +161,9 @@ def merged_differences(differences: Iterable[Difference]) -> list[Difference]:
     """What differs in the same way in several workloads once, with their names."""
     named: dict[Difference, list[str]] = {}
     for one in differences:
-        named.setdefault(replace(one, workload=""), []).extend([one.workload] * bool(one.workload))
+        names = named.setdefault(replace(one, workload=""), [])
+        if one.workload:
+            names.append(one.workload)
     return [
         replace(one, workload=listing(names, DIFFERENCES_NAMED)) if names else one
         for one, names in named.items()

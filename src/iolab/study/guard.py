@@ -282,7 +282,8 @@ def no_target(facts: HostFacts, path: str, where: str) -> Fault:
 
     `where` names the directory and the host within a sentence.
     """
-    said = next((fault for fault in facts.faults if path in fault), "")
+    of_it = (f"The target {path} is not ", f"The mount of {path} is not ")
+    said = next((fault for fault in facts.faults if fault.startswith(of_it)), "")
     if "/proc/self/mountinfo" in said:
         return Fault(
             f"The file system of {where} is not known: /proc/self/mountinfo has no mount of it, as "
