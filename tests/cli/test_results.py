@@ -159,7 +159,7 @@ def test_the_end_is_the_result_how_sure_it_is_and_the_next_command() -> None:
     assert "indicative" in sure
     assert "run-length" in "".join(text)
     assert text[-2:] == [
-        "Next    iolab report 'a session'  # charts, and what limits it",
+        "Next    iolab report 'a session'  # charts and bottlenecks",
         "        iolab explain run-length",
     ]
     left = answer_screen(STUDY, summarise(results, STUDY), results, "a session", unfinished=True)

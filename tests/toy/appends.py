@@ -12,8 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from iolab.units import NS_PER_S
-
+NS_PER_S = 1_000_000_000
 BLOCK_BYTES, SECONDS = int(sys.argv[1]), float(sys.argv[2])
 FILE = Path("appended")
 

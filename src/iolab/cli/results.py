@@ -332,8 +332,13 @@ def _objections(found: Sequence[Objection], *, every: bool) -> Iterator[Renderab
         yield plain(f"  {len(found) - len(shown)} more: --details", QUIET_STYLE)
 
 
-_REPORT_HAS: Final = "  # charts, and what limits it"
+_NEXT: Final = "Next    "
+
+_REPORT_HAS: Final = "  # charts and bottlenecks"
 """What the report adds, as a comment of the shell: it reads telemetry, which `show` does not."""
+
+_COMMENTED_MOST: Final = 80
+"""Columns of a line with a comment; a long name of a session goes without."""
 
 
 def answer_screen(
@@ -360,7 +365,8 @@ def answer_screen(
     resume = [resume_line(directory)] if unfinished else []
     report = f"iolab report {shlex.quote(directory)}"
     if all(workload.job.measured_here for workload in study.workloads):
-        report += _REPORT_HAS
+        fits = len(_NEXT) + len(report) + len(_REPORT_HAS) <= _COMMENTED_MOST
+        report += _REPORT_HAS if fits else ""
     for number, command in enumerate((*resume, report, *explain)):
-        name = "" if number else "Next"
-        yield Unbroken(Text(f"{name:<6}  ", style=QUIET_STYLE).append_text(plain(command)))
+        name = " " * len(_NEXT) if number else _NEXT
+        yield Unbroken(Text(name, style=QUIET_STYLE).append_text(plain(command)))
