@@ -18,6 +18,8 @@ from iolab.hosts.push import agent_binary
 
 AGENT: Final = agent_binary()
 DEPTHS: Final = (1, 32)
+START_LIMIT_S: Final = 60.0
+"""For fio to start and to end."""
 
 
 class Agent:
@@ -38,15 +40,13 @@ class Agent:
         return self._last
 
     def hear(self, what: str) -> dict[str, Any]:
-        """The next message of that kind."""
-        output = self._process.stdout
-        assert output is not None
+        """The next message of that kind; an error ends the measurement."""
         while True:
-            header, payload = struct.unpack("<II", output.read(8))
-            message: dict[str, Any] = json.loads(output.read(header))
-            text = output.read(payload)
+            message = self.hear_any()
+            if message["is"] == "error":
+                sys.exit(message["says"])
             if message["is"] == what:
-                return {**message, "payload": text}
+                return message
 
     def output_of(self, argv: list[str]) -> bytes:
         """What a program prints, run by the agent as an engine is."""
@@ -86,6 +86,7 @@ def main() -> None:
     device = sys.argv[1].removeprefix("/dev/")
     pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 10
     seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 2.0
+    limit_s = seconds + START_LIMIT_S
     agent = Agent()
     for depth in DEPTHS:
         ratios, rates, costs, shares = [], [], [], []
@@ -93,7 +94,7 @@ def main() -> None:
             found = {}
             for traced in (True, False) if pair % 2 else (False, True):
                 before = agent.cpu_ns()
-                watch = agent.say("trace", device=device) if traced else 0
+                watch = agent.say("trace", device=device, wall_limit_s=limit_s) if traced else 0
                 found[traced] = iops(agent, device, depth, seconds)
                 if traced:
                     agent.say("unwatch", watch=watch)
