@@ -66,13 +66,13 @@ def calibrate(
     from iolab.loads.fileio.terminal import calibration_screen
 
     wish = Wish(asked_job(rw, bs, iodepth, numjobs, ioengine, size), pairs, seconds)
-    made = asyncio.run(run_all(_specs(path, hosts), wish, say))
+    outcome = asyncio.run(run_all(_specs(path, hosts), wish, say))
     if as_json:
-        result_json(calibration_document(made.found))
+        result_json(calibration_document(outcome.found))
     else:
-        result_screen(*calibration_screen(made.found))
-    if made.left:
-        raise made.left
+        result_screen(*calibration_screen(outcome.found))
+    if outcome.left:
+        raise outcome.left
 
 
 def _specs(path: str | None, hosts: str | None) -> tuple[HostSpec, ...]:

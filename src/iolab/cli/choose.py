@@ -82,7 +82,7 @@ def choose(
     fits = best_first(fit(needs, offer, scaling) for offer in offers)
     if as_json:
         document = {"format": 1, "scaling": scaling, "currencies": list(currencies_of(fits))}
-        result_json({**document, "fits": [_document(one) for one in fits]})
+        result_json({**document, "fits": [_document(fitted) for fitted in fits]})
     else:
         result_screen(*_screen(fits, scaling))
 
@@ -113,8 +113,8 @@ def _needs(
         raise UsageError("What is needed is not clear.", "Correct it.", tuple(faults))
     return Needs(
         usable_tb,
-        tuple(one for one in parsed if isinstance(one, RateNeed)),
-        tuple(one for one in parsed if not isinstance(one, RateNeed)),
+        tuple(need for need in parsed if isinstance(need, RateNeed)),
+        tuple(need for need in parsed if not isinstance(need, RateNeed)),
         money,
     )
 
@@ -126,11 +126,11 @@ def _budget(text: str | None, faults: list[Any]) -> Budget | None:
 
     if text is None:
         return None
-    found = _BUDGET.fullmatch(text)
-    if found is None or float(found[1]) <= 0:
+    amount = _BUDGET.fullmatch(text)
+    if amount is None or float(amount[1]) <= 0:
         faults.append(Fault(f"--budget is {shown(text)}.", "Write an amount, as '400000 EUR'."))
         return None
-    return Budget(float(found[1]), found[2])
+    return Budget(float(amount[1]), amount[2])
 
 
 def _offers(name: str) -> tuple[Offer, ...]:
@@ -167,10 +167,10 @@ def _check_workloads(needs: Needs, offers: Sequence[Offer]) -> None:
     """UsageError for workloads that none of the sets has."""
     from iolab.errors import UsageError
 
-    known = list(dict.fromkeys(name for offer in offers for name in offer.workloads))
+    workloads = list(dict.fromkeys(name for offer in offers for name in offer.workloads))
     asked = [rate.workload for rate in needs.rates]
     asked += [latency.workload for latency in needs.latencies]
-    if faults := unknown("workload", dict.fromkeys(asked), known):
+    if faults := unknown("workload", dict.fromkeys(asked), workloads):
         raise UsageError("Not everything that is needed was measured.", "Correct --need.", faults)
 
 
@@ -186,18 +186,18 @@ def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
     from iolab.report.numbers import NOTHING, axis_label, count
     from iolab.report.terminal import Heading, plain, table
 
-    for number, one in enumerate(fits):
+    for number, fit in enumerate(fits):
         if number:
             yield ""
-        size = "nodes unknown" if one.nodes is None else count(one.nodes, "node")
-        if one.nodes is None and one.offer.nodes is not None:
+        size = "nodes unknown" if fit.nodes is None else count(fit.nodes, "node")
+        if fit.nodes is None and fit.offer.nodes is not None:
             size = "no number of nodes would do"
-        if one.nodes is not None and one.answer.value == "unknown":
+        if fit.nodes is not None and fit.answer.value == "unknown":
             size = f"at least {size}"
-        cost = "" if one.cost is None else f", {one.cost:,.0f} {one.offer.currency}"
-        heading = Text(one.answer.value, _STYLES[one.answer.value])
+        cost = "" if fit.cost is None else f", {fit.cost:,.0f} {fit.offer.currency}"
+        heading = Text(fit.answer.value, _STYLES[fit.answer.value])
         yield Text("  ").join(
-            [heading, plain(f"{one.offer.name} ({one.offer.source})", "bold"), plain(size + cost)]
+            [heading, plain(f"{fit.offer.name} ({fit.offer.source})", "bold"), plain(size + cost)]
         )
         rows = [
             [
@@ -207,13 +207,13 @@ def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
                 Text(NOTHING if part.margin is None else _times(part.margin)),
                 Text(NOTHING if part.nodes is None else str(part.nodes)),
             ]
-            for part in one.parts
+            for part in fit.parts
         ]
-        seen = "as seen" if one.offer.nodes is None else f"with {count(one.offer.nodes, 'node')}"
+        state = "as seen" if fit.offer.nodes is None else f"with {count(fit.offer.nodes, 'node')}"
         headings = [
             Heading(""),
             Heading("need", main=True),
-            Heading(seen, main=True),
+            Heading(state, main=True),
             Heading("margin", number=True),
             Heading("takes", number=True),
         ]
@@ -242,16 +242,16 @@ def _currencies(fits: Sequence[Fit]) -> Iterator[RenderableType]:
         )
 
 
-def _document(one: Fit) -> dict[str, Any]:
+def _document(fit: Fit) -> dict[str, Any]:
     return {
-        "configuration": one.offer.name,
-        "source": one.offer.source,
-        "as_is": one.as_is.value,
-        "answer": one.answer.value,
-        "nodes": one.nodes,
-        "nodes_seen": one.offer.nodes,
-        "cost": one.cost,
-        "currency": one.offer.currency,
+        "configuration": fit.offer.name,
+        "source": fit.offer.source,
+        "as_is": fit.as_is.value,
+        "answer": fit.answer.value,
+        "nodes": fit.nodes,
+        "nodes_seen": fit.offer.nodes,
+        "cost": fit.cost,
+        "currency": fit.offer.currency,
         "parts": [
             {
                 "need": part.name,
@@ -262,6 +262,6 @@ def _document(one: Fit) -> dict[str, Any]:
                 "nodes": part.nodes,
                 "axis": dict(part.axis),
             }
-            for part in one.parts
+            for part in fit.parts
         ],
     }

@@ -51,25 +51,25 @@ def clean(
         refuse_relative(path)
         specs = read_hosts(hosts)
     absolute = None if path is None else str(Path(path).absolute())
-    seen = asyncio.run(look_for_leftovers(specs, absolute))
-    found = {name: left for name, left in seen.done.items() if left.anything}
+    searched = asyncio.run(look_for_leftovers(specs, absolute))
+    leftovers = {name: left for name, left in searched.done.items() if left.anything}
     removed: Mapping[str, Leftovers] = {}
-    failed = dict(seen.failed)
+    failed = dict(searched.failed)
     if not as_json:
-        _show(found)
-        _show_elsewhere(seen.done)
-    if found and (yes or (not as_json and _agreed())):
-        again = [spec for spec in specs if spec.name in found]
-        ended = asyncio.run(look_for_leftovers(again, absolute, remove=found))
+        _show(leftovers)
+        _show_elsewhere(searched.done)
+    if leftovers and (yes or (not as_json and _agreed())):
+        again = [spec for spec in specs if spec.name in leftovers]
+        ended = asyncio.run(look_for_leftovers(again, absolute, remove=leftovers))
         removed, failed = ended.done, failed | dict(ended.failed)
     if as_json:
-        result_json(_document(found, removed, failed))
+        result_json(_document(leftovers, removed, failed))
     faults = [f"{name}: {fault}" for name, left in removed.items() for fault in left.faults]
     faults += [f"{name}: {error.happened} {error.do}" for name, error in failed.items()]
     for fault in faults:
         say(fault)
     if not faults:
-        say(_conclusion(found, removed, absolute))
+        say(_conclusion(leftovers, removed, absolute))
     if faults:
         raise typer.Exit(ExitCode.HOST)
 
@@ -89,35 +89,35 @@ def _agreed() -> bool:
 
 
 def _conclusion(
-    found: Mapping[str, Leftovers], removed: Mapping[str, Leftovers], path: str | None
+    leftovers: Mapping[str, Leftovers], removed: Mapping[str, Leftovers], path: str | None
 ) -> str:
-    if not found:
+    if not leftovers:
         return f"Nothing was left by killed sessions{f' in {path}' if path else ''}."
     if not removed:
         return "Nothing was removed; 'iolab clean' with --yes removes it."
     return "Removed."
 
 
-def _show(found: Mapping[str, Leftovers]) -> None:
+def _show(leftovers: Mapping[str, Leftovers]) -> None:
     from iolab.cli.output import result_screen
     from iolab.report.terminal import Heading, plain, table
 
     rows = [
-        [plain(name), plain(what), plain(which)]
-        for name, left in found.items()
-        for what, which in _lines(left)
+        [plain(name), plain(kind), plain(which)]
+        for name, left in leftovers.items()
+        for kind, which in _lines(left)
     ]
     if rows:
         headings = (Heading("host"), Heading("left"), Heading("which", main=True))
         result_screen(table(headings, rows))
 
 
-def _show_elsewhere(found: Mapping[str, Leftovers]) -> None:
+def _show_elsewhere(leftovers: Mapping[str, Leftovers]) -> None:
     """Folders that stay, since a lock of another host's may not be seen from here."""
     from iolab.cli.output import say
     from iolab.report.terminal import one_line
 
-    for folder in {folder for left in found.values() for folder in left.elsewhere}:
+    for folder in {folder for left in leftovers.values() for folder in left.elsewhere}:
         says = f"{folder.dir} is of host {folder.host}: clean it there, or remove it by hand."
         say(one_line(says))
 
@@ -130,17 +130,17 @@ def _lines(left: Leftovers) -> Iterator[tuple[str, str]]:
     for folder in left.folders:
         of = f", {folder.owner}" if folder.owner else ""
         yield "scratch folder", f"{folder.dir} ({format_bytes(folder.bytes)}{of})"
-    for what, paths in (
+    for kind, paths in (
         ("loop device", left.loops),
         ("control group", left.groups),
         ("agent", left.agents),
     ):
         for path in paths:
-            yield what, path
+            yield kind, path
 
 
 def _document(
-    found: Mapping[str, Leftovers],
+    leftovers: Mapping[str, Leftovers],
     removed: Mapping[str, Leftovers],
     failed: Mapping[str, IolabError],
 ) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _document(
                 "removed": name in removed,
                 "faults": list(removed[name].faults) if name in removed else [],
             }
-            for name, left in found.items()
+            for name, left in leftovers.items()
         ],
         "failed": {name: error.happened for name, error in failed.items()},
     }

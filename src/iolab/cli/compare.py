@@ -33,18 +33,18 @@ def open_side(name: str) -> ComparisonSide:
 
 def split_name(name: str) -> tuple[Path, str | None]:
     """The directory and the configuration; a directory whose name has a colon is taken whole."""
-    whole, (front, colon, last) = Path(name), name.rpartition(":")
-    if not colon or not front or whole.exists():
-        return whole, None
+    directory, (front, colon, last) = Path(name), name.rpartition(":")
+    if not colon or not front or directory.exists():
+        return directory, None
     return Path(front), last
 
 
-def refuse_unlike(found: Iterable[Difference], candidate: str) -> None:
+def refuse_unlike(differences: Iterable[Difference], candidate: str) -> None:
     """UsageError with every difference given, which forbid comparing the candidate; else silent."""
     from iolab.errors import UsageError
     from iolab.study.wording import shown
 
-    faults = _faults(found)
+    faults = _faults(differences)
     if faults:
         raise UsageError(
             f"The session {shown(candidate)} was not measured in the same way.",
@@ -53,7 +53,7 @@ def refuse_unlike(found: Iterable[Difference], candidate: str) -> None:
         )
 
 
-def refuse_differences(found: Iterable[tuple[str, Difference]]) -> None:
+def refuse_differences(labelled: Iterable[tuple[str, Difference]]) -> None:
     """UsageError with every difference given that forbids one report on sessions, by their labels.
 
     Silent where there is none.
@@ -62,10 +62,12 @@ def refuse_differences(found: Iterable[tuple[str, Difference]]) -> None:
     from iolab.report.terminal import one_line
 
     by_label: dict[str, list[Difference]] = {}
-    for label, one in found:
-        by_label.setdefault(label, []).append(one)
+    for label, difference in labelled:
+        by_label.setdefault(label, []).append(difference)
     faults = tuple(
-        fault for label, some in by_label.items() for fault in _faults(some, f"{one_line(label)}: ")
+        fault
+        for label, differences in by_label.items()
+        for fault in _faults(differences, f"{one_line(label)}: ")
     )
     if faults:
         raise UsageError(
@@ -89,15 +91,15 @@ def check_names(
         raise UsageError("Not everything that was asked for is there.", "Correct it.", faults)
 
 
-def _faults(found: Iterable[Difference], whose: str = "") -> tuple[Fault, ...]:
+def _faults(differences: Iterable[Difference], whose: str = "") -> tuple[Fault, ...]:
     """A fault for each difference; those that several workloads have alike are one."""
     from iolab.errors import Fault
     from iolab.report.comparison import merged_differences
     from iolab.report.terminal import one_line
 
     return tuple(
-        Fault(f"{whose}{one_line(str(one))}.".replace("..", "."), "")
-        for one in merged_differences(found)
+        Fault(f"{whose}{one_line(str(difference))}.".replace("..", "."), "")
+        for difference in merged_differences(differences)
     )
 
 
@@ -239,8 +241,8 @@ def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
     yield ""
     yield from _rows(compared)
     for summary in compared.summaries:
-        what, ratio, interval = summary_texts(summary)
-        yield Text(f"{what}: {ratio} {interval}")
+        metric, ratio, interval = summary_texts(summary)
+        yield Text(f"{metric}: {ratio} {interval}")
     yield from _skipped(compared)
     yield plain(_counts(compared), QUIET_STYLE)
 
@@ -248,10 +250,10 @@ def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
 def _side(side: ComparisonSide) -> str:
     from datetime import UTC, datetime
 
-    made = datetime.fromtimestamp(side.created_real_ns / 1e9, tz=UTC)
+    created = datetime.fromtimestamp(side.created_real_ns / 1e9, tz=UTC)
     where = f"{side.name}  {side.study.id}, {side.configuration.id}"
     where += f", scale {side.study.scale}" if side.study.scale else ""
-    return f"{where}, {made:%Y-%m-%d %H:%M} UTC"
+    return f"{where}, {created:%Y-%m-%d %H:%M} UTC"
 
 
 def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
@@ -322,8 +324,8 @@ def _skipped_texts(compared: ComparisonResult) -> Iterator[str]:
     from iolab.report.numbers import listing
 
     grouped: dict[str, list[str]] = {}
-    for one in compared.skipped:
-        grouped.setdefault(one.reason, []).append(point_text(one.workload, one.axis))
+    for point in compared.skipped:
+        grouped.setdefault(point.reason, []).append(point_text(point.workload, point.axis))
     for reason, points in grouped.items():
         yield f"{listing(points, NAMED_MOST)}: {reason}"
 
@@ -332,7 +334,9 @@ def _counts(compared: ComparisonResult) -> str:
     from iolab.report.numbers import count
     from iolab.stats.comparison import ComparisonVerdict
 
-    parts = [f"{compared.verdicts.get(one, 0)} {one.value}" for one in ComparisonVerdict]
+    parts = [
+        f"{compared.verdicts.get(verdict, 0)} {verdict.value}" for verdict in ComparisonVerdict
+    ]
     total = count(len(compared.rows), "comparison")
     return f"{total}: {', '.join(parts)}; intervals of 95 %, verdicts corrected after Holm."
 
@@ -392,8 +396,8 @@ def history(
     sides = _read_sessions(directories)
     check_names(sides, workload or (), metric or ())
     if not allow_differences:
-        for place, found in forbidding(sides).items():
-            refuse_unlike(found, sides[place].name)
+        for place, differences in forbidding(sides).items():
+            refuse_unlike(differences, sides[place].name)
     tracked = track(sides, tuple(workload or ()), tuple(metric or ()))
     if not tracked.series:
         raise UsageError(
@@ -418,10 +422,12 @@ def _read_sessions(names: Sequence[str]) -> list[ComparisonSide]:
     ]
     sides.sort(key=lambda side: (side.created_real_ns, side.session))
     faults = tuple(
-        Fault(f"{shown(other.name)} is the same session as {shown(one.name)}.", "Give one of them.")
-        for number, other in enumerate(sides)
-        for one in sides[:number]
-        if other.is_same_as(one)
+        Fault(
+            f"{shown(side.name)} is the same session as {shown(earlier.name)}.", "Give one of them."
+        )
+        for number, side in enumerate(sides)
+        for earlier in sides[:number]
+        if side.is_same_as(earlier)
     )
     if faults:
         raise UsageError("A session is given twice.", "Its values would count twice.", faults)
@@ -451,13 +457,13 @@ def _sessions(directory: Path) -> list[Path]:
     if is_session(directory):
         return [directory]
     inside = sorted(directory.iterdir()) if directory.is_dir() else []
-    found = [path for path in inside if is_session(path)]
-    if not found:
+    sessions = [path for path in inside if is_session(path)]
+    if not sessions:
         raise UsageError(
             f"There is no session at {shown(str(directory))} nor in it.",
             "Give directories that `iolab run --out` wrote, or one that holds them.",
         )
-    return found
+    return sessions
 
 
 def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableType]:
@@ -478,14 +484,14 @@ def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableTyp
     )
     yield ""
     points: dict[str, list[list[Text | str]]] = {}
-    for one in tracked.series:
-        points.setdefault(point_text(one.workload, one.axis), []).append(
+    for series in tracked.series:
+        points.setdefault(point_text(series.workload, series.axis), []).append(
             [
-                plain(f"  {metric_word(one.metric)}"),
-                str(len(one.values)),
-                show(one.values[0].metric),
-                show(one.values[-1].metric),
-                plain(change_text(one), "bold yellow" if one.found.changes else ""),
+                plain(f"  {metric_word(series.metric)}"),
+                str(len(series.values)),
+                show(series.values[0].metric),
+                show(series.values[-1].metric),
+                plain(change_text(series), "bold yellow" if series.found.changes else ""),
             ]
         )
     heads = [Heading("metric", main=True)]
@@ -493,12 +499,12 @@ def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableTyp
     groups = [(title(point), rows) for point, rows in points.items()]
     yield Grouped([*heads, Heading("changes", main=True)], groups)
     yield ""
-    for one in tracked.series:
-        yield from _changes(tracked, one)
+    for series in tracked.series:
+        yield from _changes(tracked, series)
     if details:
-        for one in tracked.series:
-            yield title(f"{point_text(one.workload, one.axis)}: {metric_word(one.metric)}")
-            yield _values(tracked, one)
+        for series in tracked.series:
+            yield title(f"{point_text(series.workload, series.axis)}: {metric_word(series.metric)}")
+            yield _values(tracked, series)
             yield ""
     yield title(summary_text(tracked))
 
@@ -517,7 +523,7 @@ def _changes(tracked: Tracked, series: MetricHistory) -> Iterator[RenderableType
             f"  {ratio_text(change.ratio)} from {side.name} on, "
             f"{day(side.created_real_ns)} UTC (p = {change.p:.2g})"
         )
-        causes = [str(one) for one in tracked.changed[place]]
+        causes = [str(difference) for difference in tracked.changed[place]]
         for text in causes[:CAUSES_MAX]:
             yield plain(f"  with it changed {text}", QUIET_STYLE)
         if not causes:
@@ -533,14 +539,14 @@ def _values(tracked: Tracked, series: MetricHistory) -> RenderableType:
     before = {change.index for change in series.found.changes}
     rows: list[list[Text | str]] = [
         [
-            plain(day(tracked.sessions[seen.session].created_real_ns)),
-            plain(tracked.sessions[seen.session].name),
-            show(seen.metric),
-            show_interval(seen.metric, bare_rate=True),
-            verdict(seen.level),
+            plain(day(tracked.sessions[value.session].created_real_ns)),
+            plain(tracked.sessions[value.session].name),
+            show(value.metric),
+            show_interval(value.metric, bare_rate=True),
+            verdict(value.level),
             "changed" if number in before else "",
         ]
-        for number, seen in enumerate(series.values)
+        for number, value in enumerate(series.values)
     ]
     heads = [Heading("UTC"), Heading("session", main=True), Heading("value", number=True)]
     return table([*heads, Heading("interval"), Heading("trust"), Heading("")], rows)

@@ -70,20 +70,20 @@ def import_(
     from iolab.importers.registry import IMPORTERS
     from iolab.importers.session import arrange, write
 
-    found = read_all(files, IMPORTERS)
-    if found.faults:
+    files_read = read_all(files, IMPORTERS)
+    if files_read.faults:
         raise UsageError(
             "Not all of this can be imported, and nothing was written.",
             "Name files of the formats in 'iolab import --help', or folders with some.",
-            found.faults,
+            files_read.faults,
         )
-    for fault in found.left_out:
+    for fault in files_read.left_out:
         say(f"Not read: {fault.happened}")
-    for file in found.unknown[:UNKNOWN_SHOWN]:
+    for file in files_read.unknown[:UNKNOWN_SHOWN]:
         say(f"Not read, in no format that is known: {file.name}")
-    if len(found.unknown) > UNKNOWN_SHOWN:
-        say(f"and {len(found.unknown) - UNKNOWN_SHOWN} more.")
-    runs = together(found.runs) if clients else found.runs
+    if len(files_read.unknown) > UNKNOWN_SHOWN:
+        say(f"and {len(files_read.unknown) - UNKNOWN_SHOWN} more.")
+    runs = together(files_read.runs) if clients else files_read.runs
     session = arrange(runs, configuration=configuration, title=configuration)
     for assumed in () if clients else assumed_repeats(session.runs):
         say(assumed.says)
@@ -95,7 +95,7 @@ def import_(
                 "format": 1,
                 "session": str(out),
                 "runs": len(session.runs),
-                "unknown": [file.name for file in found.unknown],
+                "unknown": [file.name for file in files_read.unknown],
             }
         )
         return
@@ -172,12 +172,12 @@ def export(
     if kind is ExportFormat.PARQUET and out is None:
         raise UsageError("Parquet is no text for a terminal or a pipe.", "Name a file by --out.")
     if kind in {ExportFormat.CSV, ExportFormat.PARQUET}:
-        found = _columns(reader, rows)
-        number = len(next(iter(found.values()), ()))
+        columns = _columns(reader, rows)
+        number = len(next(iter(columns.values()), ()))
         if kind is ExportFormat.PARQUET and out is not None:
-            write_parquet({name: _column(name, values) for name, values in found.items()}, out)
+            write_parquet({name: _column(name, values) for name, values in columns.items()}, out)
         else:
-            _print_or_write(columns_csv(found), out)
+            _print_or_write(columns_csv(columns), out)
     else:
         number = len(reader.results())
         _print_or_write(_text(reader, kind), out)
@@ -267,7 +267,7 @@ def _openmetrics(reader: SessionReader, study: Study, results: Sequence[Result])
     from iolab.report.formats.openmetrics import Counts, document, session_samples
     from iolab.serve.metrics import NOTHING, read_counts
 
-    runs = [(one, read_counts(reader, one, timed=True) or NOTHING) for one in results]
+    runs = [(run, read_counts(reader, run, timed=True) or NOTHING) for run in results]
     points = summarise(results, study)
     counts = Counts(runs, timed=True)
     planned = len(reader.plan.runs)
@@ -282,12 +282,12 @@ def _column(name: str, values: Sequence[str | float | None]) -> npt.NDArray[Any]
 
     from iolab.report.results import TEXT_COLUMNS
 
-    known = [value for value in values if value is not None]
-    if name in TEXT_COLUMNS or any(isinstance(value, str) for value in known):
+    present = [value for value in values if value is not None]
+    if name in TEXT_COLUMNS or any(isinstance(value, str) for value in present):
         column = np.empty(len(values), dtype=np.object_)
         column[:] = [None if value is None else str(value) for value in values]
         return column
-    whole = known and all(isinstance(value, int) for value in known)
+    integers = present and all(isinstance(value, int) for value in present)
     missing = [value is None for value in values]
     numbers = [value or 0 for value in values]
-    return np.ma.masked_array(numbers, mask=missing, dtype=np.int64 if whole else np.float64)
+    return np.ma.masked_array(numbers, mask=missing, dtype=np.int64 if integers else np.float64)

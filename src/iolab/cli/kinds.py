@@ -67,7 +67,9 @@ def analyses() -> Analyses:
     from iolab.analysis.kinds import Analyses
     from iolab.guests.analysis import GuestAnalysis
 
-    loads = {job: made for kind in LOADS for made in (cache(kind.analysis),) for job in kind.jobs}
+    loads = {
+        job: analysis for kind in LOADS for analysis in (cache(kind.analysis),) for job in kind.jobs
+    }
     return Analyses(loads, hosts=(GuestAnalysis(),))
 
 

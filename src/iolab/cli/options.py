@@ -249,15 +249,15 @@ Workloads = Annotated[
 ]
 
 
-def unknown(what: str, asked: Iterable[str], known: Sequence[str]) -> tuple[Fault, ...]:
+def unknown(noun: str, asked: Iterable[str], names: Sequence[str]) -> tuple[Fault, ...]:
     """A fault for each name asked for that is not known, with the nearest; `what` is a singular."""
     from iolab.errors import Fault
     from iolab.study.wording import shown, suggestion
 
     return tuple(
-        Fault(f"There is no {what} {shown(name)}.", suggestion(name, known, f"{what}s"))
+        Fault(f"There is no {noun} {shown(name)}.", suggestion(name, names, f"{noun}s"))
         for name in asked
-        if name not in known
+        if name not in names
     )
 
 

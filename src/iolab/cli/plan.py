@@ -40,8 +40,8 @@ def studies(*, as_json: AsJson = False) -> None:
     from iolab.cli.output import result_json, result_screen
     from iolab.study.load import scale_names
 
-    found = bundled()
-    scales = {study.id: scale_names(study.path.read_text(encoding="utf-8")) for study in found}
+    listed = bundled()
+    scales = {study.id: scale_names(study.path.read_text(encoding="utf-8")) for study in listed}
     if as_json:
         listing = [
             {
@@ -50,7 +50,7 @@ def studies(*, as_json: AsJson = False) -> None:
                 "question": study.question,
                 "scales": list(scales[study.id]),
             }
-            for study in found
+            for study in listed
         ]
         result_json({"format": 1, "studies": listing})
         return
@@ -58,7 +58,7 @@ def studies(*, as_json: AsJson = False) -> None:
 
     rows = [
         [plain(study.id, "bold"), plain(study.question), plain(", ".join(scales[study.id]))]
-        for study in found
+        for study in listed
     ]
     headings = [Heading("study"), Heading("question", main=True), Heading("scales")]
     result_screen(table(headings, rows))
@@ -157,8 +157,8 @@ def check(
     read = load_study(
         study, path, scale, sets, hosts=hosts, server=server, engine=engine, path_required=False
     )
-    made = make_plan(read, study_kinds())
-    foretold = foretell(read, made, study_kinds())
+    plan = make_plan(read, study_kinds())
+    foretold = foretell(read, plan, study_kinds())
     if as_json:
         result_json(
             {
@@ -169,8 +169,8 @@ def check(
                 "configurations": len(read.configurations),
                 "hosts": len(read.hosts),
                 "workloads": len(read.workloads),
-                "points": len(made.points),
-                "runs": len(made.runs),
+                "points": len(plan.points),
+                "runs": len(plan.runs),
                 "best_verdict": foretold.document(),
             }
         )
@@ -179,7 +179,7 @@ def check(
         (
             count(len(read.configurations), "configuration"),
             count(len(read.workloads), "workload"),
-            f"{run_count(made)} of {count(len(made.points), 'point')}",
+            f"{run_count(plan)} of {count(len(plan.points), 'point')}",
         )
     )
     name = "" if study == read.id else f"study {read.id}, "
@@ -226,14 +226,14 @@ def plan(
         engine=engine,
         path_required=not offline,
     )
-    made = make_plan(read, study_kinds())
-    facts, refusal = (None, None) if offline else _survey(read, made)
+    plan = make_plan(read, study_kinds())
+    facts, refusal = (None, None) if offline else _survey(read, plan)
     if as_json:
         if refusal is not None:
             raise refusal
-        result_json(plan_document(read, made, facts))
+        result_json(plan_document(read, plan, facts))
         return
-    result_screen(*plan_screen(read, made, facts, summary=summary, refused=refusal is not None))
+    result_screen(*plan_screen(read, plan, facts, summary=summary, refused=refusal is not None))
     if refusal is not None:
         raise refusal
 
@@ -247,16 +247,18 @@ def _survey(study: Study, plan: Plan) -> tuple[Mapping[str, HostFacts], IolabErr
     from iolab.study.guard import check_ready
 
     kinds = study_kinds()
-    found = asyncio.run(_discover(study))
+    discovery = asyncio.run(_discover(study))
     try:
         if study.guests is not None:
             # Guests are there when a session has booted them; their nodes are asked.
-            kinds.hosts.check_nodes(study, plan, found.facts, found.probes)
+            kinds.hosts.check_nodes(study, plan, discovery.facts, discovery.probes)
         else:
-            check_ready(study, plan, kinds, found.facts, found.probes, devices=found.devices)
+            check_ready(
+                study, plan, kinds, discovery.facts, discovery.probes, devices=discovery.devices
+            )
     except IolabError as error:
-        return found.facts, error
-    return found.facts, None
+        return discovery.facts, error
+    return discovery.facts, None
 
 
 async def _discover(study: Study) -> Discovery:

@@ -154,7 +154,7 @@ def _workloads(study: Study, plan: Plan) -> RenderableType:
         for run in runs:
             for name, value in run.point.axis:
                 values.setdefault(name, {})[str(value)] = None
-        along = "; ".join(f"{name} {', '.join(found)}" for name, found in values.items())
+        along = "; ".join(f"{name} {', '.join(numbers)}" for name, numbers in values.items())
         rows.append(
             [
                 plain(workload),
@@ -219,8 +219,8 @@ def _costs(
     for workload in study.workloads:
         if workload.aim.searches:
             sought.setdefault(_sought(workload), []).append(one_line(workload.id))
-    for what, names in sought.items():
-        yield "search", f"{listing(names, SEARCHES_SHOWN)}: {what}"
+    for search, names in sought.items():
+        yield "search", f"{listing(names, SEARCHES_SHOWN)}: {search}"
     yield from ((heading, one_line(says)) for heading, says in study_kinds().hosts.lines(study))
     yield from _ground(study, plan)
     yield "writes", f"about {format_bytes(budget.write_bytes_estimate)} over all hosts and runs"
@@ -251,12 +251,16 @@ def notes_of(study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None) ->
 
 def _limited_clients(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
     """Clients that may use fewer cores than they have: the least first, one note for all."""
-    known = {target.host: _target_facts(facts, target.key) for target in targets_of(study)}
-    limits = {name: (seen.cpu.limit, seen.cpu.threads) for name, seen in known.items() if seen}
-    found = sorted((limit, name, cores) for name, (limit, cores) in limits.items() if limit)
-    if found:
-        least, name, cores = found[0]
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    facts_by_host = {target.host: _target_facts(facts, target.key) for target in targets_of(study)}
+    limits = {
+        name: (host_facts.cpu.limit, host_facts.cpu.threads)
+        for name, host_facts in facts_by_host.items()
+        if host_facts
+    }
+    limited = sorted((limit, name, cores) for name, (limit, cores) in limits.items() if limit)
+    if limited:
+        least, name, cores = limited[0]
+        more = f" (and {len(limited) - 1} more)" if len(limited) > 1 else ""
         yield one_line(
             f"client {name} may use {least:.3g} of {cores} cores, by a quota or its affinity{more}"
         )
@@ -310,8 +314,8 @@ def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[st
     """Where the load goes: hosts with the same path on the same kind of file system in one line."""
     alike: dict[tuple[str, str], list[Target]] = {}
     for target in _grounds(study):
-        found = _target_facts(facts, target.key)
-        below = _below(found.target) if found is not None and found.target is not None else ""
+        host = _target_facts(facts, target.key)
+        below = _below(host.target) if host is not None and host.target is not None else ""
         alike.setdefault((target.path, below), []).append(target)
     for (path, below), targets in alike.items():
         names = list(dict.fromkeys(target.host for target in targets))
@@ -326,9 +330,9 @@ def _grounds(study: Study) -> tuple[Target, ...]:
     return study_kinds().hosts.targets(study) or targets_of(study)
 
 
-def _below(seen: TargetFacts) -> str:
-    device = f" on {', '.join(seen.devices)}" if seen.devices else ""
-    return f": {seen.fs_type}{device}"
+def _below(target: TargetFacts) -> str:
+    device = f" on {', '.join(target.devices)}" if target.devices else ""
+    return f": {target.fs_type}{device}"
 
 
 def _target_facts(facts: Mapping[str, HostFacts] | None, key: str) -> HostFacts | None:
@@ -336,5 +340,5 @@ def _target_facts(facts: Mapping[str, HostFacts] | None, key: str) -> HostFacts 
 
 
 def _free_bytes(facts: Mapping[str, HostFacts] | None, key: str) -> int | None:
-    found = _target_facts(facts, key)
-    return found.target.free_bytes if found is not None and found.target is not None else None
+    host = _target_facts(facts, key)
+    return host.target.free_bytes if host is not None and host.target is not None else None

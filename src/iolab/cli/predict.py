@@ -82,7 +82,7 @@ def predict(
         for point in summarise(results, study)
         if not workload or point.key.workload in workload
     ]
-    found = predictions(
+    predicted = predictions(
         study,
         points,
         axis,
@@ -90,18 +90,18 @@ def predict(
         watch_of(reader, analyses()),
         extrapolate=extrapolate,
     )
-    if not found:
+    if not predicted:
         raise UsageError(
             f"No workload of the session varies {shown(axis)}.",
             "Ask for an axis that its study has.",
         )
     if as_json:
-        result_json(prediction_document(axis, load, found))
+        result_json(prediction_document(axis, load, predicted))
     else:
-        result_screen(*_screen(axis, load, found))
+        result_screen(*_screen(axis, load, predicted))
 
 
-def prediction_document(axis: str, load: int, found: Sequence[Predicted]) -> dict[str, Any]:
+def prediction_document(axis: str, load: int, predicted: Sequence[Predicted]) -> dict[str, Any]:
     """What `iolab predict --json` prints, made of JSON's own types only."""
     from iolab.report.sections import resource_name
     from iolab.stats.scaling import COVERED
@@ -113,36 +113,38 @@ def prediction_document(axis: str, load: int, found: Sequence[Predicted]) -> dic
         "covered": COVERED,
         "predictions": [
             {
-                "configuration": one.configuration,
-                "workload": one.workload,
-                "fixed": dict(one.fixed),
-                "metric": one.metric,
-                "unit": one.unit,
-                "level": one.level.value,
-                "n": len(one.measured),
-                "runs": one.runs,
+                "configuration": curve.configuration,
+                "workload": curve.workload,
+                "fixed": dict(curve.fixed),
+                "metric": curve.metric,
+                "unit": curve.unit,
+                "level": curve.level.value,
+                "n": len(curve.measured),
+                "runs": curve.runs,
                 "measured": [
                     {"load": point.load, "rate": point.rate, "half_width": point.half_width}
-                    for point in one.measured
+                    for point in curve.measured
                 ],
                 "predicted": None
-                if one.prediction is None
+                if curve.prediction is None
                 else {
-                    "rate": one.prediction.rate,
-                    "low": one.prediction.low,
-                    "high": one.prediction.high,
-                    "law": one.prediction.law.value,
-                    "limit": one.prediction.limit,
-                    "limited_by": None if one.limited_by is None else resource_name(one.limited_by),
+                    "rate": curve.prediction.rate,
+                    "low": curve.prediction.low,
+                    "high": curve.prediction.high,
+                    "law": curve.prediction.law.value,
+                    "limit": curve.prediction.limit,
+                    "limited_by": None
+                    if curve.limited_by is None
+                    else resource_name(curve.limited_by),
                 },
-                "reason": one.reason,
+                "reason": curve.reason,
             }
-            for one in found
+            for curve in predicted
         ],
     }
 
 
-def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[RenderableType]:
+def _screen(axis: str, load: int, predicted: Sequence[Predicted]) -> Iterator[RenderableType]:
     from iolab.report.numbers import axis_label, listing, show_value
     from iolab.report.sections import caveat
     from iolab.report.terminal import QUIET_STYLE, Heading, plain, table, title
@@ -150,21 +152,23 @@ def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[Render
     yield title(f"Predicted, not measured: {axis} {load}")
     rows = []
     laws: dict[str, list[str]] = {}
-    for one in found:
-        prediction = one.prediction
-        name = ", ".join(filter(None, (one.workload, axis_label(one.fixed))))
-        ends = dict.fromkeys(one.measured[at].load for at in (0, -1) if one.measured)
-        known = " to ".join(f"{end:g}" for end in ends) or "–"
-        cells = [name, one.configuration, known]
+    for curve in predicted:
+        prediction = curve.prediction
+        name = ", ".join(filter(None, (curve.workload, axis_label(curve.fixed))))
+        ends = dict.fromkeys(curve.measured[at].load for at in (0, -1) if curve.measured)
+        measured = " to ".join(f"{end:g}" for end in ends) or "–"
+        cells = [name, curve.configuration, measured]
         if prediction is None:
             rows.append([*map(plain, cells), plain("–"), plain("")])
-            laws.setdefault(caveat(one, load), []).append(name)
+            laws.setdefault(caveat(curve, load), []).append(name)
             continue
-        span = f"[{show_value(prediction.low, one.unit)}, {show_value(prediction.high, one.unit)}]"
-        value = show_value(prediction.rate, one.unit)
+        span = (
+            f"[{show_value(prediction.low, curve.unit)}, {show_value(prediction.high, curve.unit)}]"
+        )
+        value = show_value(prediction.rate, curve.unit)
         rows.append([*map(plain, (*cells, value, span))])
         law = "; ".join(
-            filter(None, (prediction.law.value, f"n={one.runs} a load", caveat(one, load)))
+            filter(None, (prediction.law.value, f"n={curve.runs} a load", caveat(curve, load)))
         )
         laws.setdefault(f"{law}.", []).append(name)
     heads = [
@@ -177,5 +181,5 @@ def _screen(axis: str, load: int, found: Sequence[Predicted]) -> Iterator[Render
     yield table(heads, rows)
     for text, names in laws.items():
         yield plain(f"{listing(list(dict.fromkeys(names)), NAMED_MOST)}: {text}")
-    if any(one.prediction for one in found):
+    if any(curve.prediction for curve in predicted):
         yield plain("From measured points alone; measure before you rely on it.", QUIET_STYLE)

@@ -79,10 +79,10 @@ class Seconds:
 
     def complete(self, hosts: int) -> tuple[SecondOfLoad, ...]:
         """The load of each second that so many hosts have told of, oldest first."""
-        whole = [second for second, by_host in self._by_second.items() if len(by_host) >= hosts]
-        for second in whole:
+        full = [second for second, by_host in self._by_second.items() if len(by_host) >= hosts]
+        for second in full:
             self._summed[second] = _load(second, self._by_second.pop(second))
-        if whole:
+        if full:
             kept = sorted(self._summed)[-SECONDS_KEPT:]
             self._summed = {second: self._summed[second] for second in kept}
             self._shown = tuple(self._summed.values())
@@ -291,19 +291,21 @@ class SessionProgress:
 
 def _load(second: int, hosts: Mapping[str, IntervalSeen]) -> SecondOfLoad:
     """The hosts together: rates add up, latency is weighted by the I/Os that had it."""
-    iops = sum(seen.iops for seen in hosts.values())
+    iops = sum(interval.iops for interval in hosts.values())
     weighed = [
-        (seen.iops, seen.lat_ns_mean) for seen in hosts.values() if seen.lat_ns_mean is not None
+        (interval.iops, interval.lat_ns_mean)
+        for interval in hosts.values()
+        if interval.lat_ns_mean is not None
     ]
     weight = sum(rate for rate, _ in weighed)
     mean = sum(rate * latency for rate, latency in weighed) / weight if weight > 0 else None
-    moved = sum(seen.bw_bytes_per_s for seen in hosts.values())
+    moved = sum(interval.bw_bytes_per_s for interval in hosts.values())
     return SecondOfLoad(float(second), iops, moved, mean, _p99(hosts.values()))
 
 
 def _p99(hosts: Iterable[IntervalSeen]) -> float | None:
     """Of all hosts' latencies together; None where these are too few, or not told by all."""
-    counted = [seen.bins for seen in hosts]
+    counted = [interval.bins for interval in hosts]
     if not all(counted):
         return None
     bins, counts = (np.concatenate(parts) for parts in zip(*chain(*counted), strict=True))

@@ -45,9 +45,9 @@ def reference(
     if name is None:
         if toml:
             raise UsageError("--toml prints one set.", "Name it; 'iolab reference' lists them.")
-        sets = [open_published(one) for one in published_ids()]
+        sets = [open_published(set_id) for set_id in published_ids()]
         if as_json:
-            result_json({"format": 1, "sets": [_heading(one) for one in sets]})
+            result_json({"format": 1, "sets": [_heading(published_set) for published_set in sets]})
         else:
             result_screen(*_list(sets))
         return
@@ -74,8 +74,12 @@ def _list(sets: list[PublishedSet]) -> Iterator[RenderableType]:
     from iolab.report.terminal import Heading, plain, table
 
     rows = [
-        [plain(one.id, "bold"), Text(str(sum(1 for _ in one.figures()))), plain(one.source)]
-        for one in sets
+        [
+            plain(published.id, "bold"),
+            Text(str(sum(1 for _ in published.figures()))),
+            plain(published.source),
+        ]
+        for published in sets
     ]
     headings = [Heading("set"), Heading("figures", number=True), Heading("source", main=True)]
     yield table(headings, rows)
@@ -95,34 +99,36 @@ def _set(published: PublishedSet) -> Iterator[RenderableType]:
             yield pairs([(name, text) for name, text in section.pairs])
             continue
         yield _table(section.table)
-    for one in computed_tables(published):
+    for table in computed_tables(published):
         yield ""
-        yield title(f"Computed: {one.title[0].lower()}{one.title[1:]}")
-        yield _table(one)
+        yield title(f"Computed: {table.title[0].lower()}{table.title[1:]}")
+        yield _table(table)
 
 
-def _table(one: Table) -> RenderableType:
+def _table(table: Table) -> RenderableType:
     """The first rows, in a form that fits: as columns, as records of a few, or in groups."""
     from iolab.cli.output import width
     from iolab.report.table import with_columns
     from iolab.report.terminal import GAP, Grouped, Heading, of_table, pairs, plain, title
 
-    rows = one.rows[:SECTION_ROWS_MAX]
-    kept = [at for at, _ in enumerate(one.columns) if any(row[at].level is None for row in rows)]
-    sizes = [max(len(one.columns[at].title), *(len(row[at].text) for row in rows)) for at in kept]
+    rows = table.rows[:SECTION_ROWS_MAX]
+    kept = [at for at, _ in enumerate(table.columns) if any(row[at].level is None for row in rows)]
+    sizes = [max(len(table.columns[at].title), *(len(row[at].text) for row in rows)) for at in kept]
     headings = [
         Heading(
-            one.columns[at].title, number=one.columns[at].number, main=not one.columns[at].number
+            table.columns[at].title,
+            number=table.columns[at].number,
+            main=not table.columns[at].number,
         )
         for at in kept
     ]
     if sum(sizes) + GAP * (len(sizes) - 1) <= width():
-        return of_table(with_columns(replace(one, rows=rows), kept))
+        return of_table(with_columns(replace(table, rows=rows), kept))
     if len(rows) <= RECORDS_MAX:
         records = [
-            (one.columns[at].title, ", ".join(dict.fromkeys(row[at].text for row in rows)))
+            (table.columns[at].title, ", ".join(dict.fromkeys(row[at].text for row in rows)))
             if len({row[at].text for row in rows}) == 1
-            else (one.columns[at].title, " | ".join(row[at].text for row in rows))
+            else (table.columns[at].title, " | ".join(row[at].text for row in rows))
             for at in kept
         ]
         return pairs(records)
@@ -199,12 +205,12 @@ def audit(
     from iolab.errors import ExitCode
     from iolab.published.audit.relations import Agreement
 
-    found = _all_audited(sets or published_ids())
+    audits = _all_audited(sets or published_ids())
     if as_json:
-        result_json({"format": 1, "sets": [_document(one) for one in found]})
+        result_json({"format": 1, "sets": [_document(audited) for audited in audits]})
     else:
-        result_screen(*_screen(found, details=details))
-    worst = max((_worst(one) for one in found), key=_rank, default=Agreement.AGREES)
+        result_screen(*_screen(audits, details=details))
+    worst = max((_worst(audited) for audited in audits), key=_rank, default=Agreement.AGREES)
     if fail_on is not None and _rank(worst) >= _rank(Agreement(fail_on.value)):
         raise typer.Exit(ExitCode.VERDICT)
 
@@ -213,11 +219,11 @@ def _all_audited(names: Sequence[str]) -> list[Audited]:
     """The audit of each; where any cannot be read one error that tells all of them."""
     from iolab.errors import Fault, IolabError
 
-    found: list[Audited] = []
+    audits: list[Audited] = []
     errors: list[IolabError] = []
     for name in names:
         try:
-            found.append(_audited(name))
+            audits.append(_audited(name))
         except IolabError as error:
             errors.append(error)
     if len(errors) == 1:
@@ -228,7 +234,7 @@ def _all_audited(names: Sequence[str]) -> list[Audited]:
             "Leave these out, or mend them.",
             tuple(Fault(error.happened, error.do) for error in errors),
         )
-    return found
+    return audits
 
 
 def _audited(name: str) -> Audited:
@@ -252,10 +258,10 @@ def _audited_session(name: str) -> Audited:
     reader = SessionReader(Path(name))
     points = {point.digest: point for point in reader.plan.points}
     damage = reader.verify()
-    for one in damage:
-        if one.run or not one.path.startswith(layout.POINTS):  # no earlier attempt
-            left_out(Path(name), one)
-    damage_texts = tuple(f"{one.path}: {one.says}" for one in damage)
+    for damaged in damage:
+        if damaged.run or not damaged.path.startswith(layout.POINTS):  # no earlier attempt
+            left_out(Path(name), damaged)
+    damage_texts = tuple(f"{damaged.path}: {damaged.says}" for damaged in damage)
     unsound = reader.unsound()
     results = reader.results()
     sound = tuple(result for result in results if result.key not in unsound)
@@ -275,14 +281,14 @@ def _rank(agreement: Agreement) -> int:
     return agreement.rank
 
 
-def _screen(found: Sequence[Audited], *, details: bool) -> Iterator[RenderableType]:
+def _screen(audits: Sequence[Audited], *, details: bool) -> Iterator[RenderableType]:
     """For each set what is wrong or doubtful, then how much agrees; with details that too."""
     from rich.text import Text
 
     from iolab.report.numbers import count
     from iolab.report.terminal import Heading, plain, table, title
 
-    for number, audited in enumerate(found):
+    for number, audited in enumerate(audits):
         if number:
             yield ""
         yield title(audited.name)
@@ -290,11 +296,11 @@ def _screen(found: Sequence[Audited], *, details: bool) -> Iterator[RenderableTy
         shown = [outcome for outcome in audited.outcomes if details or outcome.agreement.rank]
         rows = [
             [
-                Text(one.agreement.value, _STYLES[one.agreement.value]),
-                Text(one.rule),
-                plain(f"{one.subject}: {one.says}{_place(one)}"),
+                Text(outcome.agreement.value, _STYLES[outcome.agreement.value]),
+                Text(outcome.rule),
+                plain(f"{outcome.subject}: {outcome.says}{_place(outcome)}"),
             ]
-            for one in sorted(shown, key=lambda one: -one.agreement.rank)
+            for outcome in sorted(shown, key=lambda outcome: -outcome.agreement.rank)
         ]
         rows += [
             [Text("contradicts", _STYLES["contradicts"]), Text("damage"), plain(text)]

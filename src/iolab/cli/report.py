@@ -208,16 +208,16 @@ def write_forms(
     words = read_words(text) if text else NO_WORDS
     made_of = build_brief(reported(), source, _published(source), sessions_of(source), beside)
     brief = replace(made_of, words=words)
-    made = [
+    files = [
         (path, content)
         for form, file in wanted.items()
         for path, content in _rendered(brief, form, file, paper)
     ]
     if "figures" in wanted:
         make_directory(wanted["figures"])
-    for path, content in made:
+    for path, content in files:
         replace_whole(path, content)
-    return tuple(str(path) for path, _ in made)
+    return tuple(str(path) for path, _ in files)
 
 
 def appendix_file(path: Path) -> Path:
@@ -274,15 +274,15 @@ def _against(name: str) -> tuple[SectionMaker, ...]:
         place, only = name, ""
     published = open_published(place)
     figures = printed_figures(published)
-    known = owners(figures)
+    names = owners(figures)
     if not figures:
         raise UsageError(
             f"{shown(place)} has no figure that a study measures.",
             "Give a published set; 'iolab reference' lists them.",
         )
-    if only and only not in known:
+    if only and only not in names:
         raise UsageError(
-            f"{shown(place)} has no figures of {shown(only)}.", suggestion(only, known, "names")
+            f"{shown(place)} has no figures of {shown(only)}.", suggestion(only, names, "names")
         )
     return (partial(against, Against(published, only)),)
 
@@ -301,8 +301,8 @@ def _predicted(
 
     loads = []
     swept = {axis.name for workload in source.study.workloads for axis in workload.sweep}
-    for one in asked:
-        name, _, number = one.partition("=")
+    for text in asked:
+        name, _, number = text.partition("=")
         if name not in AXES:
             raise UsageError(
                 f"{shown(name)} is no load that can be predicted.",
@@ -310,7 +310,7 @@ def _predicted(
             )
         if not (number.isascii() and number.isdecimal() and 0 < int(number[:10]) < LOAD_MOST):
             raise UsageError(
-                f"{shown(one)} has no whole number below {LOAD_MOST}.",
+                f"{shown(text)} has no whole number below {LOAD_MOST}.",
                 f"Write it like {name}=24.",
             )
         if AXES[name] not in swept:

@@ -168,13 +168,13 @@ def results_screen(
     `points` are those of the results, where the whole session has more than these; with `repeats`
     each run has a row; with `every` objection none is left to be counted.
     """
-    known = summarise(results, study) if points is None else points
+    summaries = summarise(results, study) if points is None else points
     shown = 0
     for kind, own in reported().apart(results).items():
         if own:
             yield from [""] if shown else []
-            mine = [point for point in known if reported().of(point.runs[0]) is kind]
-            yield from kind.screen(study, own, mine, repeats=repeats)
+            own_points = [point for point in summaries if reported().of(point.runs[0]) is kind]
+            yield from kind.screen(study, own, own_points, repeats=repeats)
             shown += 1
     yield from _failures(results)
     yield from _objections(objections(results), every=every)
@@ -214,16 +214,16 @@ def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
 
     Of one direction alone that is no news.
     """
-    known = {key: metric for key, metric in metrics.items() if metric.value is not None}
+    measured = {key: metric for key, metric in metrics.items() if metric.value is not None}
     alone = len(directions_in(metrics)) < MIXED
     lines: dict[str, list[str]] = {}
-    for key, metric in sorted(known.items(), key=lambda one: "lat_ns" in one[0]):
-        if alone and key.startswith(_WAYS) and known.get(key.partition("_")[2]) == metric:
+    for key, metric in sorted(measured.items(), key=lambda pair: "lat_ns" in pair[0]):
+        if alone and key.startswith(_WAYS) and measured.get(key.partition("_")[2]) == metric:
             continue
         mark = next((mark for mark in _MARKS if mark in key), key)
-        subject, _, what = key.partition(mark)
+        subject, _, suffix = key.partition(mark)
         words = _MARKS[mark] if mark in _MARKS else metric_words(key)
-        name = f"{words}{what.replace('_', '.')}".strip()
+        name = f"{words}{suffix.replace('_', '.')}".strip()
         text = f"{name} {_with_interval(metric)}".strip()
         lines.setdefault(subject.strip("_").replace("_", " ") or "all", []).append(text)
     return [(subject, ", ".join(parts)) for subject, parts in lines.items()]
@@ -273,7 +273,9 @@ def _checks(result: Result, everywhere: Container[str]) -> Iterator[RenderableTy
             ]
         )
         if check.evidence:
-            evidence = ", ".join(f"{name}={_brief(one)}" for name, one in check.evidence.items())
+            evidence = ", ".join(
+                f"{name}={_brief(value)}" for name, value in check.evidence.items()
+            )
             rows.append(["", plain(evidence, QUIET_STYLE)])
     fine = [code for code in result.verdict.satisfied if code not in everywhere]
     if fine:
@@ -315,21 +317,30 @@ OBJECTIONS_MAX: Final = 4
 """Objections told under the results, the gravest first; --details tells all."""
 
 
-def _objections(found: Sequence[Objection], *, every: bool) -> Iterator[RenderableType]:
+def _objections(objections: Sequence[Objection], *, every: bool) -> Iterator[RenderableType]:
     """What keeps results from being valid, each check once with what it says of its first run."""
-    if not found:
+    if not objections:
         return
     yield ""
     yield title("What the verdicts rest on")
-    shown = found if every else found[:OBJECTIONS_MAX]
+    shown = objections if every else objections[:OBJECTIONS_MAX]
     rows: list[list[Text | str]] = []
-    for one in shown:
-        whose = "all runs" if one.everywhere else f"{len(one.runs)} of {count(one.total, 'run')}"
-        text = plain(one.codes, "bold").append(f", {whose}: ", style=QUIET_STYLE)
-        rows.append([Text("  ").append_text(verdict(one.level)), text.append_text(plain(one.says))])
+    for objection in shown:
+        whose = (
+            "all runs"
+            if objection.everywhere
+            else f"{len(objection.runs)} of {count(objection.total, 'run')}"
+        )
+        text = plain(objection.codes, "bold").append(f", {whose}: ", style=QUIET_STYLE)
+        rows.append(
+            [
+                Text("  ").append_text(verdict(objection.level)),
+                text.append_text(plain(objection.says)),
+            ]
+        )
     yield table([Heading(""), Heading("", main=True)], rows)
-    if len(found) > len(shown):
-        yield plain(f"  {len(found) - len(shown)} more: --details", QUIET_STYLE)
+    if len(objections) > len(shown):
+        yield plain(f"  {len(objections) - len(shown)} more: --details", QUIET_STYLE)
 
 
 _NEXT: Final = "Next    "
@@ -353,12 +364,12 @@ def answer_screen(
 
     Of an `unfinished` session that is to continue it.
     """
-    found = reported().best_figures(AnswerSource(study, tuple(points), tuple(results)))
+    figures = reported().best_figures(AnswerSource(study, tuple(points), tuple(results)))
     against = objections(results)
     yield ""
     rows: list[tuple[str, Text | str]] = [
-        ("Result", plain(says(study, found, tally(results), against), "bold")),
-        ("Sure", plain(how_sure(found))),
+        ("Result", plain(says(study, figures, tally(results), against), "bold")),
+        ("Sure", plain(how_sure(figures))),
     ]
     yield pairs(rows)
     explain = [f"iolab explain {against[0].code}"] if against else []

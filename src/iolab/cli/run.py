@@ -131,15 +131,15 @@ def new_session(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     directory = out or Path(f"iolab-{study.id}-{stamp}")
     refuse_existing(directory)  # before anything is shown that might be taken for a result of now
-    made = make_plan(study, study_kinds())
+    plan = make_plan(study, study_kinds())
     session_id = _session_id(study.id, stamp)
     return directory, SessionRequest(
         study=study,
-        plan=made,
+        plan=plan,
         session_id=session_id,
         earlier=NOTHING,
-        open_writer=lambda _: SessionWriter.create(directory, study, made, session_id, sys.argv),
-        queue=queue_maker(study, made),
+        open_writer=lambda _: SessionWriter.create(directory, study, plan, session_id, sys.argv),
+        queue=queue_maker(study, plan),
     )
 
 
@@ -267,8 +267,8 @@ def _damaged_runs(reader: SessionReader) -> frozenset[RunKey]:
 
     unsound = reader.unsound()
     for damage in unsound.values():
-        what = f"{damage.run} ({damage.path}): {damage.says}"
-        say(one_line(f"Damaged, to be set aside and measured again: {what}"))
+        text = f"{damage.run} ({damage.path}): {damage.says}"
+        say(one_line(f"Damaged, to be set aside and measured again: {text}"))
     return frozenset(unsound)
 
 

@@ -349,12 +349,12 @@ def _makers(order: SessionRequest) -> dict[tuple[str, int, int], Makers]:
     """Who makes the load of each point."""
     study = order.study
     places = {spec.name: spec.node for spec in study.hosts}
-    found = {}
+    makers = {}
     for point in order.plan.points:
         hosts = makers_of(study, point)
         nodes = dict.fromkeys(node for host in hosts if (node := places.get(host, "")))
-        found[point.configuration, point.per_node, point.host_count] = Makers(hosts, tuple(nodes))
-    return found
+        makers[point.configuration, point.per_node, point.host_count] = Makers(hosts, tuple(nodes))
+    return makers
 
 
 def _mean_load_s(order: SessionRequest) -> float:

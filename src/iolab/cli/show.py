@@ -147,19 +147,19 @@ def print_times(reader: SessionReader) -> None:
     from iolab.session.times import LOAD
     from iolab.units import format_duration_s
 
-    times = sorted(reader.session.times, key=lambda one: -one.seconds)
-    whole = sum(one.seconds for one in times)
-    if not whole:
+    times = sorted(reader.session.times, key=lambda phase: -phase.seconds)
+    total = sum(phase.seconds for phase in times)
+    if not total:
         result("The session kept no times: it has not ended, or an older iolab made it.")
         return
     rows = [
-        [one.phase, f"{one.times}", f"{one.seconds:.2f} s", f"{one.seconds / whole:.1%}"]
-        for one in times
+        [phase.phase, f"{phase.times}", f"{phase.seconds:.2f} s", f"{phase.seconds / total:.1%}"]
+        for phase in times
     ]
     headings = [Heading("phase"), *(Heading(name, number=True) for name in ("times", "", "share"))]
-    load = sum(one.seconds for one in times if one.phase == LOAD)
+    load = sum(phase.seconds for phase in times if phase.phase == LOAD)
     result_screen(table(headings, rows))
-    result(f"{format_duration_s(whole)} in all, {whole - load:.2f} s beside the load.")
+    result(f"{format_duration_s(total)} in all, {total - load:.2f} s beside the load.")
 
 
 def print_summary(reader: SessionReader) -> set[Level]:
@@ -181,7 +181,7 @@ def print_summary(reader: SessionReader) -> set[Level]:
         kind = entry.level if entry.status is RunStatus.DONE else entry.status
         ended.setdefault((entry.configuration, entry.workload), Counter())[kind.value] += 1
     every = [*Level, *(status for status in RunStatus if status is not RunStatus.DONE)]
-    kinds = [kind.value for kind in every if any(kind.value in one for one in ended.values())]
+    kinds = [kind.value for kind in every if any(kind.value in counts for counts in ended.values())]
     headings = [
         Heading("configuration"),
         Heading("workload", main=True),
@@ -191,9 +191,9 @@ def print_summary(reader: SessionReader) -> set[Level]:
     rows = [
         [
             plain(text)
-            for text in (*place, f"{found.total()}", *(f"{found[kind]}" for kind in kinds))
+            for text in (*place, f"{counts.total()}", *(f"{counts[kind]}" for kind in kinds))
         ]
-        for place, found in sorted(ended.items())
+        for place, counts in sorted(ended.items())
     ]
     result(f"{sentence}.")
     if rows:
@@ -296,9 +296,9 @@ def _pages() -> dict[str, str]:
     from iolab.errors import StoreError
 
     for place in _PLACES:
-        found = sorted(place.glob("*.md"))
-        if found:
-            return {path.stem: path.read_text(encoding="utf-8") for path in found}
+        pages = sorted(place.glob("*.md"))
+        if pages:
+            return {path.stem: path.read_text(encoding="utf-8") for path in pages}
     raise StoreError("The pages on checks are missing.", "Install iolab again.")
 
 

@@ -45,11 +45,11 @@ class BundledStudy:
 
 def bundled() -> tuple[BundledStudy, ...]:
     """Every bundled study, by id."""
-    found = []
+    studies = []
     for path in sorted(_folder().glob(f"*{_SUFFIX}")):
         heading = tomllib.loads(path.read_text(encoding="utf-8"))
-        found.append(BundledStudy(heading["id"], heading["title"], heading["question"], path))
-    return tuple(found)
+        studies.append(BundledStudy(heading["id"], heading["title"], heading["question"], path))
+    return tuple(studies)
 
 
 def published_ids() -> tuple[str, ...]:

@@ -94,12 +94,12 @@ def _fleet(hosts: str, path: str | None, *, cloud: bool, as_json: bool) -> Seque
 
     refuse_relative(path)
     specs = read_hosts(hosts)
-    seen = asyncio.run(inspect_fleet(specs, path, cloud=cloud))
+    inspected = asyncio.run(inspect_fleet(specs, path, cloud=cloud))
     if as_json:
-        result_json(fleet_document(specs, seen))
+        result_json(fleet_document(specs, inspected))
     else:
-        result_screen(*fleet_screen(specs, seen))
-    return [item.finding for item in fleet_findings(seen)]
+        result_screen(*fleet_screen(specs, inspected))
+    return [item.finding for item in fleet_findings(inspected)]
 
 
 def conclude(findings: Sequence[Finding], clean: str) -> None:

@@ -110,7 +110,7 @@ def needed_programs() -> tuple[HostProgram, ...]:
     """Those without which a client is not ready."""
     from iolab.cli.kinds import study_kinds
 
-    return tuple(one for one in study_kinds().programs if one.fault is not None)
+    return tuple(program for program in study_kinds().programs if program.fault is not None)
 
 
 def engine_findings(facts: HostFacts) -> Iterator[Finding]:
@@ -129,27 +129,27 @@ def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
     """What the directory is, whether we may write to it, and whether it has room."""
     from iolab.study.guard import MAKE_WRITABLE, no_target
 
-    seen = facts.target
-    if seen is None:
+    target = facts.target
+    if target is None:
         fault = no_target(facts, path, path)
         yield Finding("directory", FindingState.FAULT, fault.happened, fault.do)
         return
-    if seen.writable:
+    if target.writable:
         yield Finding("directory", FindingState.OK, f"{path} may be written to")
     else:
         says = f"{path} may not be written to"
         yield Finding("directory", FindingState.FAULT, says, MAKE_WRITABLE)
-    source = f"{seen.fs_type} from {seen.mount_source} at {seen.mount_point}"
-    if seen.in_memory:
+    source = f"{target.fs_type} from {target.mount_source} at {target.mount_point}"
+    if target.in_memory:
         do = "Give a path on storage; what is measured here is memory."
         yield Finding("file system", FindingState.FAULT, f"{source} lives in memory", do)
-    elif seen.network:
+    elif target.network:
         do = "Bytes are then compared with the network ports, not a device."
         yield Finding("file system", FindingState.NOTE, f"{source}, over the network", do)
     else:
         yield Finding("file system", FindingState.OK, source)
-    room = f"{format_bytes(seen.free_bytes)} free"
-    if seen.free_bytes < ROOM_BYTES:
+    room = f"{format_bytes(target.free_bytes)} free"
+    if target.free_bytes < ROOM_BYTES:
         do = f"Bundled studies need {format_bytes(ROOM_BYTES)} at scale small; make room."
         yield Finding("free space", FindingState.NOTE, room, do)
     else:
@@ -190,7 +190,7 @@ def end_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
             (len(left.groups), "control group"),
             (len(left.loops), "loop device"),
         )
-        says = ", ".join(count(number, what) for number, what in counts if number)
+        says = ", ".join(count(number, noun) for number, noun in counts if number)
         do = "'iolab clean' with the same options shows and removes it."
         yield Finding(LEFT, FindingState.NOTE, says, do)
     if hello.uid:
@@ -203,21 +203,21 @@ def end_findings(hello: Hello, left: Leftovers | None) -> Iterator[Finding]:
     yield Finding("processes", FindingState.NOTE, says, do)
 
 
-def counter_findings(seen: TargetFacts | None, sample: Mapping[str, Any]) -> Iterator[Finding]:
+def counter_findings(target: TargetFacts | None, sample: Mapping[str, Any]) -> Iterator[Finding]:
     """Whether the device and its counters are there, against which claimed bytes are held."""
     from iolab.report.numbers import count
 
-    if seen is None:
+    if target is None:
         return
-    if not seen.devices:
+    if not target.devices:
         do = "No device can vouch for the bytes; such results are at best indicative."
         yield Finding("device", FindingState.NOTE, "none found below the file system", do)
         return
-    yield Finding("device", FindingState.OK, ", ".join(seen.devices))
+    yield Finding("device", FindingState.OK, ", ".join(target.devices))
     rows = sample.get("disks")
     counted = {str(row[0]) for row in rows if row} if isinstance(rows, list) else set()
-    missing = [name for name in seen.devices if name not in counted]
-    if len(missing) == len(seen.devices):
+    missing = [name for name in target.devices if name not in counted]
+    if len(missing) == len(target.devices):
         do = "See that /proc/diskstats may be read here and lists the device."
         yield Finding("counters", FindingState.FAULT, f"no counters of {', '.join(missing)}", do)
     else:

@@ -67,11 +67,11 @@ class FleetFinding:
     finding: Finding
 
 
-def fleet_findings(seen: Outcomes[Inspected]) -> tuple[FleetFinding, ...]:
+def fleet_findings(inspected: Outcomes[Inspected]) -> tuple[FleetFinding, ...]:
     """Everything to be told of the hosts together: faults first, then notes, then what is well."""
-    hosts = tuple(seen.done.values())
-    found = [
-        *_unreached(seen.failed),
+    hosts = tuple(inspected.done.values())
+    findings = [
+        *_unreached(inspected.failed),
         *_own_faults(hosts),
         *_clocks(hosts),
         *_machines(hosts),
@@ -80,9 +80,9 @@ def fleet_findings(seen: Outcomes[Inspected]) -> tuple[FleetFinding, ...]:
     for role in Role:
         members = tuple(host for host in hosts if host.spec.role is role)
         if members:
-            found += _named_by_role(_compared(members, role), members, role)
+            findings += _named_by_role(_compared(members, role), members, role)
     order = (FindingState.FAULT, FindingState.NOTE, FindingState.OK)
-    return tuple(sorted(found, key=lambda item: order.index(item.finding.state)))
+    return tuple(sorted(findings, key=lambda item: order.index(item.finding.state)))
 
 
 def fastest_port(facts: HostFacts) -> NicFacts | None:
@@ -166,17 +166,23 @@ def _machines(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
 
 def _load(hosts: Sequence[Inspected]) -> Iterator[FleetFinding]:
     """Who was busy while we only watched; hosts that are busy in the same way are told of once."""
-    cores = [(seen, host) for host in hosts if (seen := host.quiet.cpu_busy or 0.0) > CPU_BUSY]
+    cores = [
+        (busy_share, host)
+        for host in hosts
+        if (busy_share := host.quiet.cpu_busy or 0.0) > CPU_BUSY
+    ]
     disks = [
-        (seen, host) for host in hosts if (seen := host.quiet.device_busy or 0.0) > DEVICE_BUSY
+        (busy_share, host)
+        for host in hosts
+        if (busy_share := host.quiet.device_busy or 0.0) > DEVICE_BUSY
     ]
     moved = [(idle, host) for host in hosts if (idle := host.quiet.idle) and not idle.quiet]
     busy: list[tuple[str, tuple[str, ...]]] = []
     if cores:
-        share = _range([seen for seen, _ in cores], "{:.0%}".format)
+        share = _range([value for value, _ in cores], "{:.0%}".format)
         busy.append((f"processors {share} busy", _names(host for _, host in cores)))
     if disks:
-        share = _range([seen for seen, _ in disks], "{:.0%}".format)
+        share = _range([value for value, _ in disks], "{:.0%}".format)
         says = f"a device below the directory {share} busy"
         busy.append((says, _names(host for _, host in disks)))
     if moved:
@@ -245,20 +251,20 @@ def _processor(facts: HostFacts) -> str:
 def _file_systems(hosts: Sequence[Inspected]) -> Iterator[Finding]:
     """Whether the directory is one file system everywhere, one of each host's own, or a mix."""
     targets = [(host.facts.target, host) for host in hosts]
-    known = [(seen, host) for seen, host in targets if seen is not None]
-    if not known:
+    mounted = [(target, host) for target, host in targets if target is not None]
+    if not mounted:
         return
-    groups = _groups((_source(seen), host) for seen, host in known)
-    one_machine = len({host.facts.kernel.boot_id for _, host in known}) == 1
-    if len(groups) == 1 and one_machine and len({host.path for _, host in known}) > 1:
+    groups = _groups((_source(target), host) for target, host in mounted)
+    one_machine = len({host.facts.kernel.boot_id for _, host in mounted}) == 1
+    if len(groups) == 1 and one_machine and len({host.path for _, host in mounted}) > 1:
         says = f"one file system, but not one directory: {next(iter(groups))}"
         do = (
             "Name one directory for all where clients are to work on each other's files (metadata)."
         )
         yield Finding("file system", FindingState.NOTE, says, do)
-    elif len(groups) == 1 and (one_machine or known[0][0].network):
+    elif len(groups) == 1 and (one_machine or mounted[0][0].network):
         yield Finding("file system", FindingState.OK, f"the same everywhere: {next(iter(groups))}")
-    elif any(seen.network for seen, _ in known):
+    elif any(target.network for target, _ in mounted):
         do = "Mount the same on all; a host without the mount measures its own disk."
         yield Finding(
             "file system", FindingState.NOTE, f"not the same everywhere: {_who(groups)}", do
@@ -270,17 +276,17 @@ def _file_systems(hosts: Sequence[Inspected]) -> Iterator[Finding]:
         yield Finding("file system", FindingState.NOTE, says, do)
 
 
-def _source(seen: TargetFacts) -> str:
-    return f"{seen.fs_type} from {seen.mount_source}"
+def _source(target: TargetFacts) -> str:
+    return f"{target.fs_type} from {target.mount_source}"
 
 
-def _same(what: str, values: Iterable[tuple[str, Inspected]], do: str) -> Finding:
+def _same(name: str, values: Iterable[tuple[str, Inspected]], do: str) -> Finding:
     groups = _groups(values)
     if set(groups) == {UNKNOWN}:
-        return Finding(what, FindingState.NOTE, "unknown: no host tells it", UNKNOWN_DO)
+        return Finding(name, FindingState.NOTE, "unknown: no host tells it", UNKNOWN_DO)
     if len(groups) == 1:
-        return Finding(what, FindingState.OK, f"{next(iter(groups))} on all")
-    return Finding(what, FindingState.NOTE, f"differs: {_who(groups)}", do)
+        return Finding(name, FindingState.OK, f"{next(iter(groups))} on all")
+    return Finding(name, FindingState.NOTE, f"differs: {_who(groups)}", do)
 
 
 def _named_by_role(
@@ -288,16 +294,16 @@ def _named_by_role(
 ) -> Iterator[FleetFinding]:
     """Clients are what one thinks of; findings about others say so."""
     for finding in findings:
-        what = finding.what if role is Role.CLIENT else f"{finding.what}, {role}"
-        yield FleetFinding(_names(hosts), replace(finding, what=what))
+        name = finding.what if role is Role.CLIENT else f"{finding.what}, {role}"
+        yield FleetFinding(_names(hosts), replace(finding, what=name))
 
 
 def _groups(values: Iterable[tuple[str, Inspected]]) -> dict[str, list[Inspected]]:
     """Hosts by value, the value of most hosts first."""
-    found: dict[str, list[Inspected]] = {}
+    groups: dict[str, list[Inspected]] = {}
     for value, host in values:
-        found.setdefault(value, []).append(host)
-    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+        groups.setdefault(value, []).append(host)
+    return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
 
 
 def _who(groups: Mapping[str, Sequence[Inspected]]) -> str:
@@ -335,7 +341,7 @@ async def inspect_fleet(
 
 
 def fleet_screen(
-    specs: tuple[HostSpec, ...], seen: Outcomes[Inspected]
+    specs: tuple[HostSpec, ...], inspected: Outcomes[Inspected]
 ) -> tuple[RenderableType, ...]:
     """A row a host, then the findings with what to do."""
     headings = (
@@ -353,23 +359,23 @@ def fleet_screen(
     )
     rows: list[list[Text | str]] = []
     for spec in specs:
-        host = seen.done.get(spec.name)
+        host = inspected.done.get(spec.name)
         lacking = [plain("no answer", STYLES[FindingState.FAULT]), *[NONE] * (len(headings) - 2)]
         rest = _cells(host) if host else lacking
         rows.append([plain(spec.name), *rest])
-    return table(headings, rows), "", _findings_table(fleet_findings(seen))
+    return table(headings, rows), "", _findings_table(fleet_findings(inspected))
 
 
-def fleet_document(specs: tuple[HostSpec, ...], seen: Outcomes[Inspected]) -> dict[str, Any]:
+def fleet_document(specs: tuple[HostSpec, ...], inspected: Outcomes[Inspected]) -> dict[str, Any]:
     """The same for programs: times in ns, shares from 0 to 1, null where nothing is known.
 
     Of a host that was not reached there is its name and role alone; a finding says why.
     """
     hosts = []
     for spec in specs:
-        host = seen.done.get(spec.name)
-        known = {"name": spec.name, "role": spec.role.value, "reached": host is not None}
-        hosts.append({**known, **(_facts(host) if host else {})})
+        host = inspected.done.get(spec.name)
+        heading = {"name": spec.name, "role": spec.role.value, "reached": host is not None}
+        hosts.append({**heading, **(_facts(host) if host else {})})
     findings = [
         {
             "what": item.finding.what,
@@ -378,7 +384,7 @@ def fleet_document(specs: tuple[HostSpec, ...], seen: Outcomes[Inspected]) -> di
             "says": item.finding.says,
             "do": item.finding.do,
         }
-        for item in fleet_findings(seen)
+        for item in fleet_findings(inspected)
     ]
     return {"format": 1, "hosts": hosts, "findings": findings}
 
@@ -432,9 +438,9 @@ def _facts(host: Inspected) -> dict[str, Any]:
     }
 
 
-def _findings_table(found: tuple[FleetFinding, ...]) -> RenderableType:
+def _findings_table(findings: tuple[FleetFinding, ...]) -> RenderableType:
     rows: list[list[Text | str]] = []
-    for item in found:
+    for item in findings:
         finding = item.finding
         names = listing(list(item.hosts), HOSTS_SHOWN)
         state = plain(finding.state, STYLES[finding.state])
