@@ -67,7 +67,7 @@ class _Gain:
 
     of: str
     metric: str
-    what: str
+    quantity: str
     unit: str
 
 
@@ -92,7 +92,7 @@ class StatedFigure:
     """
 
     subject: str
-    what: str
+    quantity: str
     printed: str
     stated: FigureRange
     computed: Metric | None
@@ -107,9 +107,9 @@ class StatedFigure:
     def bounds(self) -> FigureRange:
         """From the least to the most that the computed figure may be. ValueError for none."""
         if self.computed is None or self.computed.value is None:
-            raise ValueError(f"{self.what} of {self.subject} was not computed")
-        one = self.computed
-        low, high = one.low, one.high
+            raise ValueError(f"{self.quantity} of {self.subject} was not computed")
+        metric = self.computed
+        low, high = metric.low, metric.high
         value = self.computed.value
         return FigureRange(value if low is None else low, value if high is None else high)
 
@@ -122,16 +122,16 @@ def configurations_of(published: PublishedSet) -> tuple[Configuration, ...]:
         Configuration(
             id=name,
             title=name,
-            hosts=tuple(f"client {number}" for number in range(1, _clients(one) + 1)),
+            hosts=tuple(f"client {number}" for number in range(1, _clients(figure) + 1)),
             path="",
-            nodes=one.owner.nodes,
+            nodes=figure.owner.nodes,
             capacity=Capacity(
-                _terabytes(raw_terabytes(published, tables.get(name, {})) or one.owner.raw_tb),
-                _terabytes(one.owner.usable_tb),
+                _terabytes(raw_terabytes(published, tables.get(name, {})) or figure.owner.raw_tb),
+                _terabytes(figure.owner.usable_tb),
             ),
-            hardware=(*one.owner.words, ("system", _CLUSTER.sub("", name))),
+            hardware=(*figure.owner.words, ("system", _CLUSTER.sub("", name))),
         )
-        for name, one in owners.items()
+        for name, figure in owners.items()
     )
 
 
@@ -155,12 +155,12 @@ def maxima_of(published: PublishedSet) -> tuple[Maximum, ...]:
 def raw_terabytes(published: PublishedSet, table: Mapping[str, Any]) -> FigureRange | None:
     """Raw capacity by nodes, drives and the size of one, which is exact; None where not told."""
     parts = [positive(table.get(name)) for name in ("nodes", "ssds_per_node", "ssd_tb")]
-    known = [exact(part.middle) for part in parts if part is not None]
-    if len(known) == len(parts):
-        return product(known)
+    exact_parts = [exact(part.middle) for part in parts if part is not None]
+    if len(exact_parts) == len(parts):
+        return product(exact_parts)
     nodes = positive(published.table("method").get("nodes"))
     words = str(published.table("hardware").get("node", ""))
-    drives = [found for found in MODULES.finditer(words) if found[4] == "T"]
+    drives = [match for match in MODULES.finditer(words) if match[4] == "T"]
     if table or nodes is None or len(drives) != 1:
         return None
     (drive,) = drives
@@ -179,37 +179,45 @@ def stated_capacities(published: PublishedSet) -> Iterator[StatedFigure]:
     ]
     hardware = published.table("hardware").get("cluster_raw_tb")
     for subject, value, table in (*tables, ("the cluster", hardware, {})):
-        stated, made = span(value), raw_terabytes(published, table)
-        if stated is not None and made is not None:
-            computed = Metric(made.middle, TERABYTES, made.low, made.high)
+        stated, raw = span(value), raw_terabytes(published, table)
+        if stated is not None and raw is not None:
+            computed = Metric(raw.middle, TERABYTES, raw.low, raw.high)
             yield StatedFigure(subject, "raw capacity", str(value), stated, computed, TERABYTES)
 
 
 def stated_quotients(published: PublishedSet) -> Iterator[StatedFigure]:
     """Figures for each TB and node: of reading or writing workloads the best."""
     owners, maxima = configurations_of(published), maxima_of(published)
-    made = (*quotients(owners, maxima), *capacities(owners, tuple(Over)))
+    derived = (*quotients(owners, maxima), *capacities(owners, tuple(Over)))
     access = {str(table.get("id", "")): table.get("rw") for table in published.tables("workload")}
     for table in published.tables("printed_derivation"):
         subject = str(table.get("configuration", ""))
-        own = [one for one in made if one.of.configuration == subject]
+        own = [quotient for quotient in derived if quotient.of.configuration == subject]
         for name, value in table.items():
-            found, stated = _DERIVED.fullmatch(name), span(value)
-            if found is None or stated is None:
+            match, stated = _DERIVED.fullmatch(name), span(value)
+            if match is None or stated is None:
                 continue
-            way, kind, over = found.groups()
+            way, kind, over = match.groups()
             allowed = _ACCESS.get(way or "")
-            kept = [one for one in own if allowed is None or access.get(one.of.workload) in allowed]
+            kept = [
+                quotient
+                for quotient in own
+                if allowed is None or access.get(quotient.of.workload) in allowed
+            ]
             metric, unit = _METRICS[kind][0], _UNITS[kind]
             best = _best(kept, metric, _OVERS[over])
-            what = f"{way or ''} {unit} for each {_OVERS[over]}".strip()
+            quantity = f"{way or ''} {unit} for each {_OVERS[over]}".strip()
             computed = None if best is None else _in(best, _METRICS[kind][1], unit)
-            yield StatedFigure(subject, what, str(value), stated, computed, unit)
+            yield StatedFigure(subject, quantity, str(value), stated, computed, unit)
 
 
-def _best(found: Iterable[Quotient], metric: str, over: Over) -> Metric | None:
-    known = [one.value for one in found if (one.of.metric, one.size.over) == (metric, over)]
-    return max(known, key=lambda one: one.value or 0.0, default=None)
+def _best(candidates: Iterable[Quotient], metric: str, over: Over) -> Metric | None:
+    values = [
+        quotient.value
+        for quotient in candidates
+        if (quotient.of.metric, quotient.size.over) == (metric, over)
+    ]
+    return max(values, key=lambda value: value.value or 0.0, default=None)
 
 
 def _in(metric: Metric, factor_of_unit: float, unit: str) -> Metric:
@@ -230,11 +238,11 @@ def stated_gains(published: PublishedSet) -> Iterator[StatedFigure]:
                 continue
             both = table.get(gain.of)
             sides = both if isinstance(both, dict) else {}
-            mine, other = (_metric(sides.get(side), gain) for side in ("measured", "competitor"))
-            times = factor(mine, other, spec_of(gain.metric).better) if mine and other else None
+            ours, other = (_metric(sides.get(side), gain) for side in ("measured", "competitor"))
+            times = factor(ours, other, spec_of(gain.metric).better) if ours and other else None
             computed = _percent(times) if times and gain.unit == "%" else times
             yield StatedFigure(
-                label(table), gain.what, str(table[key]), stated, computed, gain.unit
+                label(table), gain.quantity, str(table[key]), stated, computed, gain.unit
             )
 
 
@@ -245,9 +253,9 @@ def _percent(times: Metric) -> Metric:
 
 
 def _metric(value: object, gain: _Gain) -> Metric | None:
-    found = positive(value)
+    figure = positive(value)
     unit = spec_of(gain.metric).unit
-    return None if found is None else Metric(found.middle, unit, found.low, found.high)
+    return None if figure is None else Metric(figure.middle, unit, figure.low, figure.high)
 
 
 def _workload(figure: PublishedFigure) -> str:
@@ -318,12 +326,14 @@ def matched_figures(
     study: Study, points: Iterable[PointSummary], figures: Iterable[PublishedFigure]
 ) -> tuple[MatchedFigure, ...]:
     """Each published figure that a configuration has a value for, in the set's order."""
-    found: dict[tuple[str, str], list[PointSummary]] = {}
+    by_workload: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
         if not point.key.without:
-            found.setdefault((point.key.configuration, point.key.workload), []).append(point)
+            by_workload.setdefault((point.key.configuration, point.key.workload), []).append(point)
     pairs = (
-        _pair(study, configuration, figure, found.get((configuration.id, figure.workload), ()))
+        _pair(
+            study, configuration, figure, by_workload.get((configuration.id, figure.workload), ())
+        )
         for figure in figures
         for configuration in study.configurations
     )
@@ -342,18 +352,18 @@ def _pair(
     points: Sequence[PointSummary],
 ) -> MatchedFigure | None:
     """The best point here, among those at the printed place where there are any."""
-    known = [point for point in points if _value(point, figure.metric) is not None]
-    known = [one for one in known if one.trusted] or known
+    candidates = [point for point in points if _value(point, figure.metric) is not None]
+    candidates = [point for point in candidates if point.trusted] or candidates
     there = dict(figure.axis)
     # A place that both have is compared at that place; block sizes never with each other.
     for name in there:
-        at = [one for one in known if dict(one.key.axis).get(name) == there[name]]
-        varied = any(name in dict(one.key.axis) for one in known)
-        known = at or ([] if name == "block_size" and varied else known)
-    if not known:
+        at = [point for point in candidates if dict(point.key.axis).get(name) == there[name]]
+        varied = any(name in dict(point.key.axis) for point in candidates)
+        candidates = at or ([] if name == "block_size" and varied else candidates)
+    if not candidates:
         return None
     pick = min if figure.better is Better.LOWER else max
-    best = pick(known, key=lambda one: _value(one, figure.metric) or 0.0)
+    best = pick(candidates, key=lambda point: _value(point, figure.metric) or 0.0)
     run = next(iter(best.results or best.left_out), None)
     ours = _sizes(study, configuration, run)
     shares = {
@@ -366,8 +376,8 @@ def _pair(
 
 
 def _value(point: PointSummary, metric: str) -> float | None:
-    found = point.metrics.get(metric)
-    return None if found is None else found.value
+    measured = point.metrics.get(metric)
+    return None if measured is None else measured.value
 
 
 def _sizes(

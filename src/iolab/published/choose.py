@@ -13,7 +13,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LATENCIES, Configuration, limit_name
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import spec_of
-from iolab.published.audit.document import PublishedSet, items, span, whole
+from iolab.published.audit.document import PublishedSet, items, span, whole_number
 from iolab.report.numbers import show_value
 from iolab.study.load_tables import parse_limit
 from iolab.units import format_ns
@@ -122,12 +122,12 @@ class Offer:
     usable_tb: float | None
     cost: float | None
     currency: str
-    seen: tuple[OfferedPoint, ...]
+    points: tuple[OfferedPoint, ...]
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        """The ids of what was seen of it."""
-        return tuple(dict.fromkeys(one.workload for one in self.seen))
+        """The ids of its points."""
+        return tuple(dict.fromkeys(point.workload for point in self.points))
 
 
 def measured_offer(
@@ -135,7 +135,7 @@ def measured_offer(
 ) -> Offer:
     """A configuration of a session; points that no run supports are left out."""
     cost = configuration.cost
-    mine = [
+    trusted = [
         point for point in points if point.key.configuration == configuration.id and point.trusted
     ]
     return Offer(
@@ -145,16 +145,16 @@ def measured_offer(
         usable_tb=configuration.capacity.usable_tb,
         cost=cost.total if cost else None,
         currency=cost.currency if cost else "",
-        seen=tuple(
+        points=tuple(
             OfferedPoint(
-                one.key.workload,
-                one.key.axis,
-                _rates(one),
-                _latencies(one),
-                one.level,
-                len(one.results),
+                point.key.workload,
+                point.key.axis,
+                _rates(point),
+                _latencies(point),
+                point.level,
+                len(point.results),
             )
-            for one in mine
+            for point in trusted
         ),
     )
 
@@ -169,7 +169,7 @@ def _rates(point: PointSummary) -> dict[str, Metric]:
 
 
 def _latencies(point: PointSummary) -> dict[str, Metric]:
-    return {key: one for key, one in point.metrics.items() if spec_of(key).statistic}
+    return {key: metric for key, metric in point.metrics.items() if spec_of(key).statistic}
 
 
 def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
@@ -178,11 +178,11 @@ def published_offers(published: PublishedSet) -> tuple[Offer, ...]:
         Offer(
             name=str(table.get("id", "")),
             source=published.id,
-            nodes=whole(table.get("nodes")),
+            nodes=whole_number(table.get("nodes")),
             usable_tb=_above_0(table.get("usable_tb")),
             cost=None,
             currency="",
-            seen=tuple(_printed(table)),
+            points=tuple(_printed(table)),
         )
         for table in published.tables("configuration")
     )
@@ -204,8 +204,8 @@ def _printed(table: Mapping[str, Any]) -> Iterator[OfferedPoint]:
 
 
 def _above_0(value: object) -> float | None:
-    found = None if isinstance(value, list) or span(value) is None else float(str(value))
-    return found if found and found > 0 else None
+    number = None if isinstance(value, list) or span(value) is None else float(str(value))
+    return number if number and number > 0 else None
 
 
 NODES_MOST: Final = 100_000
@@ -294,15 +294,15 @@ def best_first(fits: Iterable[Fit]) -> tuple[Fit, ...]:
 
     Where costs are in several currencies none is held against another: nodes alone decide.
     """
-    found = tuple(fits)
-    alike = len(currencies_of(found)) < 2
+    every = tuple(fits)
+    alike = len(currencies_of(every)) < 2
     return tuple(
         sorted(
-            found,
-            key=lambda one: (
-                one.answer.rank,
-                one.cost if alike and one.cost is not None else math.inf,
-                math.inf if one.nodes is None else one.nodes,
+            every,
+            key=lambda candidate: (
+                candidate.answer.rank,
+                candidate.cost if alike and candidate.cost is not None else math.inf,
+                math.inf if candidate.nodes is None else candidate.nodes,
             ),
         )
     )
@@ -310,7 +310,9 @@ def best_first(fits: Iterable[Fit]) -> tuple[Fit, ...]:
 
 def currencies_of(fits: Iterable[Fit]) -> tuple[str, ...]:
     """The currencies of the costs that are known, each once."""
-    return tuple(dict.fromkeys(one.offer.currency for one in fits if one.cost is not None))
+    return tuple(
+        dict.fromkeys(candidate.offer.currency for candidate in fits if candidate.cost is not None)
+    )
 
 
 def _capacity(needed_tb: float, offer: Offer) -> Requirement:
@@ -331,23 +333,31 @@ def _rate(
     name = f"{need.workload} >= {show_value(need.least, need.unit)}"
     if limits:
         name += "".join(f", {named(limit)} <= {format_ns(limit.most_ns)}" for limit in limits)
-    here = [one for one in offer.seen if one.workload == need.workload and need.unit in one.rates]
+    here = [
+        point
+        for point in offer.points
+        if point.workload == need.workload and need.unit in point.rates
+    ]
     if not here:
         return _unknown(name, "it has no such figure of this workload")
     kept = [
-        one for one in here if all(_keeps(one, limit) is RequirementStatus.YES for limit in limits)
+        point
+        for point in here
+        if all(_keeps(point, limit) is RequirementStatus.YES for limit in limits)
     ]
     if not kept:
-        if any(_keeps(one, limit) is RequirementStatus.UNKNOWN for one in here for limit in limits):
+        if any(
+            _keeps(point, limit) is RequirementStatus.UNKNOWN for point in here for limit in limits
+        ):
             return _unknown(name, "its latencies are not known")
         return Requirement(
             name, "no place keeps the latency", RequirementStatus.NO, RequirementStatus.NO
         )
-    best = max(kept, key=lambda one: _sure(one.rates[need.unit]))
+    best = max(kept, key=lambda point: _sure(point.rates[need.unit]))
     metric = best.rates[need.unit]
     had = metric.value or 0.0
     sure = _sure(metric)
-    certain = _worst(_certainty(best, one) for one in (metric, *_limited(best, limits)))
+    certain = _worst(_certainty(best, figure) for figure in (metric, *_limited(best, limits)))
     as_is = (
         certain
         if sure >= need.least
@@ -365,11 +375,11 @@ def _rate(
 def _latency(need: LatencyNeed, offer: Offer) -> Requirement:
     """A latency alone: kept at any place of the workload."""
     name = f"{need.workload} {named(need)} <= {format_ns(need.most_ns)}"
-    here = [one for one in offer.seen if one.workload == need.workload]
-    known = [one for one in here if _keeps(one, need) is not RequirementStatus.UNKNOWN]
-    if not known:
+    here = [point for point in offer.points if point.workload == need.workload]
+    candidates = [point for point in here if _keeps(point, need) is not RequirementStatus.UNKNOWN]
+    if not candidates:
         return _unknown(name, "it has no such latency of this workload")
-    best = min(known, key=lambda one: _most(one.latencies[need.metric]))
+    best = min(candidates, key=lambda point: _most(point.latencies[need.metric]))
     most = _most(best.latencies[need.metric])
     keeps = most <= need.most_ns
     answer = _certainty(best, best.latencies[need.metric]) if keeps else RequirementStatus.NO
@@ -396,17 +406,17 @@ def _unknown(name: str, says: str) -> Requirement:
     return Requirement(name, says, RequirementStatus.UNKNOWN, RequirementStatus.UNKNOWN)
 
 
-def _keeps(seen: OfferedPoint, limit: LatencyNeed) -> RequirementStatus:
+def _keeps(point: OfferedPoint, limit: LatencyNeed) -> RequirementStatus:
     """Whether a place keeps a latency, at the high end of its interval."""
-    metric = seen.latencies.get(limit.metric)
+    metric = point.latencies.get(limit.metric)
     if metric is None or (metric.value is None and metric.low is None):
         return RequirementStatus.UNKNOWN
     return RequirementStatus.YES if _most(metric) <= limit.most_ns else RequirementStatus.NO
 
 
-def _limited(seen: OfferedPoint, limits: Sequence[LatencyNeed]) -> Iterator[Metric]:
+def _limited(point: OfferedPoint, limits: Sequence[LatencyNeed]) -> Iterator[Metric]:
     """The latencies of a place that are limited."""
-    return (seen.latencies[limit.metric] for limit in limits)
+    return (point.latencies[limit.metric] for limit in limits)
 
 
 def _sure(metric: Metric) -> float:
@@ -421,16 +431,16 @@ def _most(metric: Metric) -> float:
     return metric.high if metric.high is not None else metric.value
 
 
-def _certainty(seen: OfferedPoint, metric: Metric) -> RequirementStatus:
+def _certainty(point: OfferedPoint, metric: Metric) -> RequirementStatus:
     """Sure is a valid result with an interval of chance; rounding alone tells of none.
 
     An interval that one run has by the spread of other points tells nothing of its own repeats.
     """
-    if seen.runs == 1:
+    if point.runs == 1:
         return RequirementStatus.ONE_RUN
     chance = metric.low is not None and metric.n is not None
     return (
-        RequirementStatus.YES if seen.level is Level.VALID and chance else RequirementStatus.LIKELY
+        RequirementStatus.YES if point.level is Level.VALID and chance else RequirementStatus.LIKELY
     )
 
 
@@ -442,8 +452,8 @@ def _nodes_for(needed: float, had: float, nodes: int | None, scaling: float) -> 
     if needed > had + each * scaling * NODES_MOST:
         return None
     more = math.ceil((needed - had) / (each * scaling) - 1e-9) if needed > had else 0
-    found = nodes + more if more else max(1, math.ceil(needed / each - 1e-9))
-    return found if found <= NODES_MOST else None
+    enough = nodes + more if more else max(1, math.ceil(needed / each - 1e-9))
+    return enough if enough <= NODES_MOST else None
 
 
 def _nodes(parts: Sequence[Requirement], offer: Offer) -> int | None:
@@ -461,4 +471,4 @@ def _cost(offer: Offer, nodes: int | None) -> float | None:
 
 
 def _worst(answers: Iterable[RequirementStatus]) -> RequirementStatus:
-    return max(answers, key=lambda one: one.rank, default=RequirementStatus.YES)
+    return max(answers, key=lambda answer: answer.rank, default=RequirementStatus.YES)

@@ -36,13 +36,13 @@ def own_words(brief: Brief, name: str) -> str:
     What the study tells of its hardware is of the same machines as what was published; facts are of
     the hosts that made the load.
     """
-    given = _given(brief, name)
+    stated = _hardware_rows(brief, name)
     word = _OWN.get(name)
-    found = given or (list(dict.fromkeys(word(brief))) if word else [])
-    return listing(found, NAMED_MOST) or NOTHING
+    texts = stated or (list(dict.fromkeys(word(brief))) if word else [])
+    return listing(texts, NAMED_MOST) or NOTHING
 
 
-def _given(brief: Brief, name: str) -> list[str]:
+def _hardware_rows(brief: Brief, name: str) -> list[str]:
     """The rows of that name in the hardware of the study's configurations."""
     rows = (dict(configuration.hardware) for configuration in brief.study.configurations)
     return list(dict.fromkeys(row[name] for row in rows if row.get(name)))
@@ -78,15 +78,17 @@ def _memory(facts: HostFacts) -> str:
 
 
 def _ports(brief: Brief) -> Iterator[str]:
-    ports = (nic for one in brief.facts.values() for nic in one.nics if nic.up and nic.has_device)
+    ports = (
+        nic for facts in brief.facts.values() for nic in facts.nics if nic.up and nic.has_device
+    )
     yield from (f"{nic.speed_mbit_s / 1000:g} Gbit/s" for nic in ports if nic.speed_mbit_s)
 
 
 def _devices(brief: Brief) -> Iterator[str]:
     """The models of the devices below the target."""
-    for one in brief.facts.values():
-        below = one.target.devices if one.target else ()
-        yield from (disk.model for disk in one.disks if disk.model and disk.name in below)
+    for facts in brief.facts.values():
+        below = facts.target.devices if facts.target else ()
+        yield from (disk.model for disk in facts.disks if disk.model and disk.name in below)
 
 
 def _of_jobs(key: str, show: Callable[[Any], str]) -> _Words:
@@ -103,10 +105,12 @@ _WARMUP: Final = _of_study(lambda study: format_duration_s(study.method.warmup_s
 _RUNTIME: Final = _of_study(lambda study: format_duration_s(study.method.runtime_s))
 
 _OWN: Final[Mapping[str, _Words]] = {
-    "clients": _of_configurations(lambda one: str(len(one.hosts))),
-    "nodes": _of_configurations(lambda one: str(one.nodes or "")),
-    "raw_tb": _of_configurations(lambda one: _terabytes(one.capacity.raw_tb)),
-    "usable_tb": _of_configurations(lambda one: _terabytes(one.capacity.usable_tb)),
+    "clients": _of_configurations(lambda configuration: str(len(configuration.hosts))),
+    "nodes": _of_configurations(lambda configuration: str(configuration.nodes or "")),
+    "raw_tb": _of_configurations(lambda configuration: _terabytes(configuration.capacity.raw_tb)),
+    "usable_tb": _of_configurations(
+        lambda configuration: _terabytes(configuration.capacity.usable_tb)
+    ),
     "cpu": _of_hosts(_processors),
     "node": _SERVERS,
     "server": _SERVERS,
@@ -160,15 +164,19 @@ def against(request: Against, brief: Brief) -> ReportSection:
 
 def _missing(figures: Sequence[PublishedFigure], pairs: Sequence[MatchedFigure]) -> str:
     """What was published and not measured here, so that nobody takes silence for agreement."""
-    seen = {(pair.printed.owner, pair.printed.workload, pair.printed.metric) for pair in pairs}
+    measured = {(pair.printed.owner, pair.printed.workload, pair.printed.metric) for pair in pairs}
     lost = [
-        figure for figure in figures if (figure.owner, figure.workload, figure.metric) not in seen
+        figure
+        for figure in figures
+        if (figure.owner, figure.workload, figure.metric) not in measured
     ]
     if not lost:
         return ""
     if not pairs:
         return " Nothing that was published there was measured here."
-    names = list(dict.fromkeys(f"{one.workload} ({metric_words(one.metric)})" for one in lost))
+    names = list(
+        dict.fromkeys(f"{figure.workload} ({metric_words(figure.metric)})" for figure in lost)
+    )
     return f" Published, but not measured here: {listing(names, 8)}."
 
 
@@ -209,14 +217,14 @@ def _finding(owner: str, pairs: Sequence[MatchedFigure], basis: Basis, words: st
     """How far the ratios reach, rates and latencies apart, since they are good in opposite ways."""
     parts = []
     for name, better in (("rates", Better.HIGHER), ("latencies", Better.LOWER)):
-        found = [
+        ratios = [
             ratio
             for pair in pairs
             if pair.printed.better is better
             and (ratio := pair.shares.get(basis, pair.shares[Basis.WHOLE]).ratio.value) is not None
         ]
-        if found:
-            low, high = f"{min(found):.2g}", f"{max(found):.2g}"
+        if ratios:
+            low, high = f"{min(ratios):.2g}", f"{max(ratios):.2g}"
             parts.append(f"{name} {low} times" if low == high else f"{name} {low} to {high} times")
     worst = worst_level(pair.level for pair in pairs)
     trust = "all valid" if worst is Level.VALID else f"at worst {worst.value}"
@@ -246,7 +254,7 @@ def _table(
     )
     rows = []
     for pair in pairs:
-        whole = pair.shares[Basis.WHOLE]
+        share = pair.shares[Basis.WHOLE]
         run = pair.run
         anchor = anchors.get(run.key) if run is not None else None
         rows.append(
@@ -256,9 +264,9 @@ def _table(
                 *((looks[pair.configuration.id].title,) if named else ()),
                 axis_label(pair.axis) or NOTHING,
                 axis_label(pair.printed.axis) or NOTHING,
-                show(whole.here),
-                show_interval(whole.here, bare_rate=True),
-                _span(whole.there, pair.printed.unit),
+                show(share.here),
+                show_interval(share.here, bare_rate=True),
+                _span(share.there, pair.printed.unit),
                 _times(pair, Basis.WHOLE),
                 *(text for basis in bases for text in _share(pair, basis)),
                 verdict_cell(pair.level, anchor),
@@ -291,24 +299,28 @@ def _times(figure: MatchedFigure, basis: Basis) -> str:
     return f"{ratio.value:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]"
 
 
-def _differences(brief: Brief, request: Against, found: Sequence[PublishedSystem]) -> Table:
+def _differences(brief: Brief, request: Against, systems: Sequence[PublishedSystem]) -> Table:
     """What was published of hardware and method, and what is known of it here."""
-    each = {owner.name: owner for owner in found}
+    each = {owner.name: owner for owner in systems}
     several = len(each) > 1
     rows = [
-        row(f"{_what(name)}{f' of {owner.name}' if several else ''}", own_words(brief, name), text)
+        row(
+            f"{_key_words(name)}{f' of {owner.name}' if several else ''}",
+            own_words(brief, name),
+            text,
+        )
         for owner in each.values()
-        for name, text in _of(owner)
+        for name, text in _system_rows(owner)
     ]
     rows += [
-        row(_what(name), own_words(brief, name), text)
+        row(_key_words(name), own_words(brief, name), text)
         for name, text in method_words(request.published)
         if name not in _NOT_COMPARED
     ]
     return Table("What differs", columns(("What", "Here", "Published")), tuple(rows))
 
 
-def _what(key: str) -> str:
+def _key_words(key: str) -> str:
     """A key for people, with what is always written large."""
     return " ".join(_LARGE.get(word, word) for word in words(key).split())
 
@@ -321,7 +333,7 @@ _NOT_COMPARED: Final = frozenset({"clients", "nodes", "statistic", "left_out", "
 """Told of the owner already, or words on how the figures were drawn."""
 
 
-def _of(owner: PublishedSystem) -> list[tuple[str, str]]:
+def _system_rows(owner: PublishedSystem) -> list[tuple[str, str]]:
     counts = (("clients", owner.clients), ("nodes", owner.nodes))
     sizes = (("raw_tb", owner.raw_tb), ("usable_tb", owner.usable_tb))
     return [

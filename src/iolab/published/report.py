@@ -66,7 +66,7 @@ _HEADINGS: Final = {
 def published_tables(published: PublishedSet) -> PublishedTables:
     """What is shown of a published set beside the results of its study."""
     rows = [dict(flat(table)) for table in published.tables("result")]
-    names = _ordered(dict.fromkeys(name for one in rows for name in one))
+    names = _ordered(dict.fromkeys(name for values in rows for name in values))
     notes = [
         (name, str(part))
         for section in ("method", "hardware")
@@ -75,7 +75,7 @@ def published_tables(published: PublishedSet) -> PublishedTables:
     ]
     heads = tuple(Column(_HEADINGS.get(name, name), number=name in _NUMBERS) for name in names)
     cells: tuple[tuple[Cell, ...], ...] = tuple(
-        row(*(_text(one.get(name)) for name in names)) for one in rows[:ROWS_MAX]
+        row(*(_text(values.get(name)) for name in names)) for values in rows[:ROWS_MAX]
     )
     results = Table("Published elsewhere", heads, cells)
     inside = _inside(published.table("single_node"))
@@ -103,14 +103,14 @@ _NUMBERS: Final = frozenset(_HEADINGS) - {"workload", "block_size"}
 
 def _ordered(names: Iterable[str]) -> list[str]:
     """Names as they appear, those of one table side by side in the order of their headings."""
-    found = list(names)
-    tables = list(dict.fromkeys(name.partition(".")[0] for name in found))
-    known = list(_HEADINGS)
+    every = list(names)
+    tables = list(dict.fromkeys(name.partition(".")[0] for name in every))
+    headings = list(_HEADINGS)
     return sorted(
-        found,
+        every,
         key=lambda name: (
             tables.index(name.partition(".")[0]),
-            known.index(name) if name in known else len(known),
+            headings.index(name) if name in headings else len(headings),
         ),
     )
 
@@ -148,7 +148,7 @@ def sections(published: PublishedSet) -> Iterator[ReferenceSection]:
         if isinstance(value, dict):
             yield ReferenceSection(title, tuple((_words(key), text) for key, text in _texts(value)))
         elif isinstance(value, list):
-            rows = [dict(_texts(one)) for one in value if isinstance(one, dict)]
+            rows = [dict(_texts(table)) for table in value if isinstance(table, dict)]
             yield ReferenceSection(title, table=_reference_table(title, rows))
 
 
@@ -157,10 +157,10 @@ def _texts(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _reference_table(title: str, rows: list[dict[str, str]]) -> Table:
-    names = list(dict.fromkeys(name for one in rows for name in one))
-    numeric = {name for name in names if all(_numeric(one.get(name)) for one in rows)}
+    names = list(dict.fromkeys(name for values in rows for name in values))
+    numeric = {name for name in names if all(_numeric(values.get(name)) for values in rows)}
     heads = tuple(Column(_words(name), number=name in numeric) for name in names)
-    cells = tuple(row(*(one.get(name, NOTHING) for name in names)) for one in rows)
+    cells = tuple(row(*(values.get(name, NOTHING) for name in names)) for values in rows)
     return Table(title, heads, cells)
 
 
@@ -172,7 +172,7 @@ def _plain(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(_plain(one) for one in value)
+        return ", ".join(_plain(part) for part in value)
     if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
     if isinstance(value, Decimal):
@@ -197,34 +197,34 @@ def computed_tables(published: PublishedSet) -> Iterator[Table]:
     workloads = list(dict.fromkeys(maximum.workload for maximum in maxima))
     peaks = [
         PeakFigure(maximum)
-        for maximum in sorted(maxima, key=lambda one: workloads.index(one.workload))
+        for maximum in sorted(maxima, key=lambda maximum: workloads.index(maximum.workload))
     ]
     if peaks:
         yield maxima_table(owners, peaks, {})
     for table in (
         clients_table(owners, peaks, scaled(owners, maxima), {}),
         normalised_table(owners, peaks, {}),
-        given_table(recomputed_figures(published)),
+        recomputed_table(recomputed_figures(published)),
     ):
         if table is not None:
             yield table
 
 
-def given_table(found: tuple[StatedFigure, ...]) -> Table | None:
+def recomputed_table(figures: tuple[StatedFigure, ...]) -> Table | None:
     """Each printed figure that follows from others, and what these make of it; None for none."""
-    if not found:
+    if not figures:
         return None
     heads = columns(("Of", "Figure"), ("Printed", "Computed", "Rounding leaves open"), ("So",))
     rows = tuple(
         row(
-            one.subject,
-            one.what,
-            f"{one.printed} {one.unit}",
-            NOTHING if one.computed is None else f"{_digits(one.computed)} {one.unit}",
-            NOTHING if one.computed is None else shown(one.bounds, one.unit),
-            _so(one),
+            figure.subject,
+            figure.quantity,
+            f"{figure.printed} {figure.unit}",
+            NOTHING if figure.computed is None else f"{_digits(figure.computed)} {figure.unit}",
+            NOTHING if figure.computed is None else shown(figure.bounds, figure.unit),
+            _agreement_text(figure),
         )
-        for one in found
+        for figure in figures
     )
     return Table("Printed figures, computed again", heads, rows)
 
@@ -236,12 +236,12 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
         "quotients": [_quotient(quotient) for quotient in quotients(owners, maxima)],
         "clients": [
             {
-                "workload": one.fleet.workload,
-                "fleet": one.fleet.configuration,
-                "single": one.single.configuration,
-                "times": _document(one.times),
+                "workload": pair.fleet.workload,
+                "fleet": pair.fleet.configuration,
+                "single": pair.single.configuration,
+                "times": _document(pair.times),
             }
-            for one in scaled(owners, maxima)
+            for pair in scaled(owners, maxima)
         ],
         "factors": [
             {
@@ -259,14 +259,14 @@ def computed_document(published: PublishedSet) -> dict[str, Any]:
         ],
         "printed": [
             {
-                "of": one.subject,
-                "figure": one.what,
-                "unit": one.unit,
-                "printed": one.printed,
-                "computed": None if one.computed is None else _document(one.computed),
-                "agrees": one.agrees if one.computed is not None else None,
+                "of": figure.subject,
+                "figure": figure.quantity,
+                "unit": figure.unit,
+                "printed": figure.printed,
+                "computed": None if figure.computed is None else _document(figure.computed),
+                "agrees": figure.agrees if figure.computed is not None else None,
             }
-            for one in recomputed_figures(published)
+            for figure in recomputed_figures(published)
         ],
     }
 
@@ -285,7 +285,7 @@ def _document(metric: Metric) -> dict[str, Any]:
     return {"value": metric.value, "unit": metric.unit, "low": metric.low, "high": metric.high}
 
 
-def _so(figure: StatedFigure) -> str:
+def _agreement_text(figure: StatedFigure) -> str:
     if figure.computed is None:
         return _NOT_PRINTED
     return "as printed" if figure.agrees else "not what was printed"

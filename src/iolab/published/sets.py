@@ -20,7 +20,7 @@ from iolab.published.audit.document import (
     flat,
     items,
     positive,
-    whole,
+    whole_number,
 )
 
 GIB: Final = float(1 << 30)
@@ -77,8 +77,11 @@ class Against:
     @property
     def figures(self) -> tuple[PublishedFigure, ...]:
         """The figures that are compared."""
-        found = printed_figures(self.published)
-        return tuple(one for one in found if not self.only or one.owner.name == self.only)
+        return tuple(
+            figure
+            for figure in printed_figures(self.published)
+            if not self.only or figure.owner.name == self.only
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +159,13 @@ def printed_figures(published: PublishedSet) -> tuple[PublishedFigure, ...]:
 
 def method_words(published: PublishedSet) -> tuple[tuple[str, str], ...]:
     """What was printed of the method, by name: texts, numbers and lists of these."""
-    found = [(name, _text(value)) for name, value in flat(published.table("method"))]
-    return tuple((name, text) for name, text in found if text)
+    texts = [(name, _text(value)) for name, value in flat(published.table("method"))]
+    return tuple((name, text) for name, text in texts if text)
 
 
 def _examples(published: PublishedSet) -> Iterator[PublishedFigure]:
     for table in published.tables("example"):
-        owner = PublishedSystem(str(table.get("id", "")), clients=whole(table.get("hosts")))
+        owner = PublishedSystem(str(table.get("id", "")), clients=whole_number(table.get("hosts")))
         for key, kind in _EXAMPLE.items():
             for name, value in _statistics(key, table.get(key)):
                 yield from _figure(owner, kind, kind.workload, value, suffix=name)
@@ -180,7 +183,7 @@ def _statistics(key: str, value: object) -> Iterator[tuple[str, object]]:
 
 def _metadata(published: PublishedSet) -> Iterator[PublishedFigure]:
     table = published.table("metadata")
-    owner = PublishedSystem("mdtest", clients=whole(table.get("clients")))
+    owner = PublishedSystem("mdtest", clients=whole_number(table.get("clients")))
     for name, value in items(table.get("example_ops_s")):
         if operation := _METADATA.get(name):
             kind = _Kind("metadata", whole_rate_key(operation), "ops/s")
@@ -188,12 +191,12 @@ def _metadata(published: PublishedSet) -> Iterator[PublishedFigure]:
 
 
 def _configurations(published: PublishedSet) -> Iterator[PublishedFigure]:
-    clients = whole(published.table("method").get("clients"))
+    clients = whole_number(published.table("method").get("clients"))
     for table in published.tables("configuration"):
         owner = PublishedSystem(
             str(table.get("id", "")),
             clients=clients,
-            nodes=whole(table.get("nodes")),
+            nodes=whole_number(table.get("nodes")),
             raw_tb=positive(table.get("raw_tb")),
             usable_tb=positive(table.get("usable_tb")),
             words=_texts(table),
@@ -205,7 +208,7 @@ def _configurations(published: PublishedSet) -> Iterator[PublishedFigure]:
 
 def _results(published: PublishedSet) -> Iterator[PublishedFigure]:
     method, hardware = published.table("method"), published.table("hardware")
-    nodes = whole(method.get("nodes"))
+    nodes = whole_number(method.get("nodes"))
     raw = positive(hardware.get("cluster_raw_tb"))
     words = _texts(hardware)
     # Guests live on the nodes themselves; any other load came from one client.
@@ -235,9 +238,9 @@ def _figure(
     suffix: str = "",
 ) -> Iterator[PublishedFigure]:
     """The figure, where it is one above zero."""
-    found = None if isinstance(value, list) else positive(value)
-    if found is not None and workload:
-        scaled = found * exact(kind.factor)
+    figure = None if isinstance(value, list) else positive(value)
+    if figure is not None and workload:
+        scaled = figure * exact(kind.factor)
         yield PublishedFigure(owner, workload, f"{kind.metric}{suffix}", kind.unit, scaled, axis)
 
 
@@ -247,7 +250,7 @@ def _texts(table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 def _text(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(_text(one) for one in value)
+        return ", ".join(_text(part) for part in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "" if value is None or isinstance(value, dict) else str(value)

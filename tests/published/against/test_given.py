@@ -57,13 +57,13 @@ def test_what_is_computed_is_what_was_printed_to_its_last_digit(name: str, figur
 
 
 def test_figures_per_terabyte_of_the_cluster_come_back() -> None:
-    found = [one for one in computed("ssd-cluster") if "for each" in one.what]
-    assert [(one.subject, one.what, one.printed) for one in found[:3]] == [
+    found = [one for one in computed("ssd-cluster") if "for each" in one.quantity]
+    assert [(one.subject, one.quantity, one.printed) for one in found[:3]] == [
         ("high-capacity", "TB for each node", "245.76"),
         ("high-capacity", "read GB/s for each TB raw", "0.1"),
         ("high-capacity", "read IOPS for each TB raw", "3526"),
     ]
-    rates = [one.computed.value or 0 for one in found if one.computed and "IOPS" in one.what]
+    rates = [one.computed.value or 0 for one in found if one.computed and "IOPS" in one.quantity]
     assert [round(one) for one in rates] == [3526, 11068, 14323]
     assert rates[0] == pytest.approx(5.2e6 / (6 * 8 * 30.72))
 
@@ -87,7 +87,7 @@ def test_one_figure_made_wrong_does_not_come_back(right: str, wrong: str) -> Non
 
 def test_a_gain_whose_other_figure_was_not_printed_is_not_computed() -> None:
     found = recomputed_figures(published("cassandra"))
-    assert [one.what for one in found if one.computed is not None] == [
+    assert [one.quantity for one in found if one.computed is not None] == [
         "gain in operations a second"
     ]
     assert sum(1 for one in found if one.computed is None) == 7

@@ -88,12 +88,12 @@ def _sums(result: Result, point: Point) -> Iterator[Outcome]:
     )
     for name, members in parts:
         for key in _RATES:
-            whole = _value(result.metrics, key)
+            stated = _value(result.metrics, key)
             each = [_value(metrics, key) for metrics in members]
-            if whole is None or not each or None in each:
+            if stated is None or not each or None in each:
                 continue
             total = sum(value for value in each if value is not None)
-            yield _close(f"sum-of-{name}", result, f"{key} of {len(each)} {name}", whole, total)
+            yield _close(f"sum-of-{name}", result, f"{key} of {len(each)} {name}", stated, total)
 
 
 def _products(result: Result, point: Point) -> Iterator[Outcome]:
@@ -116,17 +116,17 @@ def _in_flight(result: Result, point: Point) -> Iterator[Outcome]:
     if iops is None or mean is None or not result.hosts or not point.job.depth_total:
         return
     asked = sum(point.job_on(host.name).depth_total for host in result.hosts)
-    found = iops * mean / 1e9
-    verdict = Agreement.AGREES if found <= asked * IN_FLIGHT_MOST else Agreement.CONTRADICTS
-    says = f"On average {found:.4g} I/Os were in flight, at most {asked} can have been."
-    yield Outcome("littles-law", _name(result), verdict, says, f"{asked}", f"{found:.4g}")
+    in_flight = iops * mean / 1e9
+    verdict = Agreement.AGREES if in_flight <= asked * IN_FLIGHT_MOST else Agreement.CONTRADICTS
+    says = f"On average {in_flight:.4g} I/Os were in flight, at most {asked} can have been."
+    yield Outcome("littles-law", _name(result), verdict, says, f"{asked}", f"{in_flight:.4g}")
 
 
 def _order(result: Result, point: Point) -> Iterator[Outcome]:
     """Percentiles ascend, the largest latency is above them, and each lies in its interval."""
     del point
     for way in _WAYS:
-        keys = [f"{way}lat_ns_{name}" for name, _ in sorted(PERCENTILES, key=lambda one: one[1])]
+        keys = [f"{way}lat_ns_{name}" for name, _ in sorted(PERCENTILES, key=lambda pair: pair[1])]
         values = [
             (key, value)
             for key in [*keys, f"{way}lat_ns_max"]
@@ -148,12 +148,12 @@ def _intervals(result: Result, point: Point) -> Iterator[Outcome]:
     """Every value lies within its own interval."""
     del point
     outside = [key for key, metric in result.metrics.items() if not _inside(metric)]
-    known = [metric for metric in result.metrics.values() if metric.low is not None]
+    bounded = [metric for metric in result.metrics.values() if metric.low is not None]
     if outside:
         says = f"{', '.join(outside)} lies outside of its own interval."
         yield Outcome("intervals", _name(result), Agreement.CONTRADICTS, says)
-    elif known:
-        says = f"{len(known)} values lie within their intervals."
+    elif bounded:
+        says = f"{len(bounded)} values lie within their intervals."
         yield Outcome("intervals", _name(result), Agreement.AGREES, says)
 
 
@@ -180,10 +180,10 @@ _RULES: Final[tuple[Callable[[Result, Point], Iterator[Outcome]], ...]] = (
 
 def _close(rule: str, result: Result, text: str, stated: float, computed: float) -> Outcome:
     verdict = agreement(exact(stated), exact(computed), EXACT)
-    made = shown(FigureRange(computed, computed), "")
+    computed_text = shown(FigureRange(computed, computed), "")
     so = "is" if verdict is Agreement.AGREES else "is not"
     says = f"{text} {so} what its parts give: {stated:,.6g} against {computed:,.6g}."
-    return Outcome(rule, _name(result), verdict, says, f"{stated:.6g}", made.strip())
+    return Outcome(rule, _name(result), verdict, says, f"{stated:.6g}", computed_text.strip())
 
 
 def _value(metrics: Mapping[str, Metric], key: str) -> float | None:

@@ -81,7 +81,7 @@ def printed(value: int | Decimal) -> FigureRange:
 def product(factors: Iterable[FigureRange]) -> FigureRange:
     """The product of positive figures."""
     every = tuple(factors)
-    return FigureRange(prod(one.low for one in every), prod(one.high for one in every))
+    return FigureRange(prod(figure.low for figure in every), prod(figure.high for figure in every))
 
 
 def hull(spans: Iterable[FigureRange]) -> FigureRange:
@@ -89,7 +89,7 @@ def hull(spans: Iterable[FigureRange]) -> FigureRange:
     every = tuple(spans)
     if not every:
         raise ValueError("no figures")
-    return FigureRange(min(one.low for one in every), max(one.high for one in every))
+    return FigureRange(min(figure.low for figure in every), max(figure.high for figure in every))
 
 
 Path = tuple[str | int, ...]
@@ -132,20 +132,18 @@ class PublishedSet:
 
     def table(self, *path: str | int) -> Mapping[str, Any]:
         """The table there; empty where there is none."""
-        found: Any = self.tree
+        value: Any = self.tree
         for key in path:
             try:
-                found = found[key]
+                value = value[key]
             except (KeyError, IndexError, TypeError):
                 return {}
-        return found if isinstance(found, dict) else {}
+        return value if isinstance(value, dict) else {}
 
     def tables(self, name: str) -> tuple[Mapping[str, Any], ...]:
         """The elements of an array of tables."""
-        found = self.tree.get(name, [])
-        return (
-            tuple(one for one in found if isinstance(one, dict)) if isinstance(found, list) else ()
-        )
+        value = self.tree.get(name)
+        return tuple(filter(_is_table, value)) if isinstance(value, list) else ()
 
     def elements(self) -> Iterator[Element]:
         """Every table at the top and every element of an array there, in the order of the file."""
@@ -186,10 +184,10 @@ def read_published(text: str) -> PublishedSet:
         raise ValueError(_DEEP) from None
     _check(tree, ())
     _check_places(tree)
-    made = PublishedSet(str(tree.get("id", "")), str(tree.get("source", "")), tree)
-    if sum(1 for _ in made.figures()) > FIGURES_MOST:
+    published = PublishedSet(str(tree.get("id", "")), str(tree.get("source", "")), tree)
+    if sum(1 for _ in published.figures()) > FIGURES_MOST:
         raise ValueError(f"it has more than {FIGURES_MOST:,} figures")
-    return made
+    return published
 
 
 def flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -206,15 +204,15 @@ def span(value: object) -> FigureRange | None:
     """What a printed value stands for: a figure, or a list of a lowest and a highest; else None."""
     if _is_number(value):
         return printed(value)
-    if isinstance(value, list) and value and all(_is_number(one) for one in value):
-        return hull(printed(one) for one in value)
+    if isinstance(value, list) and value and all(_is_number(end) for end in value):
+        return hull(printed(end) for end in value)
     return None
 
 
 def positive(value: object) -> FigureRange | None:
     """The same where it is above 0 whatever was rounded, so that it can be divided by."""
-    found = span(value)
-    return found if found is not None and found.low > 0 else None
+    figure = span(value)
+    return figure if figure is not None and figure.low > 0 else None
 
 
 def items(value: object) -> Iterable[tuple[str, Any]]:
@@ -222,7 +220,7 @@ def items(value: object) -> Iterable[tuple[str, Any]]:
     return value.items() if isinstance(value, dict) else ()
 
 
-def whole(value: object) -> int | None:
+def whole_number(value: object) -> int | None:
     """A whole number above 0; None where the value is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
@@ -276,13 +274,13 @@ def _check_places(tree: Mapping[str, Any]) -> None:
     """ValueError where a place is no text, or is that of a table or element that is not there."""
     places = tree.get(WHERE, {})
     for name, place in places.items() if isinstance(places, dict) else ((WHERE, places),):
-        found = tree.get(name)
-        elements = found if isinstance(found, list) else ()
-        ids = [str(one.get("id")) for one in elements if isinstance(one, dict)]
+        value = tree.get(name)
+        elements = value if isinstance(value, list) else ()
+        ids = [str(element.get("id")) for element in elements if isinstance(element, dict)]
         parts = place if isinstance(place, dict) else {}
         if name not in tree or not set(parts) <= set(ids):
             raise ValueError(f"{WHERE!r} names {name!r} or a part of it, which the set has not")
-        if not all(isinstance(one, str) for one in parts.values() or (place,)):
+        if not all(isinstance(text, str) for text in parts.values() or (place,)):
             raise ValueError(f"{WHERE!r} of {name!r} is no text")
 
 
@@ -302,6 +300,10 @@ def _figures(value: object, path: Path) -> Iterator[tuple[Path, int | Decimal]]:
         yield path, value
 
 
+def _is_table(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
 def _is_number(value: object) -> TypeGuard[int | Decimal]:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return whole or (isinstance(value, Decimal) and value.is_finite())
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return is_integer or (isinstance(value, Decimal) and value.is_finite())

@@ -66,12 +66,12 @@ def ordered(published: PublishedSet) -> Iterator[Outcome]:
     """
     for element in published.elements():
         groups: dict[tuple[str, str, str, int | None], list[FigureQuantity]] = defaultdict(list)
-        for found in quantities(element.table):
-            if found.statistic != "std_dev":
-                groups[found.of, found.part, found.unit, found.depth].append(found)
-            if found.ranges and (found.depth is not None or found.unit == "1/s"):
-                fine = found.lowest.low <= found.highest.high
-                says = f"{spoken(found.name)} goes from {found.printed}."
+        for quantity in quantities(element.table):
+            if quantity.statistic != "std_dev":
+                groups[quantity.of, quantity.part, quantity.unit, quantity.depth].append(quantity)
+            if quantity.ranges and (quantity.depth is not None or quantity.unit == "1/s"):
+                fine = quantity.lowest.low <= quantity.highest.high
+                says = f"{spoken(quantity.name)} goes from {quantity.printed}."
                 yield judged("order", element, says, fine=fine)
         for group in groups.values():
             yield from _ascending(element, sorted(group, key=_rank))
@@ -119,20 +119,22 @@ def spreads(published: PublishedSet) -> Iterator[Outcome]:
     at worst; the sum of squares is divided by n or by n - 1.
     """
     for element in published.elements():
-        found = {(q.of, q.part, q.unit, q.statistic): q for q in quantities(element.table)}
+        by_statistic = {(q.of, q.part, q.unit, q.statistic): q for q in quantities(element.table)}
         repeats = element.table.get("iterations", element.table.get("repeats"))
-        known = isinstance(repeats, int) and 2 <= repeats <= REPEATS_MOST
-        for (of, part, unit, statistic), deviation in found.items():
-            ends = [q for end in _ENDS if (q := found.get((of, part, unit, end))) is not None]
+        has_repeats = isinstance(repeats, int) and 2 <= repeats <= REPEATS_MOST
+        for (of, part, unit, statistic), deviation in by_statistic.items():
+            ends = [
+                q for end in _ENDS if (q := by_statistic.get((of, part, unit, end))) is not None
+            ]
             # That of latencies is over all I/Os, not over repeats.
-            if statistic != "std_dev" or unit == "s" or len(ends) < 3 or not known:
+            if statistic != "std_dev" or unit == "s" or len(ends) < 3 or not has_repeats:
                 continue
             low, mean, high = (q.value for q in ends)
-            made = [_deviation(low, mean, high, repeats, repeats - less) for less in (0, 1)]
+            possible = [_deviation(low, mean, high, repeats, repeats - less) for less in (0, 1)]
             text = f"A standard deviation of {deviation.printed}"
-            low_end, middle, high_end = (one.printed for one in ends)
+            low_end, middle, high_end = (end.printed for end in ends)
             how = f"of {repeats} values from {low_end} to {high_end}, mean {middle}"
-            nearest = min(made, key=deviation.value.gap)
+            nearest = min(possible, key=deviation.value.gap)
             stated = deviation.value
             yield compared(
                 CheckedFigure("spread", element.name, text, stated, nearest, "", how, element.where)
@@ -151,15 +153,17 @@ def _deviation(
     low: FigureRange, mean: FigureRange, high: FigureRange, n: int, over: int
 ) -> FigureRange:
     """From the least to the most that it can be, whatever was rounded; `over` divides squares."""
-    found = [0.0] if low.high >= high.low else []
-    for a, m, b in product(*((one.low, one.middle, one.high) for one in (low, mean, high))):
+    deviations = [0.0] if low.high >= high.low else []
+    for a, m, b in product(
+        *((figure.low, figure.middle, figure.high) for figure in (low, mean, high))
+    ):
         if not a <= m <= b:
             continue
         ends, inner = (a - m) ** 2 + (b - m) ** 2, n - 2
         even = (n * m - a - b - inner * m) ** 2 / inner if inner else 0.0
         most = n * (m - a) * (b - m) if inner > 1 else ends + even
-        found += [sqrt((ends + even) / over), sqrt(max(most, ends + even) / over)]
-    return hull([exact(one) for one in found or [0.0]])
+        deviations += [sqrt((ends + even) / over), sqrt(max(most, ends + even) / over)]
+    return hull([exact(deviation) for deviation in deviations or [0.0]])
 
 
 def shares(published: PublishedSet) -> Iterator[Outcome]:
@@ -170,23 +174,23 @@ def shares(published: PublishedSet) -> Iterator[Outcome]:
     """
     for element in published.elements():
         for name, value in element.table.items():
-            found, each = _PER.fullmatch(name), span(value)
-            if found is None or each is None or element.kind == ALSO:
+            match, each = _PER.fullmatch(name), span(value)
+            if match is None or each is None or element.kind == ALSO:
                 continue
-            what, over, end = found.groups()
+            counted, over, end = match.groups()
             own, method = element.table.get(f"{over}s"), published.table("method").get(f"{over}s")
             count = number(own) or number(method)
             all_of = [element] if end is None else published.elements()
-            spans = [(at, q) for at in all_of if (q := span(at.table.get(what))) is not None]
+            spans = [(at, q) for at in all_of if (q := span(at.table.get(counted))) is not None]
             if count is None or not spans:
                 continue
             at, stated = max(spans, key=lambda pair: pair[1].high)
-            whole = figure_text(at.table[what])
+            total = figure_text(at.table[counted])
             how = f"{count:g} x {figure_text(value)}"
-            text = f"{spoken(what)} {whole}"
-            made = (_count(name, value) or each) * exact(count)
+            text = f"{spoken(counted)} {total}"
+            computed = (_count(name, value) or each) * exact(count)
             yield compared(
-                CheckedFigure("shares", element.name, text, stated, made, "", how, at.where)
+                CheckedFigure("shares", element.name, text, stated, computed, "", how, at.where)
             )
 
 
@@ -202,17 +206,17 @@ def _count(name: str, value: object) -> FigureRange | None:
 
 def percentages(published: PublishedSet) -> Iterator[Outcome]:
     """A share in per cent lies between 0 and 100; a gain may be larger."""
-    found = [
+    percents = [
         (element, q)
         for element in published.elements()
         for q in quantities(element.table)
         if q.unit == "%" and "gain" not in q.name
     ]
-    wrong = [(one, q) for one, q in found if q.value.low > 100 or q.value.high < 0]
-    for one, q in wrong:
-        yield judged("percentages", one, f"{spoken(q.name)} is {q.printed} %.", fine=False)
-    if found and not wrong:
-        says = f"{len(found)} shares lie between 0 and 100 %."
+    wrong = [(element, q) for element, q in percents if q.value.low > 100 or q.value.high < 0]
+    for element, q in wrong:
+        yield judged("percentages", element, f"{spoken(q.name)} is {q.printed} %.", fine=False)
+    if percents and not wrong:
+        says = f"{len(percents)} shares lie between 0 and 100 %."
         yield Outcome("percentages", published.id, Agreement.AGREES, says)
 
 
@@ -224,19 +228,19 @@ def part_of(published: PublishedSet) -> Iterator[Outcome]:
     for element in published.elements():
         own = list(quantities(element.table))
         for name, value in element.table.items():
-            found, stated = _PART.fullmatch(name), span(value)
-            if found is None or stated is None:
+            match, stated = _PART.fullmatch(name), span(value)
+            if match is None or stated is None:
                 continue
-            what, whole = found.groups()
-            parts = [q for q in own if q.name.startswith(f"{what}_") and q.unit not in ("", "%")]
+            part, total = match.groups()
+            parts = [q for q in own if q.name.startswith(f"{part}_") and q.unit not in ("", "%")]
             for q in parts[:1]:
-                for at, other in _whole_of(published, element, q, whole):
-                    made = q.value * exact(100) / other.value
+                for at, other in _whole_of(published, element, q, total):
+                    computed = q.value * exact(100) / other.value
                     how = f"{q.printed} of {spoken(other.name)} {other.printed}"
                     where = both(element.where, at.where)
                     text, subject = f"{value} %", f"{element.name}, {spoken(q.name)}"
                     yield compared(
-                        CheckedFigure("part-of", subject, text, stated, made, "%", how, where)
+                        CheckedFigure("part-of", subject, text, stated, computed, "%", how, where)
                     )
 
 
@@ -244,7 +248,7 @@ _PART: Final = re.compile(r"(.+?)(?:_printed)?_pct_of_(.+)")
 
 
 def _whole_of(
-    published: PublishedSet, element: Element, part: FigureQuantity, whole: str
+    published: PublishedSet, element: Element, part: FigureQuantity, total: str
 ) -> Iterator[tuple[Element, FigureQuantity]]:
     first = part.name.partition("_")[0]
     for at in published.elements():
@@ -254,19 +258,19 @@ def _whole_of(
             if q.unit != part.unit or q.value.low <= 0:
                 continue
             limit = q.statistic == "max" or "gbit_s" in q.name or "capacity" in q.name
-            capacity = whole == "capacity" and limit and q.name.partition("_")[0] == first
+            capacity = total == "capacity" and limit and q.name.partition("_")[0] == first
             depth = number(element.table.get("queue_depth"))
-            mean = q.statistic == "mean" and whole.endswith(q.of) and q.depth == depth
-            if capacity or (whole != "capacity" and mean):
+            mean = q.statistic == "mean" and total.endswith(q.of) and q.depth == depth
+            if capacity or (total != "capacity" and mean):
                 yield at, q
                 return
 
 
-def matches(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def matches(table: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two tables are of the same element: what names one is the same in both."""
     keys = ("id", "configuration", "workload", "block_size", "write_percent", "threads")
-    both = [key for key in keys if key in one and key in other]
-    return all(one[key] == other[key] for key in both if not isinstance(other[key], list))
+    both = [key for key in keys if key in table and key in other]
+    return all(table[key] == other[key] for key in both if not isinstance(other[key], list))
 
 
 def restated(published: PublishedSet) -> Iterator[Outcome]:
@@ -301,9 +305,9 @@ def _amount(value: object) -> FigureRange | None:
     """A figure; of memory in words the total."""
     if not isinstance(value, str):
         return None if isinstance(value, bool) else span(value)
-    found = MODULES.search(value)
-    if found is not None:
-        return exact(int(found[5]) if found[5] else int(found[1]) * float(found[3]))
+    match = MODULES.search(value)
+    if match is not None:
+        return exact(int(match[5]) if match[5] else int(match[1]) * float(match[3]))
     alone = value.removesuffix("GB")
     return exact(int(alone)) if alone.isdecimal() and alone != value else None
 
@@ -340,19 +344,20 @@ def stands_out(published: PublishedSet) -> Iterator[Outcome]:
     """A highest latency that is many times that of every other mix."""
     groups: dict[tuple[str, int | None], list[tuple[Element, FigureQuantity]]] = defaultdict(list)
     for element in published.elements():
-        for found in quantities(element.table):
-            if element.kind == "result" and found.unit == "s" and found.depth is not None:
-                groups[found.statistic, found.depth].append((element, found))
+        for quantity in quantities(element.table):
+            if element.kind == "result" and quantity.unit == "s" and quantity.depth is not None:
+                groups[quantity.statistic, quantity.depth].append((element, quantity))
     for (statistic, depth), members in groups.items():
-        top, found = max(members, key=lambda member: member[1].highest.high)
-        others = [q.highest for one, q in members if one is not top]
+        top, quantity = max(members, key=lambda member: member[1].highest.high)
+        others = [q.highest for element, q in members if element is not top]
         if len(others) < LIKE_LEAST:
             continue
-        far = found.highest.high > STANDS_OUT * hull(others).high
+        like = hull(others)
+        far = quantity.highest.high > STANDS_OUT * like.high
         name = f"{spoken(statistic)} latency at depth {depth}"
-        highest = shown(unit_value("s", hull(others), found.name), "")
+        highest = shown(unit_value("s", like, quantity.name), "")
         says = (
-            f"Its {name}, {found.printed}, is {found.highest.high / hull(others).high:.2g} times "
+            f"Its {name}, {quantity.printed}, is {quantity.highest.high / like.high:.2g} times "
             f"that of any other mix ({highest})."
             if far
             else f"No mix stands out in {name}."

@@ -64,15 +64,15 @@ def littles_law(published: PublishedSet) -> Iterator[Outcome]:
     """
     method = published.table("method")
     for element in published.elements():
-        found = [
+        figures = [
             q for q in quantities(element.table) if "gain" not in q.name and "_per_" not in q.name
         ]
-        rates = [q for q in found if q.unit == "1/s" and q.value.low > 0 and _is_of_all(q)]
+        rates = [q for q in figures if q.unit == "1/s" and q.value.low > 0 and _is_of_all(q)]
         if len({_way(q) for q in rates}) > 1:  # nobody says whether reads and writes ran together
             continue
-        deepest = max((q.depth or 0 for q in found if q.unit == "s"), default=0)
+        deepest = max((q.depth or 0 for q in figures if q.unit == "s"), default=0)
         for rate in rates:
-            for latency in found:
+            for latency in figures:
                 depth = latency.depth or _depth(element.table, latency.part)
                 same = latency.depth is not None or latency.part == rate.part
                 asked = _in_flight(element.table, method, depth)
@@ -111,21 +111,21 @@ def _in_flight(table: Mapping[str, Any], method: Mapping[str, Any], depth: int) 
 def _depth(table: Mapping[str, Any], part: str) -> int:
     """The depth of a workload that a table has by name, or its own; 1 for none."""
     by_name = table.get("peak_at_iodepth")
-    found = by_name.get(part) if isinstance(by_name, dict) else table.get("iodepth")
-    return found if isinstance(found, int) and found > 0 else 1
+    depth = by_name.get(part) if isinstance(by_name, dict) else table.get("iodepth")
+    return depth if isinstance(depth, int) and depth > 0 else 1
 
 
 def _mean(
     element: Element, asked: float, rate: FigureQuantity, latency: FigureQuantity, *, lighter: bool
 ) -> Outcome:
-    made = rate.value * latency.highest
-    fine = agreement(exact(asked), made, LITTLE_SLACK) is Agreement.AGREES
+    computed = rate.value * latency.highest
+    fine = agreement(exact(asked), computed, LITTLE_SLACK) is Agreement.AGREES
     if lighter:  # the rate at this depth is asked / latency, and no higher than the largest
-        fine = asked <= made.high * (1 + LITTLE_SLACK)
+        fine = asked <= computed.high * (1 + LITTLE_SLACK)
     so = f"{'is' if fine else 'is not'} {'within ' if lighter else ''}what"
     says = (
         f"{asked:,.0f} in flight {so} {spoken(rate.name)} {rate.printed} x {spoken(latency.name)} "
-        f"{latency.printed} give ({shown(made, 'I/Os')})."
+        f"{latency.printed} give ({shown(computed, 'I/Os')})."
     )
     return judged("littles-law", element, says, fine=fine)
 
@@ -149,15 +149,15 @@ def _unloaded(published: PublishedSet) -> Iterator[Outcome]:
     """
     for element in published.elements():
         hosts = number(element.table.get("hosts"))
-        found = {
+        by_indicator = {
             q.name.partition(".")[0]: q
             for q in quantities(element.table)
             if q.statistic in ("", "mean")
         }
         for job in published.tables("job"):
-            way, _, what = str(job.get("id", "")).partition("-")
-            alone = found.get(f"{way}_latency_us")
-            named = [q for name, q in found.items() if name.startswith(f"{way}_{what}")]
+            way, _, indicator = str(job.get("id", "")).partition("-")
+            alone = by_indicator.get(f"{way}_latency_us")
+            named = [q for name, q in by_indicator.items() if name.startswith(f"{way}_{indicator}")]
             named = [q for q in named if "_per_" not in q.name and q.unit in ("1/s", "bytes/s")]
             jobs, depth, block = (
                 number(job.get("numjobs")),
@@ -169,13 +169,13 @@ def _unloaded(published: PublishedSet) -> Iterator[Outcome]:
             if min(jobs, depth, block) <= 0:
                 continue
             rate = named[0].value
-            made = (rate if named[0].unit == "1/s" else rate / exact(block)) * alone.value
+            in_flight = (rate if named[0].unit == "1/s" else rate / exact(block)) * alone.value
             asked = hosts * jobs * depth
-            fine = made.low <= asked
+            fine = in_flight.low <= asked
             says = (
                 f"{spoken(named[0].name)} {named[0].printed} x {alone.printed} us of one I/O at a "
-                f"time are {shown(made, 'I/Os')} in flight, of {asked:,.0f} ({hosts:g} hosts x "
-                f"{jobs:g} jobs x {depth:g})."
+                f"time are {shown(in_flight, 'I/Os')} in flight, of {asked:,.0f} "
+                f"({hosts:g} hosts x {jobs:g} jobs x {depth:g})."
             )
             yield judged("littles-law", element, says, fine=fine)
 
@@ -200,7 +200,7 @@ def mixes(published: PublishedSet) -> Iterator[Outcome]:
                 by_share[str(percentage.get("bs")), ways[str(percentage.get("rw"))]] = q
         yield from _mixed({(element.name, *key): (element, q) for key, q in by_share.items()})
     rows = [element for element in published.elements() if element.kind == "result"]
-    found: dict[tuple[str, object, float], tuple[Element, FigureQuantity]] = {}
+    by_axes: dict[tuple[str, object, float], tuple[Element, FigureQuantity]] = {}
     for row in rows:
         share = number(row.table.get("write_percent"))
         for q in quantities(row.table):
@@ -211,44 +211,44 @@ def mixes(published: PublishedSet) -> Iterator[Outcome]:
                 and "gain" not in q.name
             ):
                 axes = str([row.table.get(axis) for axis in _AXES])
-                found["", axes, share] = (row, q)
-    yield from _mixed(found)
+                by_axes["", axes, share] = (row, q)
+    yield from _mixed(by_axes)
 
 
 _AXES: Final = ("configuration", "vms", "threads", "block_size", "queue_depth")
 
 
 def _mixed(
-    found: Mapping[tuple[str, object, float], tuple[Element, FigureQuantity]],
+    by_share: Mapping[tuple[str, object, float], tuple[Element, FigureQuantity]],
 ) -> Iterator[Outcome]:
-    for (name, other, share), (one, q) in found.items():
-        ends = [found.get((name, other, end)) for end in (0.0, 100.0)]
+    for (name, other, share), (element, q) in by_share.items():
+        ends = [by_share.get((name, other, end)) for end in (0.0, 100.0)]
         if not 0 < share < 100 or ends[0] is None or ends[1] is None:
             continue
         reads, writes = ends[0][1].value, ends[1][1].value
         if reads.low <= 0 or writes.low <= 0:
             continue
         time = exact(1 - share / 100) / reads + exact(share / 100) / writes
-        made = exact(1) / time
-        fine = agreement(q.value, made, MIX_SLACK) is Agreement.AGREES
+        computed = exact(1) / time
+        fine = agreement(q.value, computed, MIX_SLACK) is Agreement.AGREES
         says = (
             f"{q.part or spoken(q.name)} at {share:g} % writes is {q.printed}; reads alone "
             f"({ends[0][1].printed}) and writes alone ({ends[1][1].printed}), one after the other, "
-            f"make {shown(made, 'IOPS')}."
+            f"make {shown(computed, 'IOPS')}."
         )
-        yield doubted("mix", one.name, says, fine=fine, where=one.where)
+        yield doubted("mix", element.name, says, fine=fine, where=element.where)
 
 
 def scaling(published: PublishedSet) -> Iterator[Outcome]:
     """Each client of a fleet does no more than one client alone on the same system."""
-    for one in scaled(configurations_of(published), maxima_of(published)):
-        kept = one.kept
+    for pair in scaled(configurations_of(published), maxima_of(published)):
+        kept = pair.kept
         if kept is None or kept.value is None:
             continue
         fine = (kept.low if kept.low is not None else kept.value) <= 1
-        name = one.fleet.configuration
+        name = pair.fleet.configuration
         says = (
-            f"{one.fleet.workload}: each of {one.fleet.hosts} clients does "
+            f"{pair.fleet.workload}: each of {pair.fleet.hosts} clients does "
             f"{100 * kept.value:.3g} % of one alone."
         )
         where = published.place("example", {"id": name})
@@ -262,35 +262,40 @@ def replication(published: PublishedSet) -> Iterator[Outcome]:
     """
     method = published.table("method")
     nodes, copies = number(method.get("nodes")), number(method.get("replication"))
-    for one, rate, writes in _watched(published):
-        stated = span(one.table.get("node_iops"))
+    for node, rate, writes in _watched(published):
+        stated = span(node.table.get("node_iops"))
         if stated is None or not nodes or copies is None:
             continue
         factor = 1 - writes / 100 + copies * writes / 100
-        made = rate * exact(factor / nodes)
+        computed = rate * exact(factor / nodes)
         how = f"{rate.middle:,.0f} / {nodes:g} nodes x {factor:g}, each write on {copies:g}"
         text, subject = f"{stated.middle:,.0f} IOPS", f"one node at {writes:g} % writes"
         yield compared(
-            CheckedFigure("replication", subject, text, stated, made, "IOPS", how, one.where)
+            CheckedFigure("replication", subject, text, stated, computed, "IOPS", how, node.where)
         )
 
 
 def drives_of_node(published: PublishedSet) -> Iterator[Outcome]:
     """The rate of a node's drives, one by one, against the rate of the node."""
     drives = [
-        int(found[1])
+        int(match[1])
         for element in published.elements()
         for text in element.table.values()
-        for found in (MODULES.finditer(text) if isinstance(text, str) else ())
-        if found[4] == "T"
+        for match in (MODULES.finditer(text) if isinstance(text, str) else ())
+        if match[4] == "T"
     ]
     for element in published.elements():
-        each, whole = span(element.table.get("ssd_iops")), span(element.table.get("node_iops"))
-        if each is not None and whole is not None and len(drives) == 1:
+        each, total = span(element.table.get("ssd_iops")), span(element.table.get("node_iops"))
+        if each is not None and total is not None and len(drives) == 1:
             how = f"{drives[0]} drives x {figure_text(element.table['ssd_iops'])}"
-            text, made = f"{figure_text(element.table['node_iops'])} IOPS", each * exact(drives[0])
+            text, computed = (
+                f"{figure_text(element.table['node_iops'])} IOPS",
+                each * exact(drives[0]),
+            )
             yield compared(
-                CheckedFigure("drives", element.name, text, whole, made, "IOPS", how, element.where)
+                CheckedFigure(
+                    "drives", element.name, text, total, computed, "IOPS", how, element.where
+                )
             )
 
 
@@ -304,19 +309,19 @@ def network(published: PublishedSet) -> Iterator[Outcome]:
     nodes, copies = number(method.get("nodes")), number(method.get("replication"))
     ports = number(published.table("hardware").get("ports_between_nodes"))
     block = _block(method.get("block_size"))
-    for one, rate, writes in _watched(published):
-        sent = span(one.table.get("port_tx_mb_s"))
+    for node, rate, writes in _watched(published):
+        sent = span(node.table.get("port_tx_mb_s"))
         if sent is None or not (nodes and copies and block and ports):
             continue
-        made = rate * exact(writes / 100 * (copies - 1) * block / nodes / ports / 1e6)
-        fine = agreement(sent, made) is Agreement.AGREES
-        text = shown(made, "MB/s")
+        computed = rate * exact(writes / 100 * (copies - 1) * block / nodes / ports / 1e6)
+        fine = agreement(sent, computed) is Agreement.AGREES
+        text = shown(computed, "MB/s")
         says = (
             f"A port sent {sent.middle:g} MB/s; the copies of a node's writes are "
-            f"{made.middle:.4g} MB/s ({text}) on each of {ports:g} ports between nodes"
+            f"{computed.middle:.4g} MB/s ({text}) on each of {ports:g} ports between nodes"
         )
         says += "." if fine else ": ports are not shared evenly, or more than copies is sent."
-        yield doubted("network", "a port's bytes", says, fine=fine, where=one.where)
+        yield doubted("network", "a port's bytes", says, fine=fine, where=node.where)
 
 
 def _watched(published: PublishedSet) -> Iterator[tuple[Element, FigureRange, float]]:
@@ -338,21 +343,21 @@ def gain_pairs(published: PublishedSet) -> Iterator[Outcome]:
     With as many threads, a rate that is 25 % higher is a mean latency 25 % higher for the other,
     or 20 % lower for oneself. Another number is of another latency than the mean.
     """
-    for one in published.tables("result"):
-        rate, latency = span(one.get("max_gain_ops_pct")), span(one.get("max_gain_latency_pct"))
+    for table in published.tables("result"):
+        rate, latency = span(table.get("max_gain_ops_pct")), span(table.get("max_gain_latency_pct"))
         if rate is None or latency is None:
             continue
         higher = rate
         lower = FigureRange(100 - 1e4 / (100 + rate.low), 100 - 1e4 / (100 + rate.high))
-        fine = any(agreement(latency, made) is Agreement.AGREES for made in (higher, lower))
+        fine = any(agreement(latency, gain) is Agreement.AGREES for gain in (higher, lower))
         says = (
-            f"A rate {one['max_gain_ops_pct']} % higher makes the mean latency {shown(lower, '%')} "
-            f"lower, or the other's {shown(higher, '%')} higher; printed is a gain of "
-            f"{one['max_gain_latency_pct']} %"
+            f"A rate {table['max_gain_ops_pct']} % higher makes the mean latency "
+            f"{shown(lower, '%')} lower, or the other's {shown(higher, '%')} higher; "
+            f"printed is a gain of {table['max_gain_latency_pct']} %"
         )
         says += "." if fine else ": of another latency than the mean, or at another load."
-        where = published.place("result", one)
-        yield doubted("gain-pairs", label(one), says, fine=fine, where=where)
+        where = published.place("result", table)
+        yield doubted("gain-pairs", label(table), says, fine=fine, where=where)
 
 
 def _block(value: object) -> int | None:
@@ -372,24 +377,24 @@ def modules(published: PublishedSet) -> Iterator[Outcome]:
     for element in published.elements():
         for name, text in element.table.items():
             for stated, parts, unit in _totals(text) if isinstance(text, str) else ():
-                made = exact(sum(count * size for count, size in parts))
+                computed = exact(sum(count * size for count, size in parts))
                 how = " + ".join(
                     f"{n:g} x {size:g}" if n != 1 else f"{size:g}" for n, size in parts
                 )
-                subject, whole = f"{element.name}, {spoken(name)}", exact(stated)
+                subject, total = f"{element.name}, {spoken(name)}", exact(stated)
                 text_of = f"{stated:g} {unit}"
                 yield compared(
                     CheckedFigure(
-                        "modules", subject, text_of, whole, made, unit, how, element.where
+                        "modules", subject, text_of, total, computed, unit, how, element.where
                     )
                 )
 
 
 def _totals(text: str) -> Iterator[tuple[float, list[tuple[float, float]], str]]:
     """Each total of a text, with the counts and sizes of its parts."""
-    found = MODULES.search(text)
-    if found is not None and found[5] is not None:
-        yield float(found[5]), [(float(found[1]), float(found[3]))], "GB"
+    match = MODULES.search(text)
+    if match is not None and match[5] is not None:
+        yield float(match[5]), [(float(match[1]), float(match[3]))], "GB"
     for total, unit, parts in _PARTS.findall(text):
         yield float(total), [(1.0, float(part)) for part in re.findall(r"\d+", parts)], unit
 
@@ -401,7 +406,9 @@ _PARTS: Final = re.compile(rf"(\d{{1,6}}) (\w{{1,30}}) \(({_PART}(?:, {_PART}){{
 def raw_capacity(published: PublishedSet) -> Iterator[Outcome]:
     """Nodes times drives times the size of one; what is usable is a part, once for each copy."""
     how = "nodes x drives x size"
-    yield from _given(published, "raw-capacity", "configuration", stated_capacities(published), how)
+    yield from _recomputed(
+        published, "raw-capacity", "configuration", stated_capacities(published), how
+    )
     method = published.table("method")
     copies = number(method.get("replication")) or 1.0
     for element in published.elements():
@@ -422,26 +429,30 @@ def raw_capacity(published: PublishedSet) -> Iterator[Outcome]:
 
 def per_terabyte(published: PublishedSet) -> Iterator[Outcome]:
     """Figures per node and per terabyte against what they were derived from."""
-    how, found = "the best over raw TB or nodes", stated_quotients(published)
-    yield from _given(published, "per-terabyte", "printed_derivation", found, how)
+    how, figures = "the best over raw TB or nodes", stated_quotients(published)
+    yield from _recomputed(published, "per-terabyte", "printed_derivation", figures, how)
 
 
 def gains(published: PublishedSet) -> Iterator[Outcome]:
     """A claimed factor or percentage against the two figures that it is of."""
-    yield from _given(published, "gains", "result", stated_gains(published), "one over the other")
+    yield from _recomputed(
+        published, "gains", "result", stated_gains(published), "one over the other"
+    )
 
 
-def _given(
-    published: PublishedSet, rule: str, kind: str, found: Iterable[StatedFigure], how: str
+def _recomputed(
+    published: PublishedSet, rule: str, kind: str, figures: Iterable[StatedFigure], how: str
 ) -> Iterator[Outcome]:
     """What our own functions make of bests and sizes, beside what was printed of them."""
-    for one in found:
-        if one.computed is None:
+    for figure in figures:
+        if figure.computed is None:
             continue
-        where = published.place(kind, {"id": one.subject})
-        text = f"{one.printed} {one.unit} ({one.what})"
-        stated, made = one.stated, one.bounds
-        yield compared(CheckedFigure(rule, one.subject, text, stated, made, one.unit, how, where))
+        where = published.place(kind, {"id": figure.subject})
+        text = f"{figure.printed} {figure.unit} ({figure.quantity})"
+        stated, computed = figure.stated, figure.bounds
+        yield compared(
+            CheckedFigure(rule, figure.subject, text, stated, computed, figure.unit, how, where)
+        )
 
 
 def line_rate(published: PublishedSet) -> Iterator[Outcome]:
@@ -458,11 +469,11 @@ def line_rate(published: PublishedSet) -> Iterator[Outcome]:
         others = [q for q in rates if q not in single]
         if single and speeds:
             yield _carried(element, single, speeds[0].value, speeds[0].printed + " Gbit/s")
-        found = _NIC.search(str(element.table.get("nic", "")))
+        nic = _NIC.search(str(element.table.get("nic", "")))
         count = number(element.table.get("nodes", element.table.get("hosts")))
-        if others and found and count:
-            how = f"{count:g} x {found[1]} x {found[2]} Gbit/s"
-            limit = exact(count * int(found[1]) * float(found[2]) * 1e9 / 8)
+        if others and nic and count:
+            how = f"{count:g} x {nic[1]} x {nic[2]} Gbit/s"
+            limit = exact(count * int(nic[1]) * float(nic[2]) * 1e9 / 8)
             yield _carried(element, others, limit, how)
         for frames in quantities(element.table):
             if frames.unit == "frames/s" and not frames.statistic and frames.value.low > 0:
@@ -513,10 +524,10 @@ def ranks(published: PublishedSet) -> Iterator[Outcome]:
         ("-i", inner.get("iterations"), "iterations"),
     )
     where = published.place("metadata")
-    for flag, stated, what in pairs:
-        if flag in flags and (given_count := number(stated)) is not None:
-            says = agreement(exact(given_count), exact(int(flags[flag])))
+    for flag, stated, meaning in pairs:
+        if flag in flags and (described := number(stated)) is not None:
+            says = agreement(exact(described), exact(int(flags[flag])))
             text = (
-                f"The command has {flag} {flags[flag]}, the description {given_count:g} ({what})."
+                f"The command has {flag} {flags[flag]}, the description {described:g} ({meaning})."
             )
-            yield Outcome("command", "metadata", says, text, f"{given_count:g}", flags[flag], where)
+            yield Outcome("command", "metadata", says, text, f"{described:g}", flags[flag], where)

@@ -76,15 +76,17 @@ def agreement(stated: FigureRange, computed: FigureRange, slack: float | None = 
 def compared(figure: CheckedFigure) -> Outcome:
     """The outcome of one figure against what others make of it."""
     verdict = agreement(figure.stated, figure.computed)
-    made = shown(figure.computed, figure.unit)
-    how = f"{figure.how} = {made}" if figure.how else made
+    computed = shown(figure.computed, figure.unit)
+    how = f"{figure.how} = {computed}" if figure.how else computed
     if verdict is Agreement.AGREES:
         says = f"{figure.printed} is what the other figures give ({how})."
     else:
         off = figure.stated.middle / figure.computed.middle if figure.computed.middle else 0.0
         near = f"{off:.3g}" if 0.95 < off < 1.05 else f"{off:.2g}"  # never 1 times something else
         says = f"{figure.printed} is {near} times what the other figures give ({how})."
-    return Outcome(figure.rule, figure.subject, verdict, says, figure.printed, made, figure.where)
+    return Outcome(
+        figure.rule, figure.subject, verdict, says, figure.printed, computed, figure.where
+    )
 
 
 def judged(rule: str, element: Element, says: str, *, fine: bool) -> Outcome:
@@ -185,13 +187,13 @@ _ENDS: Final = {"min": 0.0, "max": 100.0}
 def quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:
     """Every figure of a table, those of inner tables by both names."""
     for name, value in flat(table):
-        found = span(value)
-        if found is None:
+        figure = span(value)
+        if figure is None:
             continue
         statistic, of, part, unit, depth = _parsed(name)
         factor = _unit(name)[1]
         ends = value if isinstance(value, list) else [value, value]
-        low, high = span(ends[0]) or found, span(ends[-1]) or found
+        low, high = span(ends[0]) or figure, span(ends[-1]) or figure
         yield FigureQuantity(
             name=name,
             statistic=statistic,
@@ -200,7 +202,7 @@ def quantities(table: Mapping[str, Any]) -> Iterator[FigureQuantity]:
             unit=unit,
             depth=depth,
             printed=figure_text(value),
-            value=found * exact(factor),
+            value=figure * exact(factor),
             lowest=low * exact(factor),
             highest=high * exact(factor),
         )
@@ -228,8 +230,8 @@ def _parsed(name: str) -> tuple[str, str, str, str, int | None]:
 
 @lru_cache(NAMES_KEPT)
 def _unit(name: str) -> tuple[str, float]:
-    found = _UNIT.findall(name)
-    return _UNITS[found[-1]] if found else ("", 1.0)
+    units = _UNIT.findall(name)
+    return _UNITS[units[-1]] if units else ("", 1.0)
 
 
 def _bare(name: str) -> str:
