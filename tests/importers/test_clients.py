@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from iolab.core.metric import Result
-from iolab.importers.clients import assumed_repeats, together
+from iolab.importers.clients import assumed_repeats, joined_clients
 from iolab.importers.files import read_all
 from iolab.importers.registry import IMPORTERS
 from iolab.importers.session import arrange, record_of
@@ -45,7 +45,7 @@ def split(folder: Path, name: str, *, later_s: int = 0, timed: bool = True) -> l
 
 def joined(paths: list[Path]) -> Mapping[int, Result]:
     """The results by repeat, as `iolab import --clients` has them."""
-    session = arrange(together(read_all(paths, IMPORTERS).runs), configuration="c", title="c")
+    session = arrange(joined_clients(read_all(paths, IMPORTERS).runs), configuration="c", title="c")
     every = [judge(record_of(one, one.files), {}) for one in session.runs]
     assert {one.workload for one in every} == {every[0].workload}
     return {one.repeat: one for one in every}
@@ -85,7 +85,7 @@ def test_a_file_is_kept_with_a_client_that_it_tells_of(tmp_path: Path) -> None:
     both, (_, second) = tmp_path / "both.json", split(tmp_path, TOGETHER)
     both.write_bytes(recorded(TOGETHER))
     found = read_all([both, second], IMPORTERS).runs
-    (placed,) = arrange(together(found), configuration="c", title="c").runs
+    (placed,) = arrange(joined_clients(found), configuration="c", title="c").runs
     record = record_of(placed, placed.files)
     assert len(record.hosts) == 3
     kept = [(one.host, one.name) for one in record.outputs]

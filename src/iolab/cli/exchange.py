@@ -65,7 +65,7 @@ def import_(
     from iolab.cli.show import print_session
     from iolab.core.host import HostFacts
     from iolab.errors import UsageError
-    from iolab.importers.clients import assumed_repeats, together
+    from iolab.importers.clients import assumed_repeats, joined_clients
     from iolab.importers.files import read_all
     from iolab.importers.registry import IMPORTERS
     from iolab.importers.session import arrange, write
@@ -83,7 +83,7 @@ def import_(
         say(f"Not read, in no format that is known: {file.name}")
     if len(files_read.unknown) > UNKNOWN_SHOWN:
         say(f"and {len(files_read.unknown) - UNKNOWN_SHOWN} more.")
-    runs = together(files_read.runs) if clients else files_read.runs
+    runs = joined_clients(files_read.runs) if clients else files_read.runs
     session = arrange(runs, configuration=configuration, title=configuration)
     for assumed in () if clients else assumed_repeats(session.runs):
         say(assumed.says)

@@ -74,11 +74,11 @@ NOT_ASKED: Final[tuple[Check[RunView], ...]] = (
 
 UNKNOWABLE: Final[tuple[Check[RunView], ...]] = (
     *(
-        one
-        for one in SHARED
-        if isinstance(one, Check)
-        and one not in NOT_ASKED
-        and one.code not in {answered.code for answered in ANSWERED}
+        check
+        for check in SHARED
+        if isinstance(check, Check)
+        and check not in NOT_ASKED
+        and check.code not in {answered.code for answered in ANSWERED}
     ),
     moved.cache_hits,
     moved.holes,
@@ -92,7 +92,7 @@ class ImportedAnalysis(LoadAnalysis[ImportedView]):
 
     checks: Sequence[Check[ImportedView] | HostQuestion] = (
         *ANSWERED,
-        *(checks.unknown(one) for one in UNKNOWABLE),
+        *(checks.unknown(check) for check in UNKNOWABLE),
     )
 
     def view(

@@ -72,7 +72,7 @@ def phases_added(view: ImportedView) -> CheckAnswer:
         return not_applicable("The file adds nothing up.")
     if run.phases == 1:
         return valid("The sum is of one phase.", phases=1)
-    claimed = sum(one.rate_per_s or 0.0 for one in run.claimed)
+    claimed = sum(figure.rate_per_s or 0.0 for figure in run.claimed)
     return invalid(
         f"{run.tool} adds {run.phases} phases that ran after each other to "
         f"{format_count(claimed)} operations a second, which were never done at the same time.",
@@ -139,10 +139,10 @@ def skew(view: ImportedView) -> CheckAnswer:
     """Whether all clients began at the same time."""
     if len(view.clients) == 1:
         return not_applicable("One client.")
-    known = [span[0] for span in view.spans if span is not None]
-    if len(known) < len(view.clients):
+    starts = [span[0] for span in view.spans if span is not None]
+    if len(starts) < len(view.clients):
         return not_applicable("Not known: the file does not tell when each client began.")
-    skew_s = (max(known) - min(known)) / NS_PER_S
+    skew_s = (max(starts) - min(starts)) / NS_PER_S
     text = f"The clients began {skew_s:.3g} s apart"
     if skew_s > SKEW_BAD_S:
         return invalid(f"{text}: they were not started together.", start_skew_s=skew_s)
@@ -174,23 +174,23 @@ def sums_agree(view: ImportedView) -> CheckAnswer:
 
 
 def _sums_agree(view: ImportedView) -> Iterator[CheckAnswer]:
-    for one in view.imported.claimed if view.imported.phases == 1 else ():
+    for claim in view.imported.claimed if view.imported.phases == 1 else ():
         parts = [
             figures
             for client in view.clients
             for figures in client.figures
-            if figures.operation == one.operation
+            if figures.operation == claim.operation
         ]
-        for what, claimed, each in (
-            ("operations", one.count, [part.count for part in parts]),
-            ("bytes", one.bytes, [part.bytes for part in parts]),
-            ("bytes a second", *_alone(one, parts)),
-            ("operations a second", *_rates(one, view, parts)),
+        for quantity, claimed, each in (
+            ("operations", claim.count, [part.count for part in parts]),
+            ("bytes", claim.bytes, [part.bytes for part in parts]),
+            ("bytes a second", *_bandwidths(claim, parts)),
+            ("operations a second", *_rates(claim, view, parts)),
         ):
             if claimed is not None and each and None not in each:
                 total = sum(value for value in each if value is not None)
-                own = "" if one.operation == "all" else f"{one.operation} "
-                yield _agree(f"{own}{what} of all clients", claimed, total)
+                own = "" if claim.operation == "all" else f"{claim.operation} "
+                yield _agree(f"{own}{quantity} of all clients", claimed, total)
     for (index, operation), histogram in view.bins.items():
         count = next(
             figure.count for figure in view.clients[index].figures if figure.operation == operation
@@ -201,31 +201,34 @@ def _sums_agree(view: ImportedView) -> Iterator[CheckAnswer]:
     yield not_applicable("The file tells nothing twice that could be compared.")
 
 
-def _alone(figures: Figures, parts: Sequence[Figures]) -> tuple[float | None, list[float | None]]:
+def _bandwidths(
+    figures: Figures, parts: Sequence[Figures]
+) -> tuple[float | None, list[float | None]]:
     """A bandwidth that is told without the bytes that it is of."""
     printed = figures.bw_bytes_per_s if figures.bytes is None else None
     return printed, [part.bw_bytes_per_s for part in parts]
 
 
 def _rates(
-    one: Figures, view: ImportedView, parts: Sequence[Figures]
+    claim: Figures, view: ImportedView, parts: Sequence[Figures]
 ) -> tuple[float | None, list[float | None]]:
     """A rate that is told without its count: of that operation, or of all of them together."""
     every = [figures for client in view.clients for figures in client.figures]
-    printed = one.rate_per_s if one.count is None else None
+    printed = claim.rate_per_s if claim.count is None else None
     every = [replace(part, rate_per_s=part.weight * (part.rate_per_s or 0.0)) for part in every]
     return printed, [part.rate_per_s for part in (parts or every)]
 
 
-def _agree(what: str, claimed: float, found: float) -> CheckAnswer:
-    off = abs(claimed - found) / max(abs(claimed), abs(found), 1)
-    evidence: Numbers = {"what": what, "reported": claimed, "counted": found, "off": off}
+def _agree(subject: str, claimed: float, counted: float) -> CheckAnswer:
+    off = abs(claimed - counted) / max(abs(claimed), abs(counted), 1)
+    evidence: Numbers = {"what": subject, "reported": claimed, "counted": counted, "off": off}
     if off > ROUNDING / 2:
         return invalid(
-            f"The file tells {format_count(claimed)} {what}, and counts {format_count(found)}.",
+            f"The file tells {format_count(claimed)} {subject}, "
+            f"and counts {format_count(counted)}.",
             **evidence,
         )
-    return valid(f"{format_count(claimed)} {what} are reported twice, and alike.", **evidence)
+    return valid(f"{format_count(claimed)} {subject} are reported twice, and alike.", **evidence)
 
 
 def rates_follow(view: ImportedView) -> CheckAnswer:
@@ -236,7 +239,7 @@ def rates_follow(view: ImportedView) -> CheckAnswer:
 def _rates_follow(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
         for figure in client.figures:
-            for what, rate, amount, shown in (
+            for quantity, rate, amount, shown in (
                 ("operations", figure.rate_per_s, figure.count, format_count),
                 ("bytes", figure.bw_bytes_per_s, figure.bytes, format_rate_bytes),
             ):
@@ -251,8 +254,8 @@ def _rates_follow(view: ImportedView) -> Iterator[CheckAnswer]:
                     "off": abs(off),
                 }
                 text = (
-                    f"{figure.operation}{view.on(host)}: {shown(rate)} reported, {what} over time "
-                    f"give {shown(amount / figure.seconds)}"
+                    f"{figure.operation}{view.on(host)}: {shown(rate)} reported, "
+                    f"{quantity} over time give {shown(amount / figure.seconds)}"
                 )
                 if abs(off) > RATE_BAD:
                     yield invalid(f"{text}: one of them is wrong.", **evidence)
@@ -277,18 +280,18 @@ def _in_flight(view: ImportedView, index: int) -> CheckAnswer:
         return not_applicable("Not known: the file does not tell how many may be in flight.")
     if not figures or any(figure.lat_mean_ns is None for figure in figures):
         return not_applicable("Not known: the file tells no rate or no mean latency.")
-    found = (
+    computed = (
         sum((figure.rate_per_s or 0.0) * (figure.lat_mean_ns or 0.0) for figure in figures)
         / NS_PER_S
     )
-    ratio = found / asked
+    ratio = computed / asked
     evidence: Numbers = {
         "host": host.host,
-        "in_flight": found,
+        "in_flight": computed,
         "asked": asked,
         "off": abs(ratio - 1),
     }
-    text = f"Rate x latency gives {found:.3g} in flight{view.on(host)}, at most {asked} can be"
+    text = f"Rate x latency gives {computed:.3g} in flight{view.on(host)}, at most {asked} can be"
     if ratio > IN_FLIGHT_MOST and view.imported.grouped:
         return indicative(
             f"{text} of the job whose options are known: the group had more jobs, or the rates or "
@@ -309,10 +312,10 @@ def long_enough(view: ImportedView) -> CheckAnswer:
     seconds, run = seconds_of(view), view.imported
     if seconds is None:
         return not_applicable("Not known: the file does not tell how long was measured.")
-    known = {"ramp_s": run.ramp_s, "asked_s": run.asked_s}
+    times = {"ramp_s": run.ramp_s, "asked_s": run.asked_s}
     evidence: Numbers = {
         "seconds": seconds,
-        **{name: value for name, value in known.items() if value is not None},
+        **{name: value for name, value in times.items() if value is not None},
     }
     text = f"{seconds:.1f} s were measured"
     if run.ramp_s is not None and seconds < run.ramp_s:
@@ -332,10 +335,10 @@ def long_enough(view: ImportedView) -> CheckAnswer:
 def supported(view: ImportedView) -> CheckAnswer:
     """Whether enough operations were measured for each percentile; the others are not shown."""
     every = [figure for client in view.clients for figure in client.figures if figure.count]
-    percents = {at for one in every for at, _ in one.percentiles}
+    percents = {at for figure in every for at, _ in figure.percentiles}
     if not percents:
         return not_applicable("The file tells no percentile.")
-    total = sum(one.count or 0 for one in every)
+    total = sum(figure.count or 0 for figure in every)
     lacking = {
         name: at for at, name in PERCENTILES if at in percents and not is_supported(total, at)
     }
@@ -364,10 +367,12 @@ def _percentile_answers(view: ImportedView) -> Iterator[CheckAnswer]:
             looked = looked or bool(figure.percentiles)
             own = view.bins.get((index, figure.operation))
             yield from _contradictions(figure, name, own, client.resolution, client.step_ns)
-    for one in view.imported.claimed:
-        looked = looked or bool(one.percentiles)
-        merged = _merged(view, one.operation)
-        yield from _contradictions(one, f"{one.operation} of all clients", merged, RESOLUTION, 1.0)
+    for claim in view.imported.claimed:
+        looked = looked or bool(claim.percentiles)
+        merged = _merged(view, claim.operation)
+        yield from _contradictions(
+            claim, f"{claim.operation} of all clients", merged, RESOLUTION, 1.0
+        )
     if looked:
         yield valid(
             "Percentiles ascend to the maximum, and bins give the same where there are any."
@@ -406,10 +411,10 @@ def _contradictions(
                 **evidence,
                 min_ns=figures.lat_min_ns,
             )
-        found = bins.percentile_ns(at) if bins is not None and at > 0 else None
-        if found is not None and abs(value - found) > 2 * resolution * found + step_ns:
+        from_bins = bins.percentile_ns(at) if bins is not None and at > 0 else None
+        if from_bins is not None and abs(value - from_bins) > 2 * resolution * from_bins + step_ns:
             yield invalid(
-                f"{text}, and its bins give {format_ns(found)}.", **evidence, bins_ns=found
+                f"{text}, and its bins give {format_ns(from_bins)}.", **evidence, bins_ns=from_bins
             )
     for (low, a), (high, b) in pairwise(sorted(figures.percentiles)):
         if a > b + step_ns:
@@ -447,8 +452,8 @@ def from_memory(view: ImportedView) -> CheckAnswer:
     """Whether what was read fits into the memory that the file tells of."""
     run = view.imported
     if run.data_bytes is None or run.memory_bytes is None:
-        what = "data" if run.data_bytes is None else "memory"
-        return not_applicable(f"Not known: the file does not tell the clients' {what}.")
+        missing = "data" if run.data_bytes is None else "memory"
+        return not_applicable(f"Not known: the file does not tell the clients' {missing}.")
     evidence: Numbers = {"data_bytes": run.data_bytes, "memory_bytes": run.memory_bytes}
     text = (
         f"{format_bytes(run.data_bytes)} of data, {format_bytes(run.memory_bytes)} of memory "
@@ -461,7 +466,9 @@ def from_memory(view: ImportedView) -> CheckAnswer:
     return valid(f"{text}.", **evidence)
 
 
-def unknown(of: Check[ImportedView]) -> Check[ImportedView]:
+def unknown(base: Check[ImportedView]) -> Check[ImportedView]:
     """The same check where nothing in a file can answer it."""
-    title = of.title[0].lower() + of.title[1:]
-    return of.answered_by(lambda _: not_applicable(f"Not known ({title}): the file does not tell."))
+    title = base.title[0].lower() + base.title[1:]
+    return base.answered_by(
+        lambda _: not_applicable(f"Not known ({title}): the file does not tell.")
+    )

@@ -10,27 +10,24 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
-from iolab.importers.files import ForeignFile, clean
-from iolab.importers.model import FoundRun, ImportedClient
+from iolab.importers.files import Sourced, clean
+from iolab.importers.model import ForeignRun, ImportedClient
 from iolab.importers.session import Placed, runtime_ns
-
-Sourced = tuple[tuple[ForeignFile, ...], FoundRun]
-"""A run with the files that tell of it."""
 
 FILES_SHOWN: Final = 3
 """Files that a sentence names; more are counted."""
 
 
-def together(runs: Sequence[Sourced]) -> tuple[Sourced, ...]:
+def joined_clients(runs: Sequence[Sourced]) -> tuple[Sourced, ...]:
     """The runs of one load in several files as one run of the clients of all of these files.
 
     Where all files tell when they ran, and some ran at the same time, those that did are a run each
     time. Else all are one: whether they can have been is for the checks to say.
     """
     groups: dict[object, list[Sourced]] = {}
-    for files, found in runs:
-        places = groups.setdefault((found.details.tool, found.name, found.kind, found.axis), [])
-        places.append((files, found))
+    for files, run in runs:
+        places = groups.setdefault((run.details.tool, run.name, run.kind, run.axis), [])
+        places.append((files, run))
     return tuple(_joined(members) for group in groups.values() for members in _moments(group))
 
 
@@ -58,21 +55,21 @@ def assumed_repeats(runs: Sequence[Placed]) -> Iterator[Assumed]:
     points: dict[str, list[Placed]] = {}
     for placed in runs:
         points.setdefault(placed.planned.point.digest, []).append(placed)
-    found: dict[tuple[str, ...], bool] = {}
+    overlaps: dict[tuple[str, ...], bool] = {}
     for members in points.values():
         paths = (clean(str(file.path)) for placed in members for file in placed.files)
         files = tuple(dict.fromkeys(paths))
         if len(files) > 1:
-            group = [(placed.files, placed.found) for placed in members]
+            group = [(placed.files, placed.run) for placed in members]
             overlap = any(len(moment) > 1 for moment in _overlapping(group))
-            found[files] = found.get(files, False) or overlap
-    for files, overlap in found.items():
+            overlaps[files] = overlaps.get(files, False) or overlap
+    for files, overlap in overlaps.items():
         yield Assumed(files, overlap)
 
 
 def _moments(group: Sequence[Sourced]) -> list[list[Sourced]]:
     """The runs that were made at the same time, as far as their files tell."""
-    if any(_span(found) is None for _, found in group):
+    if any(_span(run) is None for _, run in group):
         return [list(group)]
     moments = _overlapping(group)
     return moments if len(moments) < len(group) else [list(group)]
@@ -80,10 +77,10 @@ def _moments(group: Sequence[Sourced]) -> list[list[Sourced]]:
 
 def _overlapping(group: Sequence[Sourced]) -> list[list[Sourced]]:
     """The runs in order of their start, those together that overlap; nothing of unknown times."""
-    known = [(span, sourced) for sourced in group if (span := _span(sourced[1]))]
+    spans = [(span, sourced) for sourced in group if (span := _span(sourced[1]))]
     moments: list[list[Sourced]] = []
     until = 0
-    for (begin, end), sourced in sorted(known, key=lambda pair: pair[0]):
+    for (begin, end), sourced in sorted(spans, key=lambda pair: pair[0]):
         if moments and begin < until:
             moments[-1].append(sourced)
         else:
@@ -92,14 +89,16 @@ def _overlapping(group: Sequence[Sourced]) -> list[list[Sourced]]:
     return moments
 
 
-def _span(found: FoundRun) -> tuple[int, int] | None:
+def _span(run: ForeignRun) -> tuple[int, int] | None:
     """From the first client's start to the last one's end, in ns; None where that is not told."""
-    starts = [client.start_ns for client in found.clients]
-    known = [start for start in starts if start is not None]
-    if not known or len(known) < len(starts):
+    starts = [client.start_ns for client in run.clients]
+    known_starts = [start for start in starts if start is not None]
+    if not known_starts or len(known_starts) < len(starts):
         return None
-    ends = [start + runtime_ns(one) for start, one in zip(known, found.clients, strict=True)]
-    return min(known), max(ends)
+    ends = [
+        start + runtime_ns(client) for start, client in zip(known_starts, run.clients, strict=True)
+    ]
+    return min(known_starts), max(ends)
 
 
 def _joined(members: Sequence[Sourced]) -> Sourced:
@@ -107,12 +106,12 @@ def _joined(members: Sequence[Sourced]) -> Sourced:
         return members[0]
     files = tuple(chain.from_iterable(own for own, _ in members))
     first = members[0][1]
-    moments = [found.at_ns for _, found in members if found.at_ns is not None]
+    moments = [run.at_ns for _, run in members if run.at_ns is not None]
     details = replace(
         first.details,
         files=tuple(file.name for file in files),
         claimed=(),
-        phases=max(found.details.phases for _, found in members),
+        phases=max(run.details.phases for _, run in members),
         notes=(*first.details.notes, f"{len(members)} files taken as clients of the same moment"),
     )
     return files, replace(
@@ -120,7 +119,7 @@ def _joined(members: Sequence[Sourced]) -> Sourced:
         details=details,
         clients=tuple(_clients(members)),
         at_ns=max(moments, default=None),
-        failure=next((found.failure for _, found in members if found.failure), None),
+        failure=next((run.failure for _, run in members if run.failure), None),
     )
 
 
@@ -131,9 +130,9 @@ def _clients(members: Sequence[Sourced]) -> Iterator[ImportedClient]:
     """
     paths = [files[0].path for files, _ in members]
     alike = len({path.stem for path in paths}) < len(paths)
-    for place, (path, (_, found)) in enumerate(zip(paths, members, strict=True)):
+    for place, (path, (_, run)) in enumerate(zip(paths, members, strict=True)):
         label = f"{path.absolute().parent.name}-{path.stem}" if alike else path.stem
-        for client in found.clients:
-            several = len(found.clients) > 1
+        for client in run.clients:
+            several = len(run.clients) > 1
             name = f"{label}-{client.name}" if several else label
             yield replace(client, name=name, file=place)

@@ -1,16 +1,30 @@
-"""Results of diskspd: its XML parsed, with the faults that are met on the way. Pure."""
+"""Results of diskspd: every time span of its XML is a run; faults met on the way are kept."""
 
 from __future__ import annotations
 
 import codecs
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Final
 from xml.etree import ElementTree as ET
 
 from iolab.errors import EngineError, Fault
+from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, clean
+from iolab.importers.model import (
+    Figures,
+    ForeignRun,
+    ImportedClient,
+    ImportedHost,
+    ImportedRun,
+    headline_of,
+)
+
+NS_PER_US: Final = 1000
+NS_PER_MS: Final = 1_000_000
+PERCENT: Final = 100
 
 WORDS_LIMIT: Final = 300
 """Characters kept of anything that diskspd says; a path of Windows has 260."""
@@ -20,6 +34,104 @@ FAULTS_LIMIT: Final = 50
 
 COUNT_DIGITS_LIMIT: Final = 20
 """Digits of the largest number of 64 bits."""
+
+
+class DiskspdImporter:
+    """Every time span of diskspd's XML."""
+
+    tool: Final = "diskspd"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By its first element."""
+        return b"<Results>" in file.head and b"<Tool>" in file.head
+
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+        """The spans. ForeignFault where there is no whole document."""
+        del folder
+        try:
+            result = parse(file.content)
+        except EngineError as error:
+            raise ForeignFault(f"{error.happened}") from None
+        if not result.spans:
+            reason = result.faults[0].happened if result.faults else "there is no time span."
+            raise ForeignFault(clean(reason, SENTENCE))
+        return [
+            _run(file, result, number, span) for number, span in enumerate(result.spans, start=1)
+        ]
+
+
+def _run(file: ForeignFile, result: DiskspdResult, number: int, span: MeasuredSpan) -> ForeignRun:
+    asked = result.asked[number - 1] if number <= len(result.asked) else None
+    target = asked.targets[0] if asked and asked.targets else None
+    figures = tuple(
+        figure
+        for figure in (_figures("read", span), _figures("write", span))
+        if figure.count or figure.bytes
+    )
+    caches = re.findall(r"<DisableOSCache>(\w+)</DisableOSCache>", file.text)
+    flight = None
+    if asked and asked.targets and all(target.outstanding for target in asked.targets):
+        flight = sum(
+            (target.outstanding or 0) * (target.threads or span.threads) for target in asked.targets
+        )
+    block = target.block_bytes if target else None
+    pattern = "" if target is None else "random" if target.is_random else "sequential"
+    settings = {
+        "block": block,
+        "writes %": target.write_percent if target else None,
+        "threads": span.threads,
+        "outstanding": target.outstanding if target else None,
+        "pattern": pattern,
+    }
+    details = ImportedRun(
+        tool="diskspd",
+        version=clean(result.version),
+        files=(file.name,),
+        buffered="false" in caches if caches else None,
+        ramp_s=float(asked.warmup_s) if asked and asked.warmup_s else None,
+        asked_s=float(asked.duration_s) if asked and asked.duration_s else None,
+    )
+    host = ImportedHost(
+        f"{file.name}: span {number}",
+        figures or (Figures("read", count=0),),
+        errors=tuple(clean(fault.happened) for fault in result.faults),
+        step_ns=NS_PER_US,
+    )
+    return ForeignRun(
+        name=f"{file.path.stem} span {number}" if len(result.spans) > 1 else file.path.stem,
+        details=details,
+        clients=(ImportedClient(clean(result.computer) or "client", host, runtime_s=span.seconds),),
+        settings=tuple((name, clean(str(value))) for name, value in settings.items() if value),
+        in_flight=flight,
+        headline=headline_of(block),
+    )
+
+
+def _figures(way: str, span: MeasuredSpan) -> Figures:
+    read = way == "read"
+    count = sum(work.read_ios if read else work.write_ios for work in span.work)
+    moved = sum(work.read_bytes if read else work.write_bytes for work in span.work)
+    latency = span.latency
+    mean = None if latency is None else latency.mean_read_ms if read else latency.mean_write_ms
+    rows = [
+        (float(row.percent), value * NS_PER_MS)
+        for row in (latency.rows if latency else ())
+        if (value := row.read_ms if read else row.write_ms) is not None
+    ]
+    ends = dict(rows)
+    return Figures(
+        operation=way,
+        count=count,
+        bytes=moved,
+        seconds=span.seconds,
+        rate_per_s=span.read_iops if read else span.write_iops,
+        bw_bytes_per_s=span.read_bytes_per_s if read else span.write_bytes_per_s,
+        lat_min_ns=ends.get(0.0),
+        lat_mean_ns=None if mean is None else mean * NS_PER_MS,
+        lat_max_ns=ends.get(float(PERCENT)),
+        percentiles=tuple((at, value) for at, value in rows if 0 < at < PERCENT),
+        printed=(("IOs", f"{count}"), ("bytes", f"{moved}"), ("mean (ms)", f"{mean}")),
+    )
 
 
 def plain(text: str) -> str:
@@ -288,9 +400,9 @@ def _tree(document: str) -> ET.Element:
     """The document's elements. diskspd declares nothing: no type, no entity, no comment."""
     strange = next((mark for mark in ("<!", "<?") if mark in document), None)
     if strange or document.count("<") > TAGS_LIMIT:
-        found = f"{strange!r}" if strange else f"more than {TAGS_LIMIT} tags"
+        content = f"{strange!r}" if strange else f"more than {TAGS_LIMIT} tags"
         raise EngineError(
-            f"The results hold {found}, which diskspd does not print.",
+            f"The results hold {content}, which diskspd does not print.",
             "Keep what diskspd prints as it is; results of unknown origin are not read.",
         )
     try:
@@ -323,13 +435,13 @@ def _spans(
     messages: tuple[str, ...],
     draft: DiskspdDraft,
 ) -> Iterator[MeasuredSpan]:
-    found = root.findall("TimeSpan")
-    if len(found) != len(asked) or not found:
+    elements = root.findall("TimeSpan")
+    if len(elements) != len(asked) or not elements:
         draft.fault(
-            f"diskspd tells of {len(found)} time spans, and its profile has {len(asked)}.",
+            f"diskspd tells of {len(elements)} time spans, and its profile has {len(asked)}.",
             "Keep all that diskspd prints; a run that was ended early must be run again.",
         )
-    for number, span in enumerate(found, start=1):
+    for number, span in enumerate(elements, start=1):
         error = words_of(span, "Error")
         if error:
             draft.fault(
@@ -350,7 +462,7 @@ def _span(
     seconds = draft.required(span, "TestTimeSeconds")
     threads = draft.required_count(span, "ThreadCount")
     work = tuple(_work(span, number, draft))
-    done = {one.path for one in work}
+    done = {row.path for row in work}
     for path in dict.fromkeys(target.path for target in wanted):
         if path not in done:
             draft.fault(
@@ -389,18 +501,18 @@ def _work(span: ET.Element, number: int, draft: DiskspdDraft) -> Iterator[Work]:
         for target in targets:
             names = ("ReadCount", "ReadBytes", "WriteCount", "WriteBytes")
             counts = [draft.required_count(target, name) for name in names]
-            known = [count for count in counts if count is not None]
-            if identity is None or len(known) < len(names):
+            numbers = [count for count in counts if count is not None]
+            if identity is None or len(numbers) < len(names):
                 continue
-            one = Work(identity, words_of(target, "Path"), *known)
+            work = Work(identity, words_of(target, "Path"), *numbers)
             total = draft.required_count(target, "BytesCount")
-            if total is not None and total != one.read_bytes + one.write_bytes:
+            if total is not None and total != work.read_bytes + work.write_bytes:
                 draft.fault(
                     f"Thread {identity} of time span {number} moved {total} bytes, of which it "
-                    f"read {one.read_bytes} and wrote {one.write_bytes}.",
+                    f"read {work.read_bytes} and wrote {work.write_bytes}.",
                     "Keep what diskspd prints unchanged.",
                 )
-            yield one
+            yield work
 
 
 def _latency(table: ET.Element | None, draft: DiskspdDraft) -> Latency | None:

@@ -15,7 +15,7 @@ from iolab.analysis.metrics import is_supported
 from iolab.importers.files import Folder, ForeignFault, ForeignFile, clean, parsed, table_of
 from iolab.importers.model import (
     Figures,
-    FoundRun,
+    ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
@@ -75,22 +75,22 @@ class ElbenchoImporter:
             file.head.startswith(b"ISO date,") and b"time ms [last]" in file.head
         )
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
         """Phases in which anything was read, written, made or removed.
 
         Of a CSV and a JSON file with one name and as many phases the JSON file is read: it has
         more, and its phases are no repeats of the others.
         """
         stem = re.escape(file.path.stem)
-        for one in folder.beside(file, re.compile(rf"{stem}\.(?:out|live\.csv)")):
-            folder.use(one)
+        for output in folder.beside(file, re.compile(rf"{stem}\.(?:out|live\.csv)")):
+            folder.use(output)
         phases = list(_phases(file))
-        for one in folder.beside(file, re.compile(rf"{stem}\.(?:json|csv)")):
-            if one.path == file.path or not self.recognises(one):
+        for twin in folder.beside(file, re.compile(rf"{stem}\.(?:json|csv)")):
+            if twin.path == file.path or not self.recognises(twin):
                 continue
-            if len(others := list(_phases(one))) == len(phases):
-                folder.use(one)
-                file, phases = (one, others) if _is_json(one) else (file, phases)
+            if len(others := list(_phases(twin))) == len(phases):
+                folder.use(twin)
+                file, phases = (twin, others) if _is_json(twin) else (file, phases)
         if not phases:
             raise ForeignFault("no phase reads, writes, makes or removes anything.")
         return [_run(file, place, phase) for place, phase in phases]
@@ -104,14 +104,14 @@ def _phases(file: ForeignFile) -> Iterator[tuple[int, _Phase]]:
     """Each with the number of its line."""
     if _is_json(file):
         for place, line in enumerate(file.lines, start=1):
-            if line.strip() and (found := _document(line)) is not None:
-                yield place, found
+            if line.strip() and (phase := _document(line)) is not None:
+                yield place, phase
         return
     rows = csv.DictReader(io.StringIO(file.text))
     try:
         for place, row in enumerate(rows, start=2):
-            if (found := _row(row)) is not None:
-                yield place, found
+            if (phase := _row(row)) is not None:
+                yield place, phase
     except csv.Error as error:
         raise ForeignFault(f"it is no CSV file: {error}.") from None
 
@@ -125,13 +125,13 @@ _AXES: Final = {
 """What tells phases of one name apart; `hosts` is an axis of iolab's own."""
 
 
-def _run(file: ForeignFile, place: int, phase: _Phase) -> FoundRun:
+def _run(file: ForeignFile, place: int, phase: _Phase) -> ForeignRun:
     def asked(name: str) -> float | None:
         return parsed(phase.options.get(name) or "")
 
     block = asked("block size")
     counts = [asked(name) or 1 for name in ("hosts", "threads", "IO depth")]
-    known = all(phase.options.get(name) for name in ("threads", "IO depth"))
+    depth_known = all(phase.options.get(name) for name in ("threads", "IO depth"))
     entries = phase.operation in _ENTRIES
     kept = ("paths", "hosts", "threads", "files", "file size", "block size", "IO depth", "random")
     direct = phase.options.get("direct IO")
@@ -149,7 +149,7 @@ def _run(file: ForeignFile, place: int, phase: _Phase) -> FoundRun:
     host = ImportedHost(
         f"{file.name}:{place}", phase.figures, resolution=RESOLUTION, step_ns=NS_PER_US
     )
-    return FoundRun(
+    return ForeignRun(
         name=f"{clean(phase.label) or 'elbencho'} {clean(phase.operation).lower()}",
         details=details,
         clients=(ImportedClient("all threads", host, runtime_s=phase.seconds),),
@@ -161,7 +161,7 @@ def _run(file: ForeignFile, place: int, phase: _Phase) -> FoundRun:
             for name, axis in _AXES.items()
             if phase.options.get(name)
         ),
-        in_flight=None if entries or not known else round(counts[0] * counts[1] * counts[2]),
+        in_flight=None if entries or not depth_known else round(counts[0] * counts[1] * counts[2]),
         at_ns=phase.at_ns,
         headline="ops_per_s" if entries else headline_of(block),
     )
@@ -228,8 +228,8 @@ def _row_figures(
         return parsed(row.get(f"{name} [last]") or "")
 
     def lat(name: str) -> float | None:
-        found = parsed(row.get(f"{latency} [{name}]") or "")
-        return None if found is None else found * NS_PER_US
+        value = parsed(row.get(f"{latency} [{name}]") or "")
+        return None if value is None else value * NS_PER_US
 
     moved, speed = last(amount), last(bandwidth) if bandwidth else None
     if block is not None and min(moved or 0, speed or 0) < WHOLE_LEAST_MIB:
@@ -280,7 +280,7 @@ def _document(line: str) -> _Phase | None:
         parts.insert(0, ("read", read, table_of(lat.get("rwmix_read")), bins))
     if _number(last, rate) is None:
         return None
-    found = [_figures(*part, rate, block, seconds) for part in parts]
+    operations = [_figures(*part, rate, block, seconds) for part in parts]
     try:
         began = datetime.fromisoformat(str(document.get("iso_start_date")))
         at_ns = round((began.timestamp() + (seconds or 0.0)) * NS_PER_S)
@@ -291,9 +291,9 @@ def _document(line: str) -> _Phase | None:
         label=str(document.get("label") or ""),
         version=str(config.get("version") or document.get("version") or ""),
         options=options,
-        figures=tuple(figures for figures, _ in found),
+        figures=tuple(figures for figures, _ in operations),
         seconds=seconds,
-        claimed=tuple(claimed for _, claimed in found if claimed is not None),
+        claimed=tuple(claimed for _, claimed in operations if claimed is not None),
         at_ns=at_ns,
     )
 
@@ -342,22 +342,22 @@ def _number(table: Mapping[str, Any], name: str) -> float | None:
 
 
 def _lat(table: Mapping[str, Any], name: str) -> float | None:
-    found = _number(table, name)
-    return None if found is None else found * NS_PER_US
+    value = _number(table, name)
+    return None if value is None else value * NS_PER_US
 
 
 def _bins(histogram: Mapping[str, Any]) -> list[tuple[float, int]]:
     """Each with its upper end in us, as told, and its count; none where they are not sound."""
-    found: list[tuple[float, int]] = []
+    bins: list[tuple[float, int]] = []
     rows = histogram.get("buckets")
     for row in rows if isinstance(rows, list) else ():
         ends = re.fullmatch(r"([\d.]+)-([\d.]+)us", str(table_of(row).get("range")))
         count = _number(table_of(row), "count")
         high = parsed(ends[2]) if ends else None
-        if high is None or count is None or count < 0 or (found and high <= found[-1][0]):
+        if high is None or count is None or count < 0 or (bins and high <= bins[-1][0]):
             raise ForeignFault("its latency bins are not those of elbencho.")
-        found.append((high, round(count)))
-    return found
+        bins.append((high, round(count)))
+    return bins
 
 
 def _percentiles(bins: Sequence[tuple[float, int]], total: int) -> Iterator[tuple[float, float]]:
@@ -404,11 +404,11 @@ def _options(config: Mapping[str, Any], command: str) -> dict[str, str]:
     words = re.findall(r'"([^"]*)"', command)
     if not words or {"-c", "--configfile", "--hosts", "--hostsfile"} & set(words):
         return {}
-    found = {"direct IO": str(int("--direct" in words)), "random": str(int("--rand" in words))}
+    options = {"direct IO": str(int("--direct" in words)), "random": str(int("--rand" in words))}
     for name, (flags, default) in _FLAGS.items():
-        value = next((_bytes(one) for one in _values(words, flags)), None)
-        found[name] = _bytes(default) or "" if value is None else value
-    return found
+        value = next((_bytes(text) for text in _values(words, flags)), None)
+        options[name] = _bytes(default) or "" if value is None else value
+    return options
 
 
 def _values(words: Sequence[str], flags: Sequence[str]) -> Iterator[str]:
@@ -420,8 +420,8 @@ def _values(words: Sequence[str], flags: Sequence[str]) -> Iterator[str]:
 
 
 def _bytes(text: str) -> str | None:
-    found = re.fullmatch(r"(\d{1,15})([kmgt]?)(?:i?b)?", text.lower())
-    return None if found is None else str(int(found[1]) * _UNITS[found[2]])
+    match = re.fullmatch(r"(\d{1,15})([kmgt]?)(?:i?b)?", text.lower())
+    return None if match is None else str(int(match[1]) * _UNITS[match[2]])
 
 
 def _moved_at_once(options: Mapping[str, str]) -> float | None:

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from iolab.core.toml import read_regular
 from iolab.errors import Fault
-from iolab.importers.model import FoundRun
+from iolab.importers.model import ForeignRun
 
 FILE_BYTES_MOST: Final = 64 << 20
 """json+ of a hundred jobs has 20 MB; a log of every I/O that is larger is averaged first."""
@@ -94,17 +94,21 @@ class Folder:
 
     def beside(self, file: ForeignFile, pattern: re.Pattern[str]) -> list[ForeignFile]:
         """Files in the same folder whose whole name fits, by name."""
-        found = [
-            one
-            for one in self.files
-            if one.path.parent == file.path.parent and pattern.fullmatch(one.path.name)
+        neighbours = [
+            other
+            for other in self.files
+            if other.path.parent == file.path.parent and pattern.fullmatch(other.path.name)
         ]
-        return sorted(found, key=lambda one: one.path.name)
+        return sorted(neighbours, key=lambda other: other.path.name)
 
     def use(self, file: ForeignFile) -> ForeignFile:
         """That file, which belongs to a run."""
         self.used.add(file.path)
         return file
+
+
+Sourced = tuple[tuple[ForeignFile, ...], ForeignRun]
+"""A run with the files that tell of it."""
 
 
 class Importer(Protocol):
@@ -117,35 +121,35 @@ class Importer(Protocol):
     def recognises(self, file: ForeignFile) -> bool:
         """Whether a file is of this format, by its head."""
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
         """The runs that it tells of, with what lies beside it. ForeignFault with a sentence."""
 
 
 def collect(paths: Iterable[Path]) -> tuple[list[ForeignFile], list[Fault]]:
     """Every file that is named or lies in a folder that is; what cannot be read as faults."""
-    found: dict[Path, ForeignFile] = {}
+    files: dict[Path, ForeignFile] = {}
     faults: list[Fault] = []
     for path in paths:
         if path.is_dir():
-            inside = [one for one in sorted(path.rglob("*")) if one.is_file()]
+            inside = [child for child in sorted(path.rglob("*")) if child.is_file()]
             if not inside:
                 faults.append(Fault(f"There is no file in '{clean(path.name)}'.", "Leave it out."))
-            for one in inside:
-                found.setdefault(one.absolute(), ForeignFile(one, named=False))
-                if len(found) > FILES_MOST:
+            for child in inside:
+                files.setdefault(child.absolute(), ForeignFile(child, named=False))
+                if len(files) > FILES_MOST:
                     break
         elif path.exists():
-            found.setdefault(path.absolute(), ForeignFile(path))
+            files.setdefault(path.absolute(), ForeignFile(path))
         else:
             faults.append(Fault(f"There is no file '{clean(path.name)}'.", "Name one that is."))
-    if sum(one.path.stat().st_size for one in found.values()) > TOTAL_BYTES_MOST:
+    if sum(file.path.stat().st_size for file in files.values()) > TOTAL_BYTES_MOST:
         faults.append(
             Fault(f"These are more than {TOTAL_BYTES_MOST} bytes.", "Import fewer files at once.")
         )
         return [], faults
-    if len(found) > FILES_MOST:
+    if len(files) > FILES_MOST:
         faults.append(Fault(f"These are more than {FILES_MOST} files.", "Import fewer at once."))
-    return list(found.values()), faults
+    return list(files.values()), faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,7 @@ class Imported:
     `left_out` are faults of files that were not named but lay in a folder.
     """
 
-    runs: tuple[tuple[tuple[ForeignFile, ...], FoundRun], ...]
+    runs: tuple[Sourced, ...]
     unknown: tuple[ForeignFile, ...]
     faults: tuple[Fault, ...]
     left_out: tuple[Fault, ...] = ()
@@ -165,67 +169,67 @@ def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
     """Every file by the format that knows it."""
     files, faults = collect(paths)
     folder = Folder(files)
-    runs: list[tuple[ForeignFile, FoundRun]] = []
-    known: list[ForeignFile] = []
+    runs: list[tuple[ForeignFile, ForeignRun]] = []
+    recognised: list[ForeignFile] = []
     left_out: list[Fault] = []
-    for importer, file in _recognised(files, importers, known, faults):
+    for importer, file in _recognised(files, importers, recognised, faults):
         if file.path in folder.used:
             continue
         try:
-            runs += [(file, found) for found in importer.read(file, folder)]
+            runs += [(file, run) for run in importer.read(file, folder)]
         except ForeignFault as fault:
             named_fault = Fault(f"{file.name}: {fault}", fault.do)
             (faults if file.named else left_out).append(named_fault)
         except OSError as error:
             faults.append(_unread(file, error))
-    sourced = tuple(((file,), _with_memory(file, found, folder)) for file, found in runs)
-    paths_known = {one.path for one in known} | folder.used
-    unknown = tuple(one for one in files if one.path not in paths_known)
+    sourced = tuple(((file,), _with_memory(file, run, folder)) for file, run in runs)
+    paths_known = {file.path for file in recognised} | folder.used
+    unknown = tuple(file for file in files if file.path not in paths_known)
     if not runs:
         faults += left_out
-    faults += [_unknown(one) for one in unknown if one.named or not runs][:FAULTS_MOST]
+    faults += [_unknown(file) for file in unknown if file.named or not runs][:FAULTS_MOST]
     return Imported(sourced, unknown, tuple(faults), tuple(left_out))
 
 
 def _recognised(
     files: Sequence[ForeignFile],
     importers: Sequence[Importer],
-    known: list[ForeignFile],
+    recognised: list[ForeignFile],
     faults: list[Fault],
 ) -> list[tuple[Importer, ForeignFile]]:
-    """The files with the format of each, by format; `known` are these and those with faults."""
-    found: list[tuple[Importer, ForeignFile]] = []
+    """The files with the format of each, by format; `recognised` gets those with faults, too."""
+    pairs: list[tuple[Importer, ForeignFile]] = []
     for file in files:
         try:
-            importer = next((one for one in importers if one.recognises(file)), None)
+            importer = next((importer for importer in importers if importer.recognises(file)), None)
         except OSError as error:
-            known.append(file)
+            recognised.append(file)
             faults.append(_unread(file, error))
             continue
         if importer is not None:
-            known.append(file)
-            found.append((importer, file))
-    return sorted(found, key=lambda pair: importers.index(pair[0]))
+            recognised.append(file)
+            pairs.append((importer, file))
+    return sorted(pairs, key=lambda pair: importers.index(pair[0]))
 
 
 _MEMORY: Final = re.compile(r"^MemTotal:\s+(\d+) kB", re.MULTILINE)
 
 
-def _with_memory(file: ForeignFile, found: FoundRun, folder: Folder) -> FoundRun:
+def _with_memory(file: ForeignFile, run: ForeignRun, folder: Folder) -> ForeignRun:
     """The run with the memory that a copy of `/proc/meminfo` beside its file tells."""
-    if found.details.memory_bytes is not None:
-        return found
-    for one in folder.beside(file, re.compile(r".*meminfo.*")):
-        if match := _MEMORY.search(one.head.decode("utf-8", "replace")):
-            folder.use(one)
+    if run.details.memory_bytes is not None:
+        return run
+    for meminfo in folder.beside(file, re.compile(r".*meminfo.*")):
+        if match := _MEMORY.search(meminfo.head.decode("utf-8", "replace")):
+            folder.use(meminfo)
             memory = int(match[1]) * 1024
-            return replace(found, details=replace(found.details, memory_bytes=memory))
-    return found
+            return replace(run, details=replace(run.details, memory_bytes=memory))
+    return run
 
 
 def _unknown(file: ForeignFile) -> Fault:
-    told = "is in no format that is known" if file.content else "is empty"
-    return Fault(f"{file.name} {told}.", "Leave it out.")
+    state = "is in no format that is known" if file.content else "is empty"
+    return Fault(f"{file.name} {state}.", "Leave it out.")
 
 
 def _unread(file: ForeignFile, error: OSError) -> Fault:
@@ -249,8 +253,8 @@ def number(value: object) -> float | None:
     """A number of a document that is finite and fits 64 bits; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    found = float(value)
-    return found if math.isfinite(found) and abs(found) < 2**63 else None
+    converted = float(value)
+    return converted if math.isfinite(converted) and abs(converted) < 2**63 else None
 
 
 def parsed(text: str) -> float | None:
@@ -261,10 +265,10 @@ def parsed(text: str) -> float | None:
         return None
 
 
-def whole(value: object) -> int | None:
+def whole_number(value: object) -> int | None:
     """The same as a whole number."""
-    found = number(value)
-    return None if found is None else round(found)
+    converted = number(value)
+    return None if converted is None else round(converted)
 
 
 def table_of(value: object) -> Mapping[str, Any]:

@@ -23,11 +23,11 @@ from iolab.importers.files import (
     number,
     table_of,
     texts_of,
-    whole,
+    whole_number,
 )
 from iolab.importers.model import (
     Figures,
-    FoundRun,
+    ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
@@ -71,48 +71,48 @@ class FioImporter:
             _TEXT_OUTPUT.search(file.head)
         )
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
         """Each group of each report that is no interval of a later one."""
         if '"fio version"' not in file.text:
             raise ForeignFault(
                 "fio's text output is not read.", "Run fio with --output-format=json+."
             )
-        found: list[FoundRun] = []
+        runs: list[ForeignRun] = []
         for reports in _runs(_documents(file.text)):
-            found += _Report(file, folder, reports).found()
-        if not found:
+            runs += _Report(file, folder, reports).runs()
+        if not runs:
             raise ForeignFault("fio's report tells of no job.")
-        return found
+        return runs
 
 
 def _documents(text: str) -> list[Block]:
     """Every JSON document that begins a line, whatever text stands between."""
     text = _NO_NUMBER.sub(": null", text)
     decoder, at = json.JSONDecoder(parse_constant=lambda _: None), 0
-    found: list[Block] = []
-    while (opened := _OPEN.search(text, at)) and len(found) < DOCUMENTS_MOST:
+    documents: list[Block] = []
+    while (opened := _OPEN.search(text, at)) and len(documents) < DOCUMENTS_MOST:
         try:
             document, at = decoder.raw_decode(text, opened.start())
         except (ValueError, RecursionError):
             at = opened.end()
             continue
         if isinstance(document, dict) and "fio version" in document:
-            found.append(document)
-    if not found:
+            documents.append(document)
+    if not documents:
         raise ForeignFault("fio's report is cut off, or is no JSON.")
-    return found
+    return documents
 
 
 def _entries(document: Block) -> list[Block]:
     """The jobs of a report, of fio alone or of clients of its servers."""
     every = document.get("client_stats", document.get("jobs"))
-    return [one for one in every if isinstance(one, dict)] if isinstance(every, list) else []
+    return [entry for entry in every if isinstance(entry, dict)] if isinstance(every, list) else []
 
 
 def _place(entry: Block) -> tuple[str, int, str]:
     """What tells an entry from others of its report: job, group and client."""
     client = f"{entry.get('hostname', '')}:{entry.get('port', '')}".strip(":")
-    return str(entry.get("jobname", "")), whole(entry.get("groupid")) or 0, client
+    return str(entry.get("jobname", "")), whole_number(entry.get("groupid")) or 0, client
 
 
 def _done(document: Block) -> dict[tuple[str, int, str], float]:
@@ -145,7 +145,7 @@ class _Report:
     folder: Folder
     reports: Sequence[Block]
 
-    def found(self) -> list[FoundRun]:
+    def runs(self) -> list[ForeignRun]:
         """A run for each job and group, and one for a sum over several of them."""
         last = self.reports[-1]
         groups: dict[tuple[str, int], dict[str, list[Block]]] = {}
@@ -156,21 +156,21 @@ class _Report:
                 sums.append(entry)
             else:
                 groups.setdefault((job, group), {}).setdefault(client, []).append(entry)
-        found = [
+        runs = [
             self._run(job, group, clients, alone=len(groups) == 1)
             for (job, group), clients in groups.items()
         ]
         if not sums:
-            return found
+            return runs
         claimed = tuple(_figures(way, [sums[0]]) for way in _used(sums))
-        if len(found) == 1:
-            return [replace(found[0], details=replace(found[0].details, claimed=claimed))]
+        if len(runs) == 1:
+            return [replace(runs[0], details=replace(runs[0].details, claimed=claimed))]
         phases = len({group for _, group in groups})
-        return [*found, self._sum(sums[0], claimed, phases, found[0])]
+        return [*runs, self._sum(sums[0], claimed, phases, runs[0])]
 
     def _sum(
-        self, entry: Block, claimed: tuple[Figures, ...], phases: int, like: FoundRun
-    ) -> FoundRun:
+        self, entry: Block, claimed: tuple[Figures, ...], phases: int, like: ForeignRun
+    ) -> ForeignRun:
         """What fio says of all jobs and groups of all clients together."""
         details = replace(like.details, claimed=claimed, phases=phases)
         host = ImportedHost(f"{self.file.name}: {ALL_CLIENTS}", claimed)
@@ -181,7 +181,7 @@ class _Report:
 
     def _run(
         self, job: str, group: int, clients: Mapping[str, list[Block]], *, alone: bool
-    ) -> FoundRun:
+    ) -> ForeignRun:
         first = next(iter(clients.values()))[0]
         last = self.reports[-1]
         options = texts_of(
@@ -192,7 +192,7 @@ class _Report:
         )
         jobs = max(len(entries) for entries in clients.values())
         if jobs == 1:
-            jobs = whole(_plain(options.get("numjobs"))) or 1
+            jobs = whole_number(_plain(options.get("numjobs"))) or 1
         if len(figures) == 1:
             figures = (self._with_logs(figures[0], job, options, alone=alone),)
         block = _size(options.get("bs", options.get("blocksize", "4k")).split(",")[0])
@@ -210,7 +210,7 @@ class _Report:
             grouped=grouped,
             notes=(f"latencies are {_kind(first)}",),
         )
-        return FoundRun(
+        return ForeignRun(
             name=clean(job) or self.file.name,
             details=details,
             clients=figures,
@@ -234,10 +234,10 @@ class _Report:
             errors=tuple(
                 f"error {code} of job {clean(job)}"
                 for entry in entries
-                if (code := whole(entry.get("error")))
+                if (code := whole_number(entry.get("error")))
             ),
         )
-        starts = [whole(entry.get("job_start")) or 0 for entry in entries]
+        starts = [whole_number(entry.get("job_start")) or 0 for entry in entries]
         ramp_ms = round((_seconds(options.get("ramp_time")) or 0.0) * 1000)
         return ImportedClient(
             name=name or "client",
@@ -256,17 +256,17 @@ class _Report:
             (_moment(report), [e for e in _entries(report) if _place(e) == (job, group, client)])
             for report in self.reports
         ]
-        known = [(at, entries) for at, entries in rows if at is not None and entries]
-        if len(known) < 3:
+        dated = [(at, entries) for at, entries in rows if at is not None and entries]
+        if len(dated) < 3:
             return
-        begin = known[0][0] - round((_runtime_s(known[0][1]) or 0.0) * 1e9)
+        begin = dated[0][0] - round((_runtime_s(dated[0][1]) or 0.0) * 1e9)
         for way in ways:
             before, ended = (0, 0, 0.0), begin
-            for at, entries in known:
+            for at, entries in dated:
                 blocks = [table_of(entry.get(way)) for entry in entries]
                 now = (
-                    sum(whole(block.get("total_ios")) or 0 for block in blocks),
-                    sum(whole(block.get("io_bytes")) or 0 for block in blocks),
+                    sum(whole_number(block.get("total_ios")) or 0 for block in blocks),
+                    sum(whole_number(block.get("io_bytes")) or 0 for block in blocks),
                     sum(
                         (number(table_of(block.get("lat_ns")).get("mean")) or 0.0)
                         * (number(block.get("total_ios")) or 0.0)
@@ -293,20 +293,20 @@ class _Report:
         logs = fio_logs.read(self.file, self.folder, job, options, alone=alone)
         # Some versions lose the last window of bins: such bins are of a part of the run.
         counts = {figure.operation: figure.count for figure in client.details.figures}
-        whole_ones = {
+        complete = {
             way: bins for way, bins in logs.bins.items() if sum(bins.values()) == counts.get(way)
         }
-        return replace(client, seconds=logs.seconds, bins=client.bins or whole_ones)
+        return replace(client, seconds=logs.seconds, bins=client.bins or complete)
 
 
 def _used(entries: Sequence[Block]) -> list[str]:
     """The ways in which anything was done; reads where nothing was."""
-    found = [
+    ways = [
         way
         for way in WAYS
         if any(number(table_of(entry.get(way)).get("total_ios")) for entry in entries)
     ]
-    return found or ["read"]
+    return ways or ["read"]
 
 
 def _kind(entry: Block) -> str:
@@ -324,24 +324,24 @@ def _figures(way: str, entries: Sequence[Block]) -> Figures:
     blocks = [table_of(entry.get(way)) for entry in entries]
     kind = f"{_kind(entries[0])}_ns"
     latencies = [table_of(block.get(kind)) for block in blocks]
-    counts = [whole(block.get("total_ios")) or 0 for block in blocks]
+    counts = [whole_number(block.get("total_ios")) or 0 for block in blocks]
     runtimes = [number(block.get("runtime")) or 0.0 for block in blocks]
-    used = [one for one, count in zip(latencies, counts, strict=True) if count] or latencies
-    lows = [value for one in used if (value := number(one.get("min"))) is not None]
-    highs = [value for one in used if (value := number(one.get("max"))) is not None]
+    used = [latency for latency, count in zip(latencies, counts, strict=True) if count] or latencies
+    lows = [value for latency in used if (value := number(latency.get("min"))) is not None]
+    highs = [value for latency in used if (value := number(latency.get("max"))) is not None]
     total = sum(counts)
     # Some versions count no latency of a run that ended soon after its ramp, and print zeros.
     timed = bool(total) and any(number(latency.get("N", 1)) for latency in latencies)
     waited = sum(
-        (number(one.get("mean")) or 0.0) * count
-        for one, count in zip(latencies, counts, strict=True)
+        (number(latency.get("mean")) or 0.0) * count
+        for latency, count in zip(latencies, counts, strict=True)
     )
-    failed = sum(whole(entry.get("total_err")) or 0 for entry in entries)
+    failed = sum(whole_number(entry.get("total_err")) or 0 for entry in entries)
     single = len(blocks) == 1
     return Figures(
         operation=way,
         count=total,
-        bytes=sum(whole(block.get("io_bytes")) or 0 for block in blocks),
+        bytes=sum(whole_number(block.get("io_bytes")) or 0 for block in blocks),
         seconds=max(runtimes) / 1000 or None,
         rate_per_s=sum(number(block.get("iops")) or 0.0 for block in blocks),
         bw_bytes_per_s=sum(_bandwidth(block) for block in blocks),
@@ -375,7 +375,7 @@ def _percentiles(
     if not bins:
         return ()
     merged = Histogram(of_sparse(list(bins), list(bins.values())))
-    ranks = sorted({rank for one in own for rank in one})
+    ranks = sorted({rank for percentiles in own for rank in percentiles})
     values = ((rank, merged.percentile_ns(rank)) for rank in ranks)
     return tuple((rank, value) for rank, value in values if value is not None)
 
@@ -391,7 +391,7 @@ def _ranked(percentile: Block) -> dict[float, float]:
 def _bins(way: str, entries: Sequence[Block]) -> dict[int, int]:
     """The latency bins of json+ by our numbers; empty where an entry has none."""
     kind = f"{_kind(entries[0])}_ns"
-    found: dict[int, int] = {}
+    merged: dict[int, int] = {}
     for entry in entries:
         block = table_of(entry.get(way))
         bins = table_of(table_of(block.get(kind)).get("bins"))
@@ -402,8 +402,8 @@ def _bins(way: str, entries: Sequence[Block]) -> dict[int, int]:
                 place = bin_of_midpoint(int(text))
             except (KeyError, ValueError):
                 raise ForeignFault(f"there is no latency bin {clean(str(text))} in fio.") from None
-            found[place] = found.get(place, 0) + max(whole(count) or 0, 0)
-    return found
+            merged[place] = merged.get(place, 0) + max(whole_number(count) or 0, 0)
+    return merged
 
 
 def _printed(block: Block, kind: str) -> tuple[tuple[str, str], ...]:
@@ -426,10 +426,10 @@ def _runtime_s(entries: Sequence[Block]) -> float | None:
 
 def _moment(document: Block) -> int | None:
     """When a report was made, in ns since 1970."""
-    exact = whole(document.get("timestamp_ms"))
+    exact = whole_number(document.get("timestamp_ms"))
     if exact is not None:
         return exact * NS_PER_MS
-    seconds = whole(document.get("timestamp"))
+    seconds = whole_number(document.get("timestamp"))
     return None if seconds is None else seconds * 1_000_000_000
 
 
@@ -467,8 +467,8 @@ _UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 
 
 def _seconds(text: str | None) -> float | None:
     """A time as fio takes it: seconds, or with a unit."""
-    found = _SECONDS.fullmatch((text or "").strip().lower())
-    return float(found[1]) * _UNITS[found[2] or "s"] if found else None
+    match = _SECONDS.fullmatch((text or "").strip().lower())
+    return float(match[1]) * _UNITS[match[2] or "s"] if match else None
 
 
 def _buffered(options: Mapping[str, str]) -> bool | None:
@@ -485,5 +485,7 @@ def _in_flight(options: Mapping[str, str], jobs: int) -> int | None:
     if not options:
         return None
     engine = options.get("ioengine", "psync")
-    depth = 1 if engine in SYNC_IOENGINES else whole(_plain(options.get("iodepth", "1"))) or 1
+    depth = (
+        1 if engine in SYNC_IOENGINES else whole_number(_plain(options.get("iodepth", "1"))) or 1
+    )
     return depth * jobs

@@ -46,10 +46,10 @@ def read(
 
     Where the report has several jobs, those of the name that the job's own options give.
     """
-    found = {kind: _files(file, folder, job, options, kind, alone=alone) for kind in _KINDS}
-    rates, spans = _summed(found["iops"])
-    moved, _ = _summed(found["bw"])
-    waits, _ = _summed(found["lat"], mean=True)
+    logs = {kind: _files(file, folder, job, options, kind, alone=alone) for kind in _KINDS}
+    rates, spans = _summed(logs["iops"])
+    moved, _ = _summed(logs["bw"])
+    waits, _ = _summed(logs["lat"], mean=True)
     seconds = tuple(
         ImportedSecond(
             way,
@@ -62,7 +62,7 @@ def read(
         for (way, end), rate in sorted(rates.items(), key=lambda row: row[0][1])
         if spans[way, end] > 0
     )
-    return Logs(seconds, _histogram(found["clat_hist"]))
+    return Logs(seconds, _histogram(logs["clat_hist"]))
 
 
 def _files(
@@ -79,7 +79,7 @@ def _files(
         return []
     prefix = options[option].rsplit("/", 1)[-1] or job
     pattern = re.compile(rf"{re.escape(prefix)}_{kind}(?:\.\d+)?\.log")
-    return [folder.use(one) for one in folder.beside(file, pattern)]
+    return [folder.use(log) for log in folder.beside(file, pattern)]
 
 
 def _lines(file: ForeignFile) -> Iterator[list[int]]:
@@ -126,7 +126,7 @@ def _window(files: Sequence[ForeignFile]) -> int:
 
 def _histogram(files: Sequence[ForeignFile]) -> dict[str, Bins]:
     """The bins of all windows together; none where they were made coarser than json+'s."""
-    found: dict[str, dict[int, int]] = {}
+    histograms: dict[str, dict[int, int]] = {}
     for file in files:
         for row in _lines(file):
             if not row:
@@ -134,8 +134,8 @@ def _histogram(files: Sequence[ForeignFile]) -> dict[str, Bins]:
             bins = row[3:]
             if len(bins) != BIN_COUNT or not 0 <= row[1] < len(_WAYS):
                 return {}
-            own = found.setdefault(_WAYS[row[1]], {})
+            own = histograms.setdefault(_WAYS[row[1]], {})
             for place, count in enumerate(bins):
                 if count > 0:
                     own[place] = own.get(place, 0) + count
-    return dict(found)
+    return dict(histograms)

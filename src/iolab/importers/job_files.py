@@ -90,7 +90,7 @@ def _fio_jobs(text: str) -> Iterator[_Job]:
     everywhere: dict[str, str] = {}
     lost_everywhere: list[str] = []
     options, lost = everywhere, lost_everywhere
-    found: list[tuple[str, dict[str, str], list[str]]] = []
+    sections: list[tuple[str, dict[str, str], list[str]]] = []
     for line in text.splitlines()[:LINES_MOST]:
         words = re.sub(r"(?:^|\s)[#;].*", "", line).strip()
         if head := re.fullmatch(r"\[([^\]]+)\]", words):
@@ -98,14 +98,16 @@ def _fio_jobs(text: str) -> Iterator[_Job]:
             options, lost = everywhere, lost_everywhere
             if section != "global":
                 options, lost = dict(everywhere), list(lost_everywhere)
-                found.append((section, options, lost))
+                sections.append((section, options, lost))
         elif words.startswith("include "):
             lost.append(words)
         elif words:
             key, _, value = words.partition("=")
             options[clean(key.strip())] = clean(value.strip() or "1", SENTENCE)
-    groups = list(accumulate(int("stonewall" in own or "new_group" in own) for _, own, _ in found))
-    for (name, own, left), group in zip(found, groups, strict=True):
+    groups = list(
+        accumulate(int("stonewall" in own or "new_group" in own) for _, own, _ in sections)
+    )
+    for (name, own, left), group in zip(sections, groups, strict=True):
         job = _fio_job(name, own, beside=groups.count(group) > 1)
         for words in left:
             job.note(words, "refused: no other file is read; copy its options into this one")
@@ -121,15 +123,15 @@ def _fio_report(text: str) -> Iterator[_Job]:
         raise UsageError("The report is no whole JSON document.", "Give it whole.") from error
     entries = table_of(document).get("jobs", table_of(document).get("client_stats"))
     tables = [table_of(entry) for entry in entries] if isinstance(entries, list) else []
-    seen: set[str] = set()
+    names: set[str] = set()
     for own in tables:
         name = clean(str(own.get("jobname", "")))
         options = {
             **table_of(table_of(document).get("global options")),
             **table_of(own.get("job options")),
         }
-        if name not in seen and options:
-            seen.add(name)
+        if name not in names and options:
+            names.add(name)
             beside = {
                 table.get("jobname")
                 for table in tables
@@ -229,19 +231,19 @@ def _take_sizes(job: _Job, options: dict[str, str]) -> None:
         job.note(f"bs={block}", "changed: 4k, as a block is a multiple of 512 bytes")
         block, size = "4k", 4096
     count = _count(options.pop("nrfiles", ""), 1)
-    whole, each = options.pop("size", None), options.pop("filesize", None)
-    text = each or whole
-    known = _bytes(text or "")
+    total, each = options.pop("size", None), options.pop("filesize", None)
+    text = each or total
+    file_bytes = _bytes(text or "")
     jobs = _count(options.pop("numjobs", ""), 1)
     parts = _take_place(job, options, jobs) if count == 1 else 1
-    if known is None or known < size:
+    if file_bytes is None or file_bytes < size:
         option = "size" if text is None else f"size={text}"
         job.note(option, "changed: 1g, as a study needs a size in bytes; write the one you mean")
-        known = 1 << 30
+        file_bytes = 1 << 30
     else:
-        known //= parts if each is not None else count * parts
-    fitting = max(known // size, 1) * size
-    if fitting != known:
+        file_bytes //= parts if each is not None else count * parts
+    fitting = max(file_bytes // size, 1) * size
+    if fitting != file_bytes:
         job.note(f"size={text}", f"changed: whole blocks only, {fitting} bytes")
     job.keys |= {"bs": block.lower(), "filesize": _size_text(fitting)}
     if count > 1:
@@ -330,11 +332,11 @@ def _time(job: _Job, options: dict[str, str], name: str) -> str | None:
     text = options.pop(name, None)
     if text is None:
         return None
-    found = _TIME.fullmatch(text.strip().lower())
-    if not found or not int(found[1]):
+    match = _TIME.fullmatch(text.strip().lower())
+    if not match or not int(match[1]):
         job.note(f"{name}={text}", "refused: a study has it like 30s")
         return None
-    return f"{int(found[1])}{found[2] or 's'}"
+    return f"{int(match[1])}{match[2] or 's'}"
 
 
 def _count(text: str, usual: int) -> int:
@@ -445,12 +447,12 @@ def _vdbench_access(job: _Job, options: dict[str, str]) -> None:
 
 
 def _take_list(job: _Job, key: str, option: str, text: str) -> None:
-    values = [one.strip() for one in text.strip("()").split(",") if one.strip()]
-    known = [one for one in values if re.fullmatch(r"\d+[kmg]?", one.lower())]
-    if known != values or not known:
+    values = [part.strip() for part in text.strip("()").split(",") if part.strip()]
+    accepted = [value for value in values if re.fullmatch(r"\d+[kmg]?", value.lower())]
+    if accepted != values or not accepted:
         job.note(f"{option}={text}", f"refused: write {key} as a list of its values")
         return
-    job.keys[key] = [one.lower() if key == "bs" else int(one) for one in known]
+    job.keys[key] = [value.lower() if key == "bs" else int(value) for value in accepted]
 
 
 def _drafted(study_id: str, file_name: str, jobs: Sequence[_Job]) -> StudyDraft:
@@ -462,10 +464,10 @@ def _drafted(study_id: str, file_name: str, jobs: Sequence[_Job]) -> StudyDraft:
         )
     runtimes = list(dict.fromkeys(job.runtime for job in able if job.runtime)) or [RUNTIME]
     warmups = list(dict.fromkeys(job.warmup for job in able if job.warmup)) or ["0s"]
-    for what, values in (("runtime", runtimes), ("ramp_time", warmups)):
+    for option, values in (("runtime", runtimes), ("ramp_time", warmups)):
         if len(values) > 1:
             reason = f"changed: {values[0]} for all, of {', '.join(values)}"
-            notes.append(Note(ALL_JOBS, what, reason))
+            notes.append(Note(ALL_JOBS, option, reason))
     notes.sort(key=lambda note: _ORDER.index(note.reason.split(":")[0].split(",")[0]))
     lines = [
         f"# A study that does what {clean(file_name)} does, as far as a study can.",
@@ -529,9 +531,9 @@ def _comment(notes: Sequence[Note]) -> Iterator[str]:
 def _free(name: str, ids: set[str]) -> str:
     base = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._") or "job"
     tries = (base, *(f"{base}-{count}" for count in range(2, JOBS_MOST + 2)))
-    found = next(attempt for attempt in tries if attempt not in ids)
-    ids.add(found)
-    return found
+    free = next(attempt for attempt in tries if attempt not in ids)
+    ids.add(free)
+    return free
 
 
 def _text(value: str) -> str:
@@ -543,5 +545,5 @@ def _value(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return f"[{', '.join(_value(one) for one in value)}]"
+        return f"[{', '.join(_value(part) for part in value)}]"
     return str(value) if isinstance(value, int) else _text(str(value))

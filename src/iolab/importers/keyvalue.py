@@ -13,7 +13,7 @@ from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, c
 from iolab.importers.model import (
     Bins,
     Figures,
-    FoundRun,
+    ForeignRun,
     ImportedClient,
     ImportedHost,
     ImportedRun,
@@ -46,19 +46,19 @@ class DbBenchImporter:
         """By the line of a result."""
         return b"DB path: [" in file.content or _RESULT.search(file.content) is not None
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
         """The results, with the report of the same name beside them."""
         stem = re.escape(file.path.stem)
         beside = folder.beside(file, re.compile(rf"{stem}\.err"))
-        heard = b"".join(folder.use(one).content for one in beside)
+        heard = b"".join(folder.use(stderr).content for stderr in beside)
         output = db_bench_output.parse(file.content, heard or file.content)
         if not output.results:
             reason = f": {clean(output.messages[0], SENTENCE)}" if output.messages else ""
             raise ForeignFault(f"db_bench printed no result{reason}.")
         reports = [
-            one
-            for one in folder.beside(file, re.compile(rf"{stem}.*\.csv"))
-            if one.head.startswith(_REPORT)
+            report
+            for report in folder.beside(file, re.compile(rf"{stem}.*\.csv"))
+            if report.head.startswith(_REPORT)
         ]
         seconds: tuple[ImportedSecond, ...] = ()
         if len(output.results) == 1 and reports:
@@ -76,7 +76,7 @@ def _bench(
     result: db_bench_output.BenchmarkOutput,
     histograms: Mapping[str, Figures],
     seconds: tuple[ImportedSecond, ...],
-) -> FoundRun:
+) -> ForeignRun:
     line = ("ops/sec", f"{result.ops_per_s}"), ("micros/op", f"{result.mean_us}")
     first = next(iter(histograms.values()), Figures(f"key_{ALL}"))
     operation = first.operation if len(histograms) == 1 else f"key_{ALL}"
@@ -110,17 +110,17 @@ def _bench(
     host = ImportedHost(
         f"{file.name}: {clean(result.benchmark)}",
         (figures,),
-        errors=tuple(clean(one, SENTENCE) for one in (*output.messages, *output.faults)),
+        errors=tuple(clean(message, SENTENCE) for message in (*output.messages, *output.faults)),
         step_ns=NS_PER_US,
     )
-    return FoundRun(
+    return ForeignRun(
         name=clean(result.benchmark),
         details=details,
         clients=(
             ImportedClient(
                 "db_bench",
                 host,
-                seconds=tuple(_named(operation, one) for one in seconds),
+                seconds=tuple(_named(operation, second) for second in seconds),
                 runtime_s=result.seconds,
             ),
         ),
@@ -156,7 +156,7 @@ def _report_seconds(file: ForeignFile) -> Iterator[ImportedSecond]:
 
 def _histograms(file: ForeignFile) -> dict[str, dict[str, Figures]]:
     """Latencies by benchmark and operation, as they are printed."""
-    found: dict[str, dict[str, Figures]] = {}
+    by_benchmark: dict[str, dict[str, Figures]] = {}
     benchmark, word, mean, low, high = "", "", 0.0, 0.0, 0.0
     for line in file.lines:
         if named := _NAMED.match(line):
@@ -169,17 +169,19 @@ def _histograms(file: ForeignFile) -> dict[str, dict[str, Figures]]:
             low, high = parsed(extremes[1]) or 0.0, parsed(extremes[3]) or 0.0
         elif word and line.startswith("Percentiles:"):
             pairs = [(parsed(at), parsed(value)) for at, value in _PERCENTILE.findall(line)]
-            known = [(at, value) for at, value in pairs if at is not None and value is not None]
-            found.setdefault(benchmark, {})[word] = Figures(
+            percentiles = [
+                (at, value) for at, value in pairs if at is not None and value is not None
+            ]
+            by_benchmark.setdefault(benchmark, {})[word] = Figures(
                 f"key_{word}",
                 lat_min_ns=low * NS_PER_US,
                 lat_mean_ns=mean * NS_PER_US,
                 lat_max_ns=high * NS_PER_US,
-                percentiles=tuple((at, value * NS_PER_US) for at, value in known),
-                printed=tuple((f"P{at:g} (us)", f"{value}") for at, value in known),
+                percentiles=tuple((at, value * NS_PER_US) for at, value in percentiles),
+                printed=tuple((f"P{at:g} (us)", f"{value}") for at, value in percentiles),
             )
             word = ""
-    return found
+    return by_benchmark
 
 
 _LINE: Final = re.compile(r"^\[([A-Z][A-Z-]*)\], ([^,]+), (\S+)$")
@@ -195,16 +197,16 @@ class YcsbImporter:
         """By the summary."""
         return b"[OVERALL], RunTime(ms)," in file.content
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
         """The summary, with standard error and latency logs of the same name beside it."""
         stem = re.escape(file.path.stem)
         heard = folder.beside(file, re.compile(rf"{stem}\.err"))
-        errors = b"".join(folder.use(one).content for one in heard)
+        errors = b"".join(folder.use(stderr).content for stderr in heard)
         output = ycsb_output.parse(file.content, errors or file.content)
         sections: dict[str, dict[str, str]] = {}
         for line in file.lines:
-            if found := _LINE.match(line.strip()):
-                sections.setdefault(found[1], {})[found[2].strip()] = found[3]
+            if match := _LINE.match(line.strip()):
+                sections.setdefault(match[1], {})[match[2].strip()] = match[3]
         runtime = parsed(sections.get("OVERALL", {}).get("RunTime(ms)", ""))
         seconds = None if runtime is None else runtime / 1000
         figures = tuple(
@@ -231,7 +233,7 @@ class YcsbImporter:
         host = ImportedHost(
             f"{file.name}: [OVERALL]",
             figures,
-            errors=tuple(clean(one, SENTENCE) for one in output.messages),
+            errors=tuple(clean(message, SENTENCE) for message in output.messages),
             step_ns=NS_PER_US,
         )
         client = ImportedClient(
@@ -243,7 +245,7 @@ class YcsbImporter:
         )
         settings = re.findall(r"-p (\S+)=(\S+)", command)
         return [
-            FoundRun(
+            ForeignRun(
                 name=file.path.stem,
                 details=details,
                 clients=(client,),
@@ -259,14 +261,16 @@ class YcsbImporter:
         """The logs of the operations, each used whether or not it can be read."""
         for name in sections:
             pattern = re.compile(rf"{re.escape(file.path.stem)}[._-]?{re.escape(name)}\.hdr")
-            for one in folder.beside(file, pattern):
-                log = read_hdr_log(folder.use(one).content)
+            for log_file in folder.beside(file, pattern):
+                log = read_hdr_log(folder.use(log_file).content)
                 if name in YCSB_NAMES and not name.startswith("Intended"):
                     if log.faults:
-                        raise ForeignFault(f"{one.name}: {clean(log.faults[0])}.")
+                        raise ForeignFault(f"{log_file.name}: {clean(log.faults[0])}.")
                     yield _key(name), log
-        for one in folder.beside(file, re.compile(rf"{re.escape(file.path.stem)}[._-].*\.hdr")):
-            folder.use(one)
+        for log_file in folder.beside(
+            file, re.compile(rf"{re.escape(file.path.stem)}[._-].*\.hdr")
+        ):
+            folder.use(log_file)
 
 
 def _key(name: str) -> str:
@@ -282,16 +286,16 @@ def _operation(
     count = round(parsed(section.get("Operations", "")) or 0)
     failed = sum(
         round(parsed(value) or 0)
-        for what, value in section.items()
-        if what.startswith("Return=") and what != "Return=OK"
+        for key, value in section.items()
+        if key.startswith("Return=") and key != "Return=OK"
     )
     timed = round(parsed(sections.get(f"{name}-FAILED", {}).get("Operations", "")) or 0)
     ok = round(parsed(section.get("Return=OK", "")) or 0) if "Return=OK" in section else count
-    latencies = {what: parsed(value) for what, value in section.items() if "Latency(us)" in what}
+    latencies = {key: parsed(value) for key, value in section.items() if "Latency(us)" in key}
     ranks = [
         (float(at[1]), value * NS_PER_US)
-        for what, value in latencies.items()
-        if value is not None and (at := _AT.fullmatch(what))
+        for key, value in latencies.items()
+        if value is not None and (at := _AT.fullmatch(key))
     ]
     return Figures(
         operation=_key(name),
@@ -304,7 +308,7 @@ def _operation(
         percentiles=tuple(sorted(ranks)),
         failed=max(failed, timed, count - ok),
         weight=-1 if name == "READ-MODIFY-WRITE" else 1,
-        printed=tuple((clean(what), clean(value)) for what, value in section.items()),
+        printed=tuple((clean(key), clean(value)) for key, value in section.items()),
     )
 
 
@@ -313,11 +317,11 @@ def _ns(microseconds: float | None) -> float | None:
 
 
 def _bins(log: HdrLog) -> Bins:
-    found: dict[int, int] = {}
+    bins: dict[int, int] = {}
     for interval in log.intervals:
         for place, count in zip(bin_of_ns(interval.values_ns), interval.counts, strict=True):
-            found[int(place)] = found.get(int(place), 0) + int(count)
-    return found
+            bins[int(place)] = bins.get(int(place), 0) + int(count)
+    return bins
 
 
 def _log_seconds(logs: Mapping[str, HdrLog]) -> Iterator[ImportedSecond]:

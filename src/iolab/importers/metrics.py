@@ -53,17 +53,20 @@ class ImportedView(RunView):
     def has_load(self) -> bool:
         """Whether the file tells of any operation."""
         every = (figure for client in self.clients for figure in client.figures)
-        return any(one.count or one.rate_per_s or one.bytes or one.bw_bytes_per_s for one in every)
+        return any(
+            figure.count or figure.rate_per_s or figure.bytes or figure.bw_bytes_per_s
+            for figure in every
+        )
 
     @property
     def overlap(self) -> float | None:
         """The share of the whole time in which all clients ran; None where it is not told."""
-        known = [span for span in self.spans if span is not None]
-        if len(known) < len(self.spans) or not known:
+        spans = [span for span in self.spans if span is not None]
+        if len(spans) < len(self.spans) or not spans:
             return None
-        begin, end = max(one[0] for one in known), min(one[1] for one in known)
-        whole = max(one[1] for one in known) - min(one[0] for one in known)
-        return max(end - begin, 0) / whole if whole > 0 else None
+        begin, end = max(span[0] for span in spans), min(span[1] for span in spans)
+        total = max(span[1] for span in spans) - min(span[0] for span in spans)
+        return max(end - begin, 0) / total if total > 0 else None
 
     @property
     def adds_up(self) -> bool:
@@ -73,7 +76,7 @@ class ImportedView(RunView):
 
 def histograms(record: RunRecord) -> dict[tuple[int, str], Histogram]:
     """The latencies of each client and operation, with the extremes that its tool tells."""
-    job, found = ImportedJob.of(record.run.point.job), {}
+    job, by_operation = ImportedJob.of(record.run.point.job), {}
     for index, host in enumerate(record.hosts):
         for figure in ImportedHost.of(host.details).figures:
             way = job.number(figure.operation)
@@ -82,19 +85,19 @@ def histograms(record: RunRecord) -> dict[tuple[int, str], Histogram]:
                 continue
             counts = of_sparse(record.bins.bin[rows], record.bins.count[rows])
             low, high = figure.lat_min_ns, figure.lat_max_ns
-            found[index, figure.operation] = Histogram(
+            by_operation[index, figure.operation] = Histogram(
                 counts, None if low is None else int(low), None if high is None else round(high)
             )
-    return found
+    return by_operation
 
 
 def fleet_metrics(view: ImportedView) -> dict[str, Metric]:
     """The metrics of all clients together; none has a value where their rates may not be added."""
     hosts = list(range(len(view.clients)))
-    found = _metrics(view, hosts)
+    metrics = _metrics(view, hosts)
     if view.adds_up:
-        return found
-    return {key: Metric(None, one.unit) for key, one in found.items()}
+        return metrics
+    return {key: Metric(None, metric.unit) for key, metric in metrics.items()}
 
 
 def host_metrics(view: ImportedView, host: int) -> dict[str, Metric]:
@@ -116,40 +119,42 @@ def _metrics(view: ImportedView, hosts: Sequence[int]) -> dict[str, Metric]:
     }
     every = [pair for pairs in by_operation.values() for pair in pairs]
     # What every result of I/O has, also where no read or no write was told of.
-    found: dict[str, float | None] = dict.fromkeys(METRIC_KEYS) if job.is_io else {}
-    found |= _scope(view, "", rate, every)
+    values: dict[str, float | None] = dict.fromkeys(METRIC_KEYS) if job.is_io else {}
+    values |= _scope(view, "", rate, every)
     for operation, pairs in by_operation.items():
-        found |= _scope(view, f"{operation}_", rate, pairs)
-    return with_values(found, found)
+        values |= _scope(view, f"{operation}_", rate, pairs)
+    return with_values(values, values)
 
 
 def _scope(
     view: ImportedView, prefix: str, rate: str, pairs: Sequence[tuple[int, Figures]]
 ) -> dict[str, float | None]:
     """Rate, bandwidth and latencies of those figures together, by key."""
-    figures = [one for _, one in pairs if one.count != 0] or [one for _, one in pairs]
+    figures = [figure for _, figure in pairs if figure.count != 0] or [
+        figure for _, figure in pairs
+    ]
     weights = [1 if prefix else figure.weight for figure in figures]
     rates = [figure.rate_per_s for figure in figures]
-    found: dict[str, float | None] = {f"{prefix}{rate}": _sum(rates, weights)}
+    values: dict[str, float | None] = {f"{prefix}{rate}": _sum(rates, weights)}
     bandwidth = _sum([figure.bw_bytes_per_s for figure in figures], weights)
     if not prefix:
-        pairs = [(index, one) for index, one in pairs if one.weight > 0]
+        pairs = [(index, figure) for index, figure in pairs if figure.weight > 0]
         figures = [figure for figure in figures if figure.weight > 0]
     if rate == "iops" or bandwidth is not None:
-        found[f"{prefix}bw_bytes_per_s"] = bandwidth
-    found[f"{prefix}lat_ns_mean"] = _mean(figures)
+        values[f"{prefix}bw_bytes_per_s"] = bandwidth
+    values[f"{prefix}lat_ns_mean"] = _mean(figures)
     for percent, name in PERCENTILES:
-        found[f"{prefix}lat_ns_{name}"] = _percentile(view, pairs, percent)
+        values[f"{prefix}lat_ns_{name}"] = _percentile(view, pairs, percent)
     highest = [figure.lat_max_ns for figure in figures]
-    known = [value for value in highest if value is not None]
-    found[f"{prefix}lat_ns_max"] = max(known) if known and None not in highest else None
-    return found
+    maxima = [value for value in highest if value is not None]
+    values[f"{prefix}lat_ns_max"] = max(maxima) if maxima and None not in highest else None
+    return values
 
 
 def _sum(values: Sequence[float | None], weights: Sequence[int]) -> float | None:
     pairs = zip(values, weights, strict=True)
-    known = [value * weight for value, weight in pairs if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
+    weighted = [value * weight for value, weight in pairs if value is not None]
+    return sum(weighted) if weighted and len(weighted) == len(values) else None
 
 
 def _mean(figures: Sequence[Figures]) -> float | None:
@@ -168,8 +173,8 @@ def _percentile(
     view: ImportedView, pairs: Sequence[tuple[int, Figures]], percent: float
 ) -> float | None:
     """The tool's own of one client and operation, of several that of their merged bins."""
-    used = [(index, one) for index, one in pairs if one.count != 0]
-    counts = [one.count for _, one in used]
+    used = [(index, figure) for index, figure in pairs if figure.count != 0]
+    counts = [figure.count for _, figure in used]
     total = sum(count for count in counts if count is not None)
     if not used or (None not in counts and not is_supported(total, percent)):
         return None
@@ -177,7 +182,7 @@ def _percentile(
         own = dict(used[0][1].percentiles)
         if percent in own:
             return own[percent]
-    parts = [view.bins.get((index, one.operation)) for index, one in used]
+    parts = [view.bins.get((index, figure.operation)) for index, figure in used]
     merged = Histogram(np.zeros_like(parts[0].counts)) if parts[0] is not None else None
     for part in parts:
         if part is None or merged is None:
@@ -198,9 +203,9 @@ def spans_of(record: RunRecord) -> tuple[tuple[int, int] | None, ...]:
 
 def seconds_of(view: ImportedView) -> float | None:
     """The least time that any client was measured; None where none is told."""
-    known = [
+    seconds = [
         max(spans)
         for client in view.clients
         if (spans := [figure.seconds for figure in client.figures if figure.seconds])
     ]
-    return min(known) if known and len(known) == len(view.clients) else None
+    return min(seconds) if seconds and len(seconds) == len(view.clients) else None

@@ -182,7 +182,7 @@ def headline_of(block: float | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundRun:
+class ForeignRun:
     """One run that a file tells of, before it is part of a session.
 
     `name` is the job's own, `kind` what of it makes another workload (its access pattern), `axis`

@@ -13,7 +13,7 @@ from typing import Final
 
 from iolab.errors import IolabError
 from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, clean, parsed
-from iolab.importers.model import Figures, FoundRun, ImportedClient, ImportedHost, ImportedRun
+from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
 from iolab.loads.metadata import mdtest_output
 from iolab.units import parse_size
 
@@ -37,22 +37,22 @@ class IorImporter:
         """By its first line."""
         return b": MPI Coordinated Test of Parallel I/O" in file.head
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
         """The rows of every test in the file."""
         del folder
         starts = [match.start() for match in _IOR.finditer(file.text)]
         ends = [*starts[1:], len(file.text)]
-        found = [
+        runs = [
             run
             for start, end in zip(starts, ends, strict=True)
             for run in _ior_runs(file, file.text[start:end])
         ]
-        if not found:
+        if not runs:
             raise ForeignFault("IOR printed no result: it was cut short or failed.")
-        return found
+        return runs
 
 
-def _ior_runs(file: ForeignFile, text: str) -> Iterator[FoundRun]:
+def _ior_runs(file: ForeignFile, text: str) -> Iterator[ForeignRun]:
     lines = text.splitlines()
     options: dict[str, str] = {}
     errors: list[str] = []
@@ -60,8 +60,8 @@ def _ior_runs(file: ForeignFile, text: str) -> Iterator[FoundRun]:
     version = _IOR.match(text)
     for place, line in enumerate(lines, start=1):
         words = line.split()
-        if found := _OPTION.match(line):
-            options.setdefault(clean(found[1].strip()), clean(found[2].strip()))
+        if option := _OPTION.match(line):
+            options.setdefault(clean(option[1].strip()), clean(option[2].strip()))
         elif _SAID.match(line):
             errors.append(clean(line))
         elif words[:2] == ["access", "bw(MiB/s)"]:
@@ -83,7 +83,7 @@ def _ior_run(
     errors: tuple[str, ...],
     moved: Sequence[str],
     source: str,
-) -> FoundRun:
+) -> ForeignRun:
     rate = parsed(row["bw(MiB/s)"])
     size = _size(options.get("aggregate filesize", ""))
     stonewalled = "stonewallingTime" in options
@@ -110,7 +110,7 @@ def _ior_run(
     )
     host = ImportedHost(source, (figures,), errors=errors)
     settings = tuple((name, options[name]) for name in _SHOWN_OPTIONS if name in options)
-    return FoundRun(
+    return ForeignRun(
         name=f"ior {row['access']}",
         details=details,
         clients=(ImportedClient("all tasks", host),),
@@ -123,10 +123,10 @@ def _ior_run(
 
 def _size(text: str) -> int | None:
     """A size as IOR prints it: `9.46 TiB`, `47008 bytes`."""
-    found = re.fullmatch(r"([\d.]+) ?(bytes?|[KMGTP]i?B?)?", text.strip())
-    if not found:
+    match = re.fullmatch(r"([\d.]+) ?(bytes?|[KMGTP]i?B?)?", text.strip())
+    if not match:
         return None
-    number, unit = parsed(found[1]), (found[2] or "")[:1].lower()
+    number, unit = parsed(match[1]), (match[2] or "")[:1].lower()
     if number is None:
         return None
     return round(number * (1 if unit in ("", "b") else parse_size(f"1{unit}")))
@@ -145,7 +145,7 @@ class MdtestImporter:
         """By the line that tells how many tasks were launched."""
         return _LAUNCHED.search(file.head) is not None
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
         """The rows of the summary. ForeignFault where there is none."""
         del folder
         output = mdtest_output.parse(file.content)
@@ -165,7 +165,7 @@ class MdtestImporter:
         output: mdtest_output.MdtestOutput,
         row: mdtest_output.SummaryRow,
         errors: Sequence[str],
-    ) -> FoundRun:
+    ) -> ForeignRun:
         once = output.iterations == 1
         seconds = _seconds_of(file, row) if once else None
         counted = "stonewall" not in file.text and row.operation.key.startswith("file_")
@@ -177,7 +177,9 @@ class MdtestImporter:
             rate_per_s=row.mean,
             printed=tuple(
                 zip(
-                    ("Max", "Min", "Mean", "Std Dev"), (f"{one:.3f}" for one in spread), strict=True
+                    ("Max", "Min", "Mean", "Std Dev"),
+                    (f"{value:.3f}" for value in spread),
+                    strict=True,
                 )
             ),
         )
@@ -190,10 +192,10 @@ class MdtestImporter:
         host = ImportedHost(
             f"{file.name}: {row.operation.word}",
             (figures,),
-            errors=tuple(clean(one, SENTENCE) for one in errors),
+            errors=tuple(clean(error, SENTENCE) for error in errors),
         )
         line = next((line for line in file.lines if line.startswith("Command line used:")), "")
-        return FoundRun(
+        return ForeignRun(
             name=row.operation.word,
             details=details,
             clients=(ImportedClient("all tasks", host, runtime_s=seconds),),
@@ -208,13 +210,13 @@ def _seconds_of(file: ForeignFile, row: mdtest_output.SummaryRow) -> float | Non
     """The time of a phase, which versions from 3.3 print in a second table."""
     inside = False
     wanted = {"create": "creation", "remove": "removal"}
-    kind, _, what = row.operation.key.partition("_")
+    kind, _, action = row.operation.key.partition("_")
     for line in file.lines:
         if line.startswith("SUMMARY"):
             inside = line.startswith("SUMMARY time")
-        found = _TIME_ROW.match(line) if inside else None
-        if found and found[1].lower() == f"{kind} {wanted.get(what, what)}":
-            return parsed(found[4])
+        match = _TIME_ROW.match(line) if inside else None
+        if match and match[1].lower() == f"{kind} {wanted.get(action, action)}":
+            return parsed(match[4])
     return None
 
 
@@ -232,25 +234,29 @@ class Io500Importer:
         """By lines of results."""
         return b"[RESULT]" in file.head and b"[SCORE" in file.content
 
-    def read(self, file: ForeignFile, folder: Folder) -> Sequence[FoundRun]:
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
         """Each line; files of the same folder belong to it."""
-        beside = {one.path.name: one for one in folder.beside(file, re.compile(r".*"))}
-        found = []
+        beside = {
+            neighbour.path.name: neighbour for neighbour in folder.beside(file, re.compile(r".*"))
+        }
+        runs = []
         for place, line in enumerate(file.lines, start=1):
             if match := _SCORED.match(line.strip()):
                 own = beside.get(f"{match[1]}.txt")
-                found.append(_phase(file, place, match, own))
-        for one in beside.values():
-            if re.fullmatch(r"(?:ior|mdtest|find|result|config).*\.(?:txt|csv|ini)", one.path.name):
-                folder.use(one)
-        if not found:
+                runs.append(_phase(file, place, match, own))
+        for neighbour in beside.values():
+            if re.fullmatch(
+                r"(?:ior|mdtest|find|result|config).*\.(?:txt|csv|ini)", neighbour.path.name
+            ):
+                folder.use(neighbour)
+        if not runs:
             raise ForeignFault("there is no line of a result.")
-        return found
+        return runs
 
 
 def _phase(
     file: ForeignFile, place: int, match: re.Match[str], own: ForeignFile | None
-) -> FoundRun:
+) -> ForeignRun:
     name, printed, unit, seconds, rest = match.groups()
     number, io = parsed(printed) or 0.0, unit == "GiB/s"
     operation = "read" if name.endswith("read") else "write"
@@ -268,40 +274,42 @@ def _phase(
     details = ImportedRun(tool="io500", version=_version(file), files=(file.name,))
     invalid = ("IO500 calls this result invalid",) if "INVALID" in rest else ()
     host = ImportedHost(f"{file.name}:{place}", (figures,), errors=invalid)
-    found = FoundRun(
+    run = ForeignRun(
         name=name,
         details=details,
         clients=(ImportedClient("all tasks", host, runtime_s=parsed(seconds)),),
         headline="bandwidth" if io else "ops_per_s",
     )
-    return found if own is None else _with_own(found, figures, own)
+    return run if own is None else _with_own(run, figures, own)
 
 
 def _version(file: ForeignFile) -> str:
-    found = re.search(r"^IO500 version (\S+)", file.text, re.MULTILINE)
-    return clean(found[1]) if found else ""
+    match = re.search(r"^IO500 version (\S+)", file.text, re.MULTILINE)
+    return clean(match[1]) if match else ""
 
 
-def _with_own(found: FoundRun, figures: Figures, own: ForeignFile) -> FoundRun:
+def _with_own(run: ForeignRun, figures: Figures, own: ForeignFile) -> ForeignRun:
     """The phase with what IOR or mdtest printed, and the summary's figure as a claim."""
     importer = IorImporter() if "ior" in own.path.name else MdtestImporter()
     if not importer.recognises(own):
-        return found
+        return run
     try:
         runs = importer.read(own, Folder(()))
     except (ForeignFault, IolabError):
-        return found
+        return run
     same = [run for run in runs if run.operations == (figures.operation,)]
     if not same:
-        return found
-    details = replace(found.details, claimed=(figures,), files=(*found.details.files, own.name))
-    host = found.clients[0].details
+        return run
+    details = replace(run.details, claimed=(figures,), files=(*run.details.files, own.name))
+    host = run.clients[0].details
     clients = tuple(
-        replace(one, details=replace(one.details, errors=(*host.errors, *one.details.errors)))
-        for one in same[-1].clients
+        replace(
+            client, details=replace(client.details, errors=(*host.errors, *client.details.errors))
+        )
+        for client in same[-1].clients
     )
     return replace(
-        found,
+        run,
         details=replace(details, buffered=same[-1].details.buffered),
         clients=clients,
         settings=same[-1].settings,

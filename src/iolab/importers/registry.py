@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from iolab.importers.blocks import DiskspdImporter, VdbenchImporter
+from iolab.importers.diskspd import DiskspdImporter
 from iolab.importers.elbencho import ElbenchoImporter
 from iolab.importers.files import Importer
 from iolab.importers.fio import FioImporter
 from iolab.importers.keyvalue import DbBenchImporter, YcsbImporter
 from iolab.importers.mpi import Io500Importer, IorImporter, MdtestImporter
+from iolab.importers.vdbench import VdbenchImporter
 
 IMPORTERS: Final[tuple[Importer, ...]] = (
     Io500Importer(),

@@ -51,17 +51,17 @@ class ImportedReport(OneFigureReport):
 
     def latencies(self, record: RunRecord, name: str) -> Latencies:
         """Each operation of which the file has bins."""
-        job, found = ImportedJob.of(record.run.point.job), histograms(record)
-        curves, whole = [], None
+        job, by_operation = ImportedJob.of(record.run.point.job), histograms(record)
+        curves, total = [], None
         for operation in job.operations:
             merged = None
-            for (_, operation_name), part in found.items():
+            for (_, operation_name), part in by_operation.items():
                 if operation_name == operation:
                     merged = part if merged is None else merged.merged(part)
             if merged is not None:
                 curves.append(curve_of(operation, merged))
-                whole = merged if whole is None else whole.merged(merged)
-        every = LatencyCurve(name, 0, (), ()) if whole is None else curve_of(name, whole)
+                total = merged if total is None else total.merged(merged)
+        every = LatencyCurve(name, 0, (), ()) if total is None else curve_of(name, total)
         return Latencies(every, tuple(curves), None)
 
     def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
@@ -91,8 +91,10 @@ class ImportedReport(OneFigureReport):
         """Runs of I/O as others; of runs that are no I/O the operations a second."""
         if any("iops" in result.metrics for result in results):
             return super().result_table(study, results, anchors)
-        told = {key for result in results for key, one in result.metrics.items() if one.value}
-        shown = [(key, name) for key, name in OPERATIONS_SHOWN if key in told]
+        with_value = {
+            key for result in results for key, metric in result.metrics.items() if metric.value
+        }
+        shown = [(key, name) for key, name in OPERATIONS_SHOWN if key in with_value]
         return every_run("Every run", study, results, shown, anchors)
 
     def job_tables(self, brief: Brief, study: Study) -> tuple[Table, ...]:

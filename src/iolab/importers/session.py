@@ -34,8 +34,8 @@ from iolab.core.run import (
 from iolab.core.samples import BinTable, IntervalTable, no_counters
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.workload import Axis, Indicator, Workload
-from iolab.importers.files import ForeignFile, clean, host_name
-from iolab.importers.model import FoundRun, ImportedClient, ImportedJob
+from iolab.importers.files import ForeignFile, Sourced, clean, host_name
+from iolab.importers.model import ForeignRun, ImportedClient, ImportedJob
 from iolab.store.writer import SessionWriter, refuse_existing
 from iolab.study.schedule import digest_of
 from iolab.units import NS_PER_S
@@ -56,7 +56,7 @@ class Placed:
     """A run with its place in the plan, and the files that tell of it."""
 
     planned: PlannedRun
-    found: FoundRun
+    run: ForeignRun
     files: tuple[ForeignFile, ...]
 
 
@@ -69,78 +69,76 @@ class ImportedSession:
     runs: tuple[Placed, ...]
 
 
-def arrange(
-    runs: Sequence[tuple[tuple[ForeignFile, ...], FoundRun]], *, configuration: str, title: str
-) -> ImportedSession:
+def arrange(runs: Sequence[Sourced], *, configuration: str, title: str) -> ImportedSession:
     """The runs as points of workloads: one a job's name, its axes what differs between its runs."""
-    groups: dict[tuple[str, str, str], list[tuple[tuple[ForeignFile, ...], FoundRun]]] = {}
-    for files, found in runs:
-        groups.setdefault((found.details.tool, found.name, found.kind), []).append((files, found))
+    groups: dict[tuple[str, str, str], list[Sourced]] = {}
+    for files, run in runs:
+        groups.setdefault((run.details.tool, run.name, run.kind), []).append((files, run))
     kinds = Counter((tool, name) for tool, name, _ in groups)
-    hosts = dict.fromkeys(name for _, found in runs for name in _names(found.clients))
+    hosts = dict.fromkeys(name for _, run in runs for name in _names(run.clients))
     workloads: list[Workload] = []
     placed: list[Placed] = []
     ids: set[str] = set()
     for (tool, own, kind), group in groups.items():
         name = f"{own} {kind}".strip() if kinds[tool, own] > 1 else own
-        job = _job(tool, [found for _, found in group])
-        rows, varied = _axes([_candidates(found) for _, found in group])
+        job = _job(tool, [run for _, run in group])
+        rows, varied = _axes([_candidates(run) for _, run in group])
         workload = Workload(
             id=_free_id(name, tool, ids),
-            title=", ".join(filter(None, (clean(name), _measured(group[0][1], varied)))),
+            title=", ".join(filter(None, (clean(name), _load_text(group[0][1], varied)))),
             job=job,
             sweep=tuple(Axis(axis, values) for axis, values in varied.items()),
             indicator=Indicator(group[0][1].headline),
         )
         workloads.append(workload)
         repeats: dict[Values, int] = {}
-        for (files, found), candidates in zip(group, rows, strict=True):
-            axis = tuple((one, candidates[one]) for one in varied if one in candidates)
+        for (files, run), candidates in zip(group, rows, strict=True):
+            axis = tuple((option, candidates[option]) for option in varied if option in candidates)
             repeats[axis] = repeats.get(axis, 0) + 1
             point = Point(
                 digest_of([configuration, workload.id, axis, tool, name]),
                 configuration,
                 workload.id,
                 axis,
-                replace(job, settings=found.settings, in_flight=found.in_flight),
+                replace(job, settings=run.settings, in_flight=run.in_flight),
                 "",
             )
-            placed.append(Placed(PlannedRun(len(placed) + 1, repeats[axis], point), found, files))
-    title = f"{title}: {'; '.join(one.title for one in workloads[:TITLES_MOST])}"
+            placed.append(Placed(PlannedRun(len(placed) + 1, repeats[axis], point), run, files))
+    title = f"{title}: {'; '.join(workload.title for workload in workloads[:TITLES_MOST])}"
     title += " ..." if len(workloads) > TITLES_MOST else ""
     study = _study(configuration, title, tuple(hosts), tuple(workloads), placed)
-    planned = tuple(one.planned for one in placed)
-    digest = digest_of([one.point.digest for one in planned])
+    planned = tuple(each.planned for each in placed)
+    digest = digest_of([run.point.digest for run in planned])
     budget = PlanCost(0.0, (), 0, 0, 0)
     return ImportedSession(study, Plan(STUDY_ID, digest, (), planned, budget, ()), tuple(placed))
 
 
-def _measured(found: FoundRun, varied: Mapping[str, object]) -> str:
+def _load_text(run: ForeignRun, varied: Mapping[str, object]) -> str:
     """What all runs of a workload did, as far as its axes do not say: access, block, depth."""
-    axis = {"rw": found.kind, **{name: str(value) for name, value in found.axis}}
+    axis = {"rw": run.kind, **{name: str(value) for name, value in run.axis}}
     parts = [
         f"{word} {axis[name]}".strip()
         for name, word in _SHOWN.items()
         if axis.get(name) and name not in varied
     ]
-    return ", ".join(part for part in parts if part != clean(found.name))
+    return ", ".join(part for part in parts if part != clean(run.name))
 
 
 _SHOWN: Final = {"rw": "", "bs": "bs", "iodepth": "iodepth", "numjobs": "numjobs", "ioengine": ""}
 """What says most of a load, each with the word before it."""
 
 
-def _job(tool: str, group: Sequence[FoundRun]) -> ImportedJob:
-    operations = dict.fromkeys(operation for found in group for operation in found.operations)
+def _job(tool: str, group: Sequence[ForeignRun]) -> ImportedJob:
+    operations = dict.fromkeys(operation for run in group for operation in run.operations)
     first = group[0]
     return ImportedJob(
         EngineName(f"{tool}, imported"), tuple(operations), first.settings, first.in_flight
     )
 
 
-def _candidates(found: FoundRun) -> dict[str, int | str]:
+def _candidates(run: ForeignRun) -> dict[str, int | str]:
     """What may tell runs of one name apart."""
-    return {**dict(found.axis), "clients": len(found.clients)}
+    return {**dict(run.axis), "clients": len(run.clients)}
 
 
 _Row = Mapping[str, int | str]
@@ -175,9 +173,9 @@ def _varied(rows: Sequence[_Row]) -> _Axes:
 def _free_id(name: str, tool: str, ids: set[str]) -> str:
     base = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or tool
     tries = (base, f"{tool}-{base}", *(f"{base}-{count}" for count in range(2, len(ids) + 3)))
-    found = next(attempt for attempt in tries if attempt not in ids)
-    ids.add(found)
-    return found
+    free = next(attempt for attempt in tries if attempt not in ids)
+    ids.add(free)
+    return free
 
 
 def _study(
@@ -187,11 +185,11 @@ def _study(
     workloads: tuple[Workload, ...],
     runs: Sequence[Placed],
 ) -> Study:
-    files = tuple(dict.fromkeys(file.name for run in runs for file in run.files))
-    tools = ", ".join(dict.fromkeys(_tool(run.found) for run in runs))
+    files = tuple(dict.fromkeys(file.name for placed in runs for file in placed.files))
+    tools = ", ".join(dict.fromkeys(_tool(placed.run) for placed in runs))
     text = "# Imported: no study made these runs. They were read from\n"
     text += "".join(f"#   {name}\n" for name in files)
-    seconds = max((run.found.details.asked_s or 0.0 for run in runs), default=0.0)
+    seconds = max((placed.run.details.asked_s or 0.0 for placed in runs), default=0.0)
     return Study(
         id=STUDY_ID,
         title=title,
@@ -211,8 +209,8 @@ def _study(
     )
 
 
-def _tool(found: FoundRun) -> str:
-    return f"{found.details.tool} {found.details.version}".strip()
+def _tool(run: ForeignRun) -> str:
+    return f"{run.details.tool} {run.details.version}".strip()
 
 
 def _names(clients: Sequence[ImportedClient]) -> tuple[str, ...]:
@@ -227,22 +225,22 @@ def _names(clients: Sequence[ImportedClient]) -> tuple[str, ...]:
 
 def record_of(placed: Placed, keep: Sequence[ForeignFile] = ()) -> RunRecord:
     """The evidence of one run as the store keeps it, with those of its files as they are."""
-    found, job = placed.found, ImportedJob.of(placed.planned.point.job)
-    names = _names(found.clients)
-    dated = found.at_ns
-    details = found.details
+    run, job = placed.run, ImportedJob.of(placed.planned.point.job)
+    names = _names(run.clients)
+    dated = run.at_ns
+    details = run.details
     if dated is None:
         dated = max(file.changed_ns for file in placed.files)
         details = replace(details, dated_by="the file's last change")
-    longest = max((runtime_ns(client) for client in found.clients), default=0)
+    longest = max((runtime_ns(client) for client in run.clients), default=0)
     begins = [
-        dated - longest if client.start_ns is None else client.start_ns for client in found.clients
+        dated - longest if client.start_ns is None else client.start_ns for client in run.clients
     ]
-    ends = [begin + runtime_ns(client) for begin, client in zip(begins, found.clients, strict=True)]
-    failed = found.failure is not None
+    ends = [begin + runtime_ns(client) for begin, client in zip(begins, run.clients, strict=True)]
+    failed = run.failure is not None
     # A file of several clients is kept with the first of them.
     owners = dict(
-        reversed([(client.file, name) for client, name in zip(found.clients, names, strict=True)])
+        reversed([(client.file, name) for client, name in zip(run.clients, names, strict=True)])
     )
     outputs = tuple(
         EngineOutput(owners[place], file.name, Packed.of(file.content))
@@ -252,19 +250,18 @@ def record_of(placed: Placed, keep: Sequence[ForeignFile] = ()) -> RunRecord:
     return RunRecord(
         run=placed.planned,
         status=RunStatus.FAILED if failed else RunStatus.DONE,
-        failure=found.failure,
+        failure=run.failure,
         started_real_ns=min(begins, default=dated),
         ended_real_ns=max(ends, default=dated),
         warmup_s=0.0,
         runtime_s=longest / NS_PER_S,
         telemetry_interval_ms=1000,
         hosts=tuple(
-            _host_run(name, client, found)
-            for name, client in zip(names, found.clients, strict=True)
+            _host_run(name, client, run) for name, client in zip(names, run.clients, strict=True)
         ),
         details=details,
-        intervals=_intervals(job, found.clients, begins),
-        bins=_bins(job, found.clients),
+        intervals=_intervals(job, run.clients, begins),
+        bins=_bins(job, run.clients),
         counters=no_counters(),
         outputs=outputs,
     )
@@ -278,14 +275,14 @@ def runtime_ns(client: ImportedClient) -> int:
     return round(seconds * NS_PER_S)
 
 
-def _host_run(name: str, client: ImportedClient, found: FoundRun) -> HostRun:
+def _host_run(name: str, client: ImportedClient, run: ForeignRun) -> HostRun:
     start = client.start_ns
     return HostRun(
         host=name,
         error=client.details.errors[0] if client.details.errors else None,
         argv=(),
-        job_file="".join(f"{key}={value}\n" for key, value in found.settings),
-        engine_version=_tool(found),
+        job_file="".join(f"{key}={value}\n" for key, value in run.settings),
+        engine_version=_tool(run),
         start_real_ns=start,
         end_real_ns=None if start is None else start + runtime_ns(client),
         exit_code=None,
@@ -314,20 +311,20 @@ def _intervals(
     rows: list[tuple[int, int, int, int, int, int, int, float]] = []
     for index, client in enumerate(clients):
         if client.seconds:
-            ends = sorted({one.end_ns for one in client.seconds})
+            ends = sorted({second.end_ns for second in client.seconds})
             places = {end: place for place, end in enumerate(ends)}
             rows += [
                 (
                     index,
-                    places[one.end_ns],
-                    begins[index] + one.end_ns,
-                    one.span_ns,
-                    job.number(one.operation),
-                    one.count,
-                    one.bytes,
-                    one.lat_sum_ns,
+                    places[second.end_ns],
+                    begins[index] + second.end_ns,
+                    second.span_ns,
+                    job.number(second.operation),
+                    second.count,
+                    second.bytes,
+                    second.lat_sum_ns,
                 )
-                for one in client.seconds
+                for second in client.seconds
             ]
             continue
         span = runtime_ns(client)

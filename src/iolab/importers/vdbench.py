@@ -1,0 +1,156 @@
+"""Results of vdbench: its flat file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from itertools import pairwise
+from typing import Final
+
+from iolab.importers.files import Folder, ForeignFault, ForeignFile, clean, parsed
+from iolab.importers.model import (
+    Figures,
+    ForeignRun,
+    ImportedClient,
+    ImportedHost,
+    ImportedRun,
+    ImportedSecond,
+    headline_of,
+)
+from iolab.units import NS_PER_S
+
+MIB: Final = 1 << 20
+NS_PER_MS: Final = 1_000_000
+PERCENT: Final = 100
+
+_MAX_RATE: Final = 999_988.0
+"""What vdbench prints as the requested rate of `iorate=max`."""
+
+_AVERAGE: Final = re.compile(r"avg_(\d+)-(\d+)")
+
+
+class VdbenchImporter:
+    """Every run definition of a flat file, by the line of its averages."""
+
+    tool: Final = "vdbench"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By its header."""
+        return re.search(rb"^\s*tod\b.*\bInterval\b.*\breqrate\b", file.head, re.M) is not None
+
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+        """The averages, with the intervals that they are of."""
+        del folder
+        columns: list[str] = []
+        intervals: list[tuple[float, dict[str, str]]] = []
+        runs: list[ForeignRun] = []
+        for place, line in enumerate(file.lines, start=1):
+            words = line.split()
+            if words[:1] == ["tod"]:
+                columns = words
+                continue
+            if not columns or len(words) != len(columns) or ":" not in words[0]:
+                continue
+            row = dict(zip(columns, words, strict=True))
+            if average := _AVERAGE.fullmatch(row["Interval"]):
+                first = int(average[1])
+                own = [
+                    interval
+                    for interval in intervals
+                    if interval[1]["Run"] == row["Run"]
+                    and (parsed(interval[1]["Interval"]) or 0) >= first
+                ]
+                runs.append(_vdbench(file, place, row, own))
+                intervals = []
+            else:
+                intervals.append((_time_of_day(words[0]), row))
+        if not runs:
+            raise ForeignFault("no run definition came to its averages.")
+        return runs
+
+
+def _time_of_day(text: str) -> float:
+    parts = [parsed(part) or 0.0 for part in text.split(":")[:3]]
+    hours, minutes, seconds = (*parts, 0.0, 0.0)[:3]
+    return timedelta(hours=hours, minutes=minutes, seconds=seconds).total_seconds()
+
+
+def _vdbench(
+    file: ForeignFile,
+    place: int,
+    row: Mapping[str, str],
+    intervals: Sequence[tuple[float, Mapping[str, str]]],
+) -> ForeignRun:
+    gaps = sorted(b - a for (a, _), (b, _) in pairwise(intervals) if b > a)
+    step = float(round(gaps[len(gaps) // 2])) if gaps else 1.0
+    seconds = len(intervals) * step or None
+    read = parsed(row.get("read%", row.get("rdpct", ""))) or 0.0
+    ways = [way for way, share in (("read", read), ("write", PERCENT - read)) if share > 0]
+    figures = tuple(_way_figures(way, row, read, seconds) for way in ways)
+    asked = parsed(row.get("reqrate", ""))
+    block = parsed(row.get("xfersize", ""))
+    threads = parsed(row.get("threads", ""))
+    kept = ("xfersize", "threads", "rdpct", "rhpct", "whpct", "seekpct", "lunsize", "reqrate")
+    details = ImportedRun(
+        tool="vdbench",
+        version=clean(row.get("version", "")).replace("n/a", ""),
+        files=(file.name,),
+        paced=asked is not None and asked < _MAX_RATE,
+        notes=("the mean of its intervals but for those that vdbench leaves out",),
+    )
+    return ForeignRun(
+        name=clean(row["Run"]),
+        details=details,
+        clients=(
+            ImportedClient(
+                "all slaves",
+                ImportedHost(f"{file.name}:{place}", figures),
+                seconds=tuple(_vdbench_seconds(intervals, ways, step)),
+                runtime_s=seconds,
+            ),
+        ),
+        settings=tuple((name, clean(row[name])) for name in kept if row.get(name)),
+        axis=tuple((name, clean(row[name])) for name in ("xfersize", "threads") if name in row),
+        in_flight=None if threads is None else round(threads),
+        headline=headline_of(block),
+    )
+
+
+def _way_figures(way: str, row: Mapping[str, str], read: float, seconds: float | None) -> Figures:
+    """One direction; where only the mix is told, its share of the rate and the mix's latency."""
+    share = (read if way == "read" else PERCENT - read) / PERCENT
+    rate, speed = parsed(row.get("rate", "")), parsed(row.get("MB/sec", ""))
+    size = parsed(row.get("bytes/io", ""))
+    mean = parsed(row.get(f"{way}_resp", "") if share < 1 else "")
+    mean = parsed(row.get("resp", "")) if mean is None else mean
+    high = parsed(row.get(f"{way}_max", "") if share < 1 else row.get("resp_max", ""))
+    complete = rate is not None and size is not None and seconds is not None
+    return Figures(
+        operation=way,
+        bytes=round((rate or 0.0) * (size or 0.0) * (seconds or 0.0) * share) if complete else None,
+        seconds=seconds,
+        rate_per_s=None if rate is None else rate * share,
+        bw_bytes_per_s=None if speed is None else speed * MIB * share,
+        lat_mean_ns=None if mean is None else mean * NS_PER_MS,
+        lat_max_ns=None if high is None else high * NS_PER_MS,
+        printed=tuple(
+            (name, clean(row[name]))
+            for name in ("rate", "MB/sec", "bytes/io", "read%", "resp", "resp_max")
+            if name in row
+        ),
+    )
+
+
+def _vdbench_seconds(
+    intervals: Sequence[tuple[float, Mapping[str, str]]], ways: Sequence[str], step: float
+) -> Iterator[ImportedSecond]:
+    for number, (_, row) in enumerate(intervals, start=1):
+        rate = parsed(row.get("rate", "")) or 0.0
+        read = (parsed(row.get("read%", "")) or 0.0) / PERCENT
+        waited = (parsed(row.get("resp", "")) or 0.0) * NS_PER_MS
+        size = parsed(row.get("bytes/io", "")) or 0.0
+        for way in ways:
+            count = round(rate * step * (read if way == "read" else 1 - read))
+            end, span = round(number * step * NS_PER_S), round(step * NS_PER_S)
+            yield ImportedSecond(way, end, span, count, round(count * size), waited * count)
