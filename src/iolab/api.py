@@ -131,7 +131,7 @@ class _Table(_Frames):
     @property
     def columns(self) -> dict[str, Any]:
         """Each column as a numpy array."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        return {column.name: getattr(self, column.name) for column in fields(self)}  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,8 @@ class Bins(_Table):
         Bins are merged, percentiles never averaged. None where nothing was counted.
         """
         again = [
-            one.startswith("intended_") or one.endswith("_from_submission")
-            for one in self.operation
+            name.startswith("intended_") or name.endswith("_from_submission")
+            for name in self.operation
         ]
         of_it = ~np.array(again, dtype=bool) if operation is None else self.operation == operation
         bins = np.searchsorted(LOWER_NS, self.lower_ns[of_it])
@@ -244,27 +244,27 @@ class Run:
         """What the hosts did meanwhile; StoreError where it is damaged."""
         table = self._reader.counters(self.digest, self.repeat)
         series = derive(table, self._hosts.tolist())
-        sizes = [len(one.value) for one in series]
+        sizes = [len(counter.value) for counter in series]
 
         def repeated(words: Sequence[str]) -> Names:
             return np.repeat(np.array([*words, ""], dtype=np.object_)[:-1], sizes)
 
         return Telemetry(
-            host=repeated([one.host for one in series]),
-            scope=repeated([one.scope for one in series]),
-            name=repeated([one.name for one in series]),
-            metric=repeated([one.metric for one in series]),
-            real_ns=_joined([one.real_ns for one in series], np.int64),
-            span_ns=_joined([one.span_ns for one in series], np.int64),
-            value=_joined([one.value for one in series], np.float64),
+            host=repeated([counter.host for counter in series]),
+            scope=repeated([counter.scope for counter in series]),
+            name=repeated([counter.name for counter in series]),
+            metric=repeated([counter.metric for counter in series]),
+            real_ns=_joined([counter.real_ns for counter in series], np.int64),
+            span_ns=_joined([counter.span_ns for counter in series], np.int64),
+            value=_joined([counter.value for counter in series], np.float64),
         )
 
     def _named(self, numbers: Whole) -> Names:
         """The operations of a stored column by their names."""
-        seen, places = np.unique(numbers, return_inverse=True)
+        codes, places = np.unique(numbers, return_inverse=True)
         words = [
             reported().operation_key(self._reader.study, self._result, int(number))
-            for number in seen
+            for number in codes
         ]
         return np.array([*words, None], dtype=np.object_)[places]
 
@@ -371,7 +371,7 @@ def _point(summary: PointSummary, runs: Mapping[int, Run]) -> MeasuredPoint:
         trusted=summary.trusted,
         notes=summary.notes,
         runs=tuple(runs[id(result)] for result in summary.results),
-        left_out=tuple(runs[id(one)] for one in summary.left_out),
+        left_out=tuple(runs[id(result)] for result in summary.left_out),
     )
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from iolab.analysis.findings import bests
-from iolab.report.bottleneck import ANCHOR, limits
+from iolab.report.bottleneck import ANCHOR, bottlenecks
 from iolab.report.brief import Brief
 from iolab.report.formats.html import make_page
 from iolab.report.formats.markdown import render_appendix
@@ -19,7 +19,7 @@ def whole() -> Brief:
 
 
 def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
-    section = limits(whole())
+    section = bottlenecks(whole())
     assert section is not None
     (group,) = section.groups
     ((shares_table, _), (names, _)) = group.more
@@ -46,7 +46,7 @@ def test_every_best_point_has_a_row_that_leads_to_its_run() -> None:
 
 def test_one_configuration_is_not_named() -> None:
     brief = shared.brief("kpi")
-    section = limits(brief)
+    section = bottlenecks(brief)
     assert section is not None
     (group,) = section.groups
     assert group.table is not None
@@ -66,7 +66,7 @@ def test_the_page_and_its_text_have_the_section() -> None:
 
 def test_without_telemetry_there_is_no_section() -> None:
     brief = replace(whole(), watched={})
-    assert limits(brief) is None
+    assert bottlenecks(brief) is None
     assert "resource watched" not in " ".join(one.text for one in make_page(brief).findings)
 
 

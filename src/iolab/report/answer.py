@@ -119,7 +119,7 @@ class AnswerSource:
 
 def answer(
     brief: Brief,
-    found: Sequence[BestFigure],
+    figures: Sequence[BestFigure],
     counted: VerdictCounts,
     caveats: Sequence[Objection],
     bests: ReportSection | None,
@@ -127,17 +127,19 @@ def answer(
     """The first page of a brief whose best figures are `found`; `bests` has charts of them."""
     from iolab.report.provenance import summary_of
 
-    rows, anchors = _rows(found), brief.anchors
-    several = _several(found)
+    rows, anchors = _rows(figures), brief.anchors
+    several = _several(figures)
     failed = _failed(brief)
-    quoted = {one.run for one in found}
-    touching = sorted(caveats, key=lambda one: (not of_others(one), not _touches(one, quoted)))
+    quoted = {figure.run for figure in figures}
+    touching = sorted(
+        caveats, key=lambda caveat: (not of_others(caveat), not _touches(caveat, quoted))
+    )
     return Answer(
-        says=says(brief.study, found, counted, caveats),
-        sure=f"{summary_of(counted, brief)}{_intervals(found)}",
+        says=says(brief.study, figures, counted, caveats),
+        sure=f"{summary_of(counted, brief)}{_intervals(figures)}",
         matrix=_matrix(rows, brief.study.titles, anchors) if several else _list(rows, anchors),
         note=_note(rows) if several else "",
-        chart=_chart(found, bests),
+        chart=_chart(figures, bests),
         failed=failed,
         caveats=tuple(touching[: CAVEATS - bool(failed)]),
         of_caveats=len(caveats),
@@ -145,14 +147,17 @@ def answer(
 
 
 def says(
-    study: Study, found: Sequence[BestFigure], counted: VerdictCounts, caveats: Sequence[Objection]
+    study: Study,
+    figures: Sequence[BestFigure],
+    counted: VerdictCounts,
+    caveats: Sequence[Objection],
 ) -> str:
     """The answer in one sentence."""
-    rows = _rows(found)
-    known = [row for row in rows if row.best is not None]
+    rows = _rows(figures)
+    measured = [row for row in rows if row.best is not None]
     if not counted.runs:
         return "Nothing is measured yet."
-    if not known:
+    if not measured:
         why = next(
             (caveat for caveat in caveats if caveat.level is Level.INVALID and caveat.everywhere),
             None,
@@ -160,41 +165,43 @@ def says(
         every = "the only run is" if counted.runs == 1 else f"all {counted.runs} runs are"
         lost = every if counted.invalid == counted.runs else "no workload has a figure that is not"
         return f"Nothing is measurable: {lost} invalid.{f' {why.says}' if why else ''}"
-    if _several(found):
+    if _several(figures):
         return _compared(rows, study.titles)
-    owner = known[0].cells[0].configuration
+    owner = measured[0].cells[0].configuration
     title = study.titles.get(owner, owner)
     # An imported configuration has no name but the session's.
     name = "The target" if owner == DEFAULT_CONFIGURATION or title == study.title else title
     only = len(rows) == 1 and rows[0].title in study.title
-    unknown = len(rows) - len(known)
+    unknown = len(rows) - len(measured)
     lost = f" {count(unknown, 'figure')} {_NOT_MEASURABLE}." if unknown else ""
-    return f"{name} reaches {joined(list(_tops(known, named=not only)))}.{lost}"
+    return f"{name} reaches {joined(list(_tops(measured, named=not only)))}.{lost}"
 
 
-def how_sure(found: Sequence[BestFigure]) -> str:
+def how_sure(figures: Sequence[BestFigure]) -> str:
     """How sure the best figures are, in one line: verdict and reason, then their intervals."""
-    if not found:
+    if not figures:
         return "Nothing is measured yet."
-    sound = [one for one in found if one.is_sound]
+    sound = [figure for figure in figures if figure.is_sound]
     groups = (
-        (Level.VALID.value, [one for one in sound if one.level is Level.VALID]),
-        (Level.INDICATIVE.value, [one for one in sound if one.level is Level.INDICATIVE]),
-        (_NOT_MEASURABLE, [one for one in found if not one.is_sound]),
+        (Level.VALID.value, [figure for figure in sound if figure.level is Level.VALID]),
+        (Level.INDICATIVE.value, [figure for figure in sound if figure.level is Level.INDICATIVE]),
+        (_NOT_MEASURABLE, [figure for figure in figures if not figure.is_sound]),
     )
     parts = [f"{len(some)} {name}{_codes(some)}" for name, some in groups if some]
-    return f"{count(len(found), 'figure')}: {', '.join(parts)}.{_intervals(found)}"
+    return f"{count(len(figures), 'figure')}: {', '.join(parts)}.{_intervals(figures)}"
 
 
-def _codes(found: Sequence[BestFigure]) -> str:
+def _codes(figures: Sequence[BestFigure]) -> str:
     """The checks behind figures of one level, the most frequent first."""
-    codes = [code for code, _ in Counter(one.reason[0] for one in found).most_common() if code]
+    codes = [
+        code for code, _ in Counter(figure.reason[0] for figure in figures).most_common() if code
+    ]
     more = f" and {len(codes) - CODES} more" if len(codes) > CODES else ""
     return f" ({', '.join(codes[:CODES])}{more})" if codes else ""
 
 
-def _several(found: Sequence[BestFigure]) -> bool:
-    return len({one.configuration for one in found}) > 1
+def _several(figures: Sequence[BestFigure]) -> bool:
+    return len({figure.configuration for figure in figures}) > 1
 
 
 def _failed(brief: Brief) -> str:
@@ -223,8 +230,8 @@ def of_others(objection: Objection) -> bool:
 def _others_share(run: Result, code: str) -> float:
     """Others' part in one run; of processors it is evidence of the threads that waited for them."""
     source, name = _OTHERS[code]
-    found = (check.evidence.get(name) for check in run.verdict.checks if check.code == source)
-    share = next(found, None)
+    values = (check.evidence.get(name) for check in run.verdict.checks if check.code == source)
+    share = next(values, None)
     return float(share) if isinstance(share, int | float) else 0.0
 
 
@@ -241,11 +248,11 @@ def _touches(objection: Objection, quoted: set[RunKey | None]) -> bool:
     return any(run.key in quoted for run in objection.runs)
 
 
-def _rows(found: Iterable[BestFigure]) -> list[_Row]:
+def _rows(figures: Iterable[BestFigure]) -> list[_Row]:
     """The figures of each workload, and which is the best of them."""
     grouped: dict[str, list[BestFigure]] = {}
-    for one in found:
-        grouped.setdefault(one.workload, []).append(one)
+    for figure in figures:
+        grouped.setdefault(figure.workload, []).append(figure)
     return [_row(cells) for cells in grouped.values()]
 
 
@@ -255,21 +262,21 @@ def _row(cells: Sequence[BestFigure]) -> _Row:
     if not sound:
         return _Row(title, tuple(cells))
     best = _top(sound)
-    others = [one for one in sound if one is not best]
-    ahead = [(one, factor(best.value, one.value, best.better)) for one in others]
+    others = [cell for cell in sound if cell is not best]
+    ahead = [(cell, factor(best.value, cell.value, best.better)) for cell in others]
     lead = max((times.value or 1.0 for _, times in ahead if times is not None), default=1.0) - 1
-    if others and any(one.missing for one in sound):
+    if others and any(cell.missing for cell in sound):
         return _Row(title, tuple(cells), best, open="a point is missing or invalid", lead=lead)
     if any(times is None or times.low is None for _, times in ahead):
         return _Row(title, tuple(cells), best, open=TOO_FEW, lead=lead)
-    alike = tuple(one for one, times in ahead if times and (times.low or 0.0) <= 1)
+    alike = tuple(cell for cell, times in ahead if times and (times.low or 0.0) <= 1)
     return _Row(title, tuple(cells), best, alike)
 
 
-def _top(found: Sequence[BestFigure]) -> BestFigure:
+def _top(figures: Sequence[BestFigure]) -> BestFigure:
     """The best of figures of one metric."""
-    pick = min if found[0].better is Better.LOWER else max
-    return pick(found, key=lambda one: one.value.value or 0.0)
+    pick = min if figures[0].better is Better.LOWER else max
+    return pick(figures, key=lambda figure: figure.value.value or 0.0)
 
 
 def _tops(rows: Sequence[_Row], *, named: bool) -> Iterator[str]:
@@ -279,16 +286,16 @@ def _tops(rows: Sequence[_Row], *, named: bool) -> Iterator[str]:
     workload's.
     """
     best = [row.best for row in rows if row.best is not None]
-    for unit in dict.fromkeys(one.value.unit for one in best):
-        mine = [one for one in best if one.value.unit == unit]
-        top = _top([one for one in mine if one.level is Level.VALID] or mine)
+    for unit in dict.fromkeys(figure.value.unit for figure in best):
+        figures = [figure for figure in best if figure.value.unit == unit]
+        top = _top([figure for figure in figures if figure.level is Level.VALID] or figures)
         texts = (
             [f"at {text} {name}" for name, text in top.latencies[:1]] if unit in _OPERATIONS else []
         )
-        what = " ".join((*([top.title] if named else []), *texts))
+        context = " ".join((*([top.title] if named else []), *texts))
         doubt = "indicative" if top.level is Level.INDICATIVE else ""
-        told = ", ".join(filter(None, (what, doubt)))
-        yield f"{show(top.value)} ({told})" if told else show(top.value)
+        note = ", ".join(filter(None, (context, doubt)))
+        yield f"{show(top.value)} ({note})" if note else show(top.value)
 
 
 def _compared(rows: Sequence[_Row], titles: Mapping[str, str]) -> str:
@@ -328,13 +335,13 @@ def _why(why: str, rows: Sequence[_Row]) -> str:
     return f"{why} (the largest lead is {percent(most)})"
 
 
-def _intervals(found: Sequence[BestFigure]) -> str:
+def _intervals(figures: Sequence[BestFigure]) -> str:
     """How far the intervals of the figures reach."""
-    sound = [one.value for one in found if one.is_sound]
+    sound = [figure.value for figure in figures if figure.is_sound]
     if not sound:
         return ""
-    halves = [half for one in sound if (half := one.half_width) is not None]
-    lacking = Counter(why_no_interval(one) for one in sound if one.half_width is None)
+    halves = [half for value in sound if (half := value.half_width) is not None]
+    lacking = Counter(why_no_interval(value) for value in sound if value.half_width is None)
     if not halves:
         are_few = set(lacking) == {TOO_FEW}
         do = "measure at least three" if are_few else "measure more, or find what disturbs them"
@@ -349,8 +356,8 @@ def _intervals(found: Sequence[BestFigure]) -> str:
 
 def _matrix(rows: Sequence[_Row], titles: Mapping[str, str], anchors: Anchors) -> Table:
     """A row for each workload, a column for each configuration."""
-    known = {cell.configuration for row in rows for cell in row.cells}
-    owners = [name for name in titles if name in known]
+    measured = {cell.configuration for row in rows for cell in row.cells}
+    owners = [name for name in titles if name in measured]
     if len(owners) > SIDE_BY_SIDE:
         return _wide(rows, {name: titles[name] for name in owners}, anchors)
     heads = (Column("Workload"), *(Column(titles[name], number=True) for name in owners))
@@ -373,23 +380,27 @@ def _wide(rows: Sequence[_Row], titles: Mapping[str, str], anchors: Anchors) -> 
 
 def _short(row: _Row, owner: str, anchors: Anchors) -> Cell:
     """A figure without what is known beside it, but for its verdict."""
-    one = row.of(owner)
-    doubted = one is not None and one.level is Level.INDICATIVE
+    figure = row.of(owner)
+    doubted = figure is not None and figure.level is Level.INDICATIVE
     return replace(_cell(row, owner, anchors), under="indicative" if doubted else "")
 
 
 def _cell(row: _Row, owner: str, anchors: Anchors) -> Cell:
     """A figure with its interval, its latency and where it was reached."""
-    one = row.of(owner)
-    if one is None or one.level is None:
+    figure = row.of(owner)
+    if figure is None or figure.level is None:
         return Cell(_NOT_MEASURABLE, under=_NO_VALUE)
-    anchor = anchors.get(one.run) if one.run else None
-    if not one.is_sound:
-        return Cell(_NOT_MEASURABLE, anchor=anchor, under=one.reason[1])
-    is_best = one is row.best and not row.open and row.rivals > 1
-    under = [*(f"{name} {text}" for name, text in one.latencies), one.at, _spread(one.value)]
-    under += ["indicative"] if one.level is Level.INDICATIVE else []
-    text = f"{ALIKE if one in row.alike else ''}{show(one.value)}"
+    anchor = anchors.get(figure.run) if figure.run else None
+    if not figure.is_sound:
+        return Cell(_NOT_MEASURABLE, anchor=anchor, under=figure.reason[1])
+    is_best = figure is row.best and not row.open and row.rivals > 1
+    under = [
+        *(f"{name} {text}" for name, text in figure.latencies),
+        figure.at,
+        _spread(figure.value),
+    ]
+    under += ["indicative"] if figure.level is Level.INDICATIVE else []
+    text = f"{ALIKE if figure in row.alike else ''}{show(figure.value)}"
     return Cell(text, anchor=anchor, under=" · ".join(filter(None, under)), strong=is_best)
 
 
@@ -411,42 +422,44 @@ def _note(rows: Sequence[_Row]) -> str:
 def _list(rows: Sequence[_Row], anchors: Anchors) -> Table:
     """Of one configuration: a row for each workload, what is known of it in columns."""
     cells = [(row.title, cell) for row in rows for cell in row.cells]
-    codes = {one.reason[0] for _, one in cells if not one.is_sound}
-    sound = [one for _, one in cells if one.is_sound]
-    names = list(dict.fromkeys(name for one in sound for name, _ in one.latencies))[:LATENCIES]
+    codes = {figure.reason[0] for _, figure in cells if not figure.is_sound}
+    sound = [figure for _, figure in cells if figure.is_sound]
+    names = list(dict.fromkeys(name for figure in sound for name, _ in figure.latencies))[
+        :LATENCIES
+    ]
     heads = (
         *columns(("Workload",), ("Best",)),
         *columns(("Verdict", "At"), ("95 % interval", *(f"Latency {name}" for name in names))),
     )
-    made = []
-    for title, one in cells:
-        anchor = anchors.get(one.run) if one.run else None
-        latencies = dict(one.latencies)
+    lines = []
+    for title, best in cells:
+        anchor = anchors.get(best.run) if best.run else None
+        latencies = dict(best.latencies)
         nothing = [Cell(NOTHING)] * (2 + len(names))
-        if one.level is None:
+        if best.level is None:
             lost = Cell(_NOT_MEASURABLE, under=_NO_VALUE)
-            made.append((Cell(title), lost, Cell(NOTHING), *nothing))
+            lines.append((Cell(title), lost, Cell(NOTHING), *nothing))
             continue
-        figure = Cell(show(one.value), strong=True)
+        figure = Cell(show(best.value), strong=True)
         rest = [
-            Cell(one.at or NOTHING),
-            Cell(_spread(one.value) or _few(one.value)),
+            Cell(best.at or NOTHING),
+            Cell(_spread(best.value) or _few(best.value)),
             *(Cell(latencies.get(name, NOTHING)) for name in names),
         ]
-        if not one.is_sound:
-            figure = Cell(_NOT_MEASURABLE, under=one.reason[1] if len(codes) > 1 else "")
+        if not best.is_sound:
+            figure = Cell(_NOT_MEASURABLE, under=best.reason[1] if len(codes) > 1 else "")
             rest = nothing
-        made.append((Cell(title), figure, verdict_cell(one.level, anchor), *rest))
-    return filled(Table("The best of each workload", heads, tuple(made)))
+        lines.append((Cell(title), figure, verdict_cell(best.level, anchor), *rest))
+    return filled(Table("The best of each workload", heads, tuple(lines)))
 
 
 def _few(metric: Metric) -> str:
     return f"n={metric.n}" if metric.n is not None else NOTHING
 
 
-def _chart(found: Sequence[BestFigure], bests: ReportSection | None) -> Figure | None:
+def _chart(best_figures: Sequence[BestFigure], bests: ReportSection | None) -> Figure | None:
     """Of the charts of best figures, one for each unit, that of the most that are sound."""
-    if bests is None or not bests.groups or not any(one.is_sound for one in found):
+    if bests is None or not bests.groups or not any(best.is_sound for best in best_figures):
         return None
     figures = [(_sound_rows(figure.table), figure) for figure in bests.groups[0].figures]
     most, chart = max(figures, key=lambda pair: pair[0], default=(0, None))

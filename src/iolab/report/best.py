@@ -1,6 +1,6 @@
 """The headline figures: for each workload and configuration the best point, and its verdict.
 
-A point is told by what is published of all its repeats together (`analyse.points`), so that every
+A point is told by what is published of all its repeats together (`analysis.points`), so that every
 page, table and document shows the same number and interval; charts of one run show the median
 repeat. The best point is looked for among those that are not invalid; only if there is none, among
 the invalid ones.
@@ -146,10 +146,10 @@ def point_figures(point: PointSummary, key: str) -> PointFigures | None:
     if figure.value is None:
         return None
     runs = point.results or point.left_out
-    known = tuple(run for run in runs if value_of(run, key) is not None)
-    shown = median_repeat(known, key)
+    measured = tuple(run for run in runs if value_of(run, key) is not None)
+    shown = median_repeat(measured, key)
     return PointFigures(
-        results=known,
+        results=measured,
         shown=shown,
         figure=figure,
         per_host=figure_per_host(key, figure, shown),
@@ -170,9 +170,9 @@ def median_repeat(repeats: Sequence[Result], key: str) -> Result:
 
     At least one of the repeats must have a value.
     """
-    known = [result for result in repeats if value_of(result, key) is not None]
+    measured = [result for result in repeats if value_of(result, key) is not None]
     less_is_better = spec_of(key).better is Better.LOWER
-    ordered = sorted(known, key=lambda result: value_of(result, key) or 0.0)
+    ordered = sorted(measured, key=lambda result: value_of(result, key) or 0.0)
     return ordered[len(ordered) // 2 if less_is_better else (len(ordered) - 1) // 2]
 
 
@@ -201,8 +201,8 @@ def reason_of(runs: Iterable[Result], level: Level) -> tuple[str, str]:
 
     It is that of the first run of that level: others of a point may be better than the point.
     """
-    found = next((run.verdict.objections for run in runs if run.verdict.level is level), ())
-    return next(((one.code, one.says) for one in found), ("", ""))
+    objections = next((run.verdict.objections for run in runs if run.verdict.level is level), ())
+    return next(((objection.code, objection.says) for objection in objections), ("", ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,12 +40,12 @@ _ROLES: Final = {
 }
 
 
-def limit_words(one: Limited, names: Names) -> str:
+def limit_words(limit: Limited, names: Names) -> str:
     """The sentence on what limits a point."""
-    who = names.of(one.configuration) if names.several else "the best"
-    at = f" at {place(one.axis)}" if one.axis else ""
-    text = _CAUSES[one.decision.cause](one)
-    return f"{one.workload}: {who}{at} {text}{_doubt(one)}{_also(one)}.{LEVELS[one.level]}"
+    who = names.of(limit.configuration) if names.several else "the best"
+    at = f" at {place(limit.axis)}" if limit.axis else ""
+    text = _CAUSES[limit.decision.cause](limit)
+    return f"{limit.workload}: {who}{at} {text}{_doubt(limit)}{_also(limit)}.{LEVELS[limit.level]}"
 
 
 def use_words(use: ResourceUse) -> str:
@@ -68,9 +68,9 @@ def owner(use: ResourceUse) -> str:
     return "" if local else f"{_ROLES[use.role]}{use.host}"
 
 
-def seen_words(seen: RunResources) -> str:
+def busiest_words(resources: RunResources) -> str:
     """The busiest resources in brackets: ` (device sda 40 % busy, busiest core 60 %)`."""
-    parts = [*_seen(seen)]
+    parts = [*_busiest(resources)]
     return f" ({', '.join(parts)})" if parts else ""
 
 
@@ -84,32 +84,32 @@ _RESOURCES: Final = (
 """Resources in the order named, each with the head of its column and how its use is told."""
 
 
-def _seen(seen: RunResources) -> Iterator[str]:
+def _busiest(resources: RunResources) -> Iterator[str]:
     for resource, _, text in _RESOURCES:
-        use = seen.most(resource)
+        use = resources.most(resource)
         if use is not None and use.share is not None and use.share >= QUIET:
             yield text.format(name=use.name, share=part(use.share))
 
 
-def _device(one: Limited) -> str:
-    use = one.decision.use
-    if use is None or one.decision.step is None:
+def _device(limit: Limited) -> str:
+    use = limit.decision.use
+    if use is None or limit.decision.step is None:
         return "is limited by a device"
-    busy = f"which was busy {_share(use)} of the time{_took(one)}"
-    return f"{_is(one)} limited by {use_words(use)}, {busy}: {_step(one)}"
+    busy = f"which was busy {_share(use)} of the time{_took(limit)}"
+    return f"{_is(limit)} limited by {use_words(use)}, {busy}: {_step(limit)}"
 
 
-def _step(one: Limited) -> str:
+def _step(limit: Limited) -> str:
     """What the step of load beyond the point did to the rate."""
-    step = one.decision.step
+    step = limit.decision.step
     return step_words(step.axis, step.load, step.further, step.gain) if step else "no more is given"
 
 
-def _device_open(one: Limited) -> str:
-    use = one.decision.use
+def _device_open(limit: Limited) -> str:
+    use = limit.decision.use
     if use is None:
-        return _none(one)
-    at_device = one.seen.flight.at_device if one.seen.flight else None
+        return _none(limit)
+    at_device = limit.seen.flight.at_device if limit.seen.flight else None
     there = "" if at_device is None else f", with {part(at_device)} of the latency there"
     return (
         f"keeps {use_words(use)} busy {_share(use)} of the time{there}; whether more load would "
@@ -117,52 +117,52 @@ def _device_open(one: Limited) -> str:
     )
 
 
-def _took(one: Limited) -> str:
-    at_device = one.seen.flight.at_device if one.seen.flight else None
+def _took(limit: Limited) -> str:
+    at_device = limit.seen.flight.at_device if limit.seen.flight else None
     return "" if at_device is None else f" and took {part(at_device)} of the latency"
 
 
-def _processors(one: Limited) -> str:
-    use = one.decision.use
+def _processors(limit: Limited) -> str:
+    use = limit.decision.use
     share = _share(use) if use else ""
     where = use_words(use) if use else "processors"
     own = ""
     if use is not None and use.own is not None:
         own = f", {part(use.own)} with the load's own jobs"
-    return f"{_is(one)} limited by {where}: all cores were {share} busy{own}{_stolen(one)}"
+    return f"{_is(limit)} limited by {where}: all cores were {share} busy{own}{_stolen(limit)}"
 
 
-def _core(one: Limited) -> str:
-    use, every = one.decision.use, one.seen.most(Resource.PROCESSORS)
+def _core(limit: Limited) -> str:
+    use, every = limit.decision.use, limit.seen.most(Resource.PROCESSORS)
     if use is None:
-        return _none(one)
+        return _none(limit)
     mean = f", all of them {_share(every)}" if every else ""
     return f"is limited by {use_words(use)}: core {use.name} was {_share(use)} busy{mean}"
 
 
-def _job(one: Limited) -> str:
-    use, every = one.decision.use, one.seen.most(Resource.PROCESSORS)
+def _job(limit: Limited) -> str:
+    use, every = limit.decision.use, limit.seen.most(Resource.PROCESSORS)
     if use is None:
-        return _none(one)
+        return _none(limit)
     mean = f", while all cores were {_share(every)} busy" if every else ""
     of = f" of {owner(use)}" if owner(use) else ""
     return (
         f"is limited by the processors{of}: each job used {_share(use)} of a core{mean}"
-        f"{_stolen(one)}"
+        f"{_stolen(limit)}"
     )
 
 
-def _port(one: Limited) -> str:
-    use = one.decision.use
+def _port(limit: Limited) -> str:
+    use = limit.decision.use
     if use is None or use.rate is None:
-        return _none(one)
+        return _none(limit)
     way = "received" if use.name.endswith(" in") else "sent"
     rate = show_value(use.rate, "bytes/s")
     return f"is limited by {use_words(use)}: it {way} {rate}, {_share(use)} of its speed"
 
 
-def _rate(one: Limited) -> str:
-    flight = one.seen.flight
+def _rate(limit: Limited) -> str:
+    flight = limit.seen.flight
     if flight is None or flight.target_rate is None:
         return "is limited by the rate that was asked for"
     kept = part(flight.rate / flight.target_rate)
@@ -170,12 +170,12 @@ def _rate(one: Limited) -> str:
     return f"is limited by the rate that was asked for: {kept} of {rate} were kept"
 
 
-def _pace(one: Limited) -> str:
-    return f"is limited by the pauses that its load makes between I/Os{seen_words(one.seen)}"
+def _pace(limit: Limited) -> str:
+    return f"is limited by the pauses that its load makes between I/Os{busiest_words(limit.seen)}"
 
 
-def _one_at_a_time(one: Limited) -> str:
-    flight = one.seen.flight
+def _one_at_a_time(limit: Limited) -> str:
+    flight = limit.seen.flight
     text = "is limited by its load of one I/O at a time"
     if flight is not None:
         latency = show_value(flight.latency_ns, "ns")
@@ -183,52 +183,52 @@ def _one_at_a_time(one: Limited) -> str:
         text += (
             "" if flight.at_device is None else f", {part(flight.at_device)} of it at the device"
         )
-    return text if one.decision.step is None else f"{text}: {_step(one)}"
+    return text if limit.decision.step is None else f"{text}: {_step(limit)}"
 
 
-def _load(one: Limited) -> str:
-    use = one.decision.use
-    if one.decision.step is None:
-        return _none(one)
+def _load(limit: Limited) -> str:
+    use = limit.decision.use
+    if limit.decision.step is None:
+        return _none(limit)
     busy = f", though {use_words(use)} is busy {_share(use)} of the time" if use else ""
-    tried = f"{_step(one)}, and no more was tried{busy}"
-    return f"{_is(one)} limited by the load that was asked for: {tried}"
+    tried = f"{_step(limit)}, and no more was tried{busy}"
+    return f"{_is(limit)} limited by the load that was asked for: {tried}"
 
 
-def _engine(one: Limited) -> str:
-    flight = one.seen.flight
+def _engine(limit: Limited) -> str:
+    flight = limit.seen.flight
     if flight is None:
-        return _none(one)
+        return _none(limit)
     kept = f"of {flight.asked:,} I/Os asked for, {format_count(flight.in_flight)} were in flight"
-    return f"is limited by its engine: {kept}{seen_words(one.seen)}"
+    return f"is limited by its engine: {kept}{busiest_words(limit.seen)}"
 
 
-def _software(one: Limited) -> str:
+def _software(limit: Limited) -> str:
     kinds = "as by locks, serial work or a limit that it sets"
-    return f"is limited by software, {kinds}: {_bends(one)}{_law(one)}"
+    return f"is limited by software, {kinds}: {_bends(limit)}{_law(limit)}"
 
 
-def _beyond(one: Limited) -> str:
-    return f"has met a limit that was not watched: {_bends(one)}"
+def _beyond(limit: Limited) -> str:
+    return f"has met a limit that was not watched: {_bends(limit)}"
 
 
-def _bends(one: Limited) -> str:
-    return f"{_step(one)} with no resource watched at its limit{seen_words(one.seen)}"
+def _bends(limit: Limited) -> str:
+    return f"{_step(limit)} with no resource watched at its limit{busiest_words(limit.seen)}"
 
 
-def _law(one: Limited) -> str:
+def _law(limit: Limited) -> str:
     """The law's contention where it is any."""
-    law = one.law
+    law = limit.law
     if law is None or law.sigma < SERIAL_NAMED:
         return ""
     return f"; by the Universal Scalability Law {part(law.sigma)} of the work is serial"
 
 
-def _none(one: Limited) -> str:
-    text = f"had no resource watched at its limit{seen_words(one.seen)}"
-    if one.decision.step is None:
+def _none(limit: Limited) -> str:
+    text = f"had no resource watched at its limit{busiest_words(limit.seen)}"
+    if limit.decision.step is None:
         return f"{text}; whether more load would raise the rate was not measured"
-    return f"{text}: {_step(one)}"
+    return f"{text}: {_step(limit)}"
 
 
 _CAUSES: Final[Mapping[Cause, Callable[[Limited], str]]] = {
@@ -254,12 +254,12 @@ def _share(use: ResourceUse | None) -> str:
     return part(use.share) if use is not None and use.share is not None else ""
 
 
-def _is(one: Limited) -> str:
-    return "is" if one.decision.sure else "seems"
+def _is(limit: Limited) -> str:
+    return "is" if limit.decision.sure else "seems"
 
 
-def _also(one: Limited) -> str:
-    also = one.decision.also
+def _also(limit: Limited) -> str:
+    also = limit.decision.also
     if not also:
         return ""
     several = len(also) > 1 or also[0].resource is Resource.PROCESSORS
@@ -267,15 +267,15 @@ def _also(one: Limited) -> str:
     return f"; {named} {'were' if several else 'was'} also saturated"
 
 
-def _stolen(one: Limited) -> str:
-    if one.seen.stolen < STOLEN_NAMED:
+def _stolen(limit: Limited) -> str:
+    if limit.seen.stolen < STOLEN_NAMED:
         return ""
-    return f", of which a hypervisor took {part(one.seen.stolen)} for others"
+    return f", of which a hypervisor took {part(limit.seen.stolen)} for others"
 
 
-def _doubt(one: Limited) -> str:
+def _doubt(limit: Limited) -> str:
     """What keeps a statement on a step from being sure."""
-    decision = one.decision
+    decision = limit.decision
     if decision.step is None or decision.sure:
         return ""
     return ", by single runs" if decision.step.single else ", with low confidence"
@@ -319,29 +319,29 @@ _WORDS: Final[Mapping[Cause, str]] = {
 }
 
 
-def limits(brief: Brief) -> ReportSection | None:
+def bottlenecks(brief: Brief) -> ReportSection | None:
     """The section; None where no run of a best point was watched."""
     study, points = brief.study, brief.points
-    found = tuple(limited(study, points, tuple(bests(study, points)), brief.watched))
-    if not found:
+    limits = tuple(limited(study, points, tuple(bests(study, points)), brief.watched))
+    if not limits:
         return None
-    shares = (limits_table(study, found, brief.anchors), _NOTE)
-    names = (places_table(study, found), _NAMES_NOTE)
-    group = ChartGroup("", (), next_table(study, found, points), "", (shares, names))
+    shares = (limits_table(study, limits, brief.anchors), _NOTE)
+    names = (places_table(study, limits), _NAMES_NOTE)
+    group = ChartGroup("", (), next_table(study, limits, points), "", (shares, names))
     return ReportSection(ANCHOR, "Bottlenecks", _LEDE, (group,), in_appendix=False)
 
 
-def next_table(study: Study, found: Sequence[Limited], points: Sequence[PointSummary]) -> Table:
+def next_table(study: Study, limits: Sequence[Limited], points: Sequence[PointSummary]) -> Table:
     """What limits the best points, which, what tells it, and what to do about it.
 
     Points that have the limit and the next step in common share a row.
     """
     rows: dict[tuple[str, str], list[Limited]] = {}
-    for one in found:
-        rows.setdefault((_limit(one), _next(one, points)), []).append(one)
+    for limit in limits:
+        rows.setdefault((_limit(limit), _next(limit, points)), []).append(limit)
     cells = tuple(
-        row(limit, _whose(study, alike, found), _evidence(alike), step)
-        for (limit, step), alike in rows.items()
+        row(cause, _whose(study, alike, limits), _evidence(alike), step)
+        for (cause, step), alike in rows.items()
     )
     heads = ("Limited by", "Workloads", "Evidence", "What to do next")
     return Table("Bottlenecks", columns(heads), cells)
@@ -350,16 +350,16 @@ def next_table(study: Study, found: Sequence[Limited], points: Sequence[PointSum
 def _whose(study: Study, some: Sequence[Limited], every: Sequence[Limited]) -> str:
     """Which of all best points these are: a workload alone where all its configurations are."""
     titles = study.titles
-    names = {known.id: known.title for known in study.workloads}
+    names = {workload.id: workload.title for workload in study.workloads}
     if len(some) == len(every) > 1:
         return "all"
     owners = {
-        workload: [one.configuration for one in every if one.workload == workload]
-        for workload in dict.fromkeys(one.workload for one in some)
+        workload: [limit.configuration for limit in every if limit.workload == workload]
+        for workload in dict.fromkeys(limit.workload for limit in some)
     }
     parts: dict[str, list[str]] = {}
     for workload, of in owners.items():
-        here = [one.configuration for one in some if one.workload == workload]
+        here = [limit.configuration for limit in some if limit.workload == workload]
         for whose in [""] if len(here) == len(of) else here:
             parts.setdefault(whose, []).append(names.get(workload, workload))
     return "; ".join(
@@ -368,29 +368,29 @@ def _whose(study: Study, some: Sequence[Limited], every: Sequence[Limited]) -> s
     )
 
 
-def _next(one: Limited, points: Sequence[PointSummary]) -> str:
+def _next(limit: Limited, points: Sequence[PointSummary]) -> str:
     """What would tell more: first to repeat a load that was tried and whose run is none."""
     tried = [
         point.key.axis
         for point in points
-        if (point.key.workload, point.key.configuration) == (one.workload, one.configuration)
+        if (point.key.workload, point.key.configuration) == (limit.workload, limit.configuration)
         and not point.trusted
     ]
-    if tried and one.decision.cause in _OPEN:
+    if tried and limit.decision.cause in _OPEN:
         return f"Repeat {place(tried[-1]) or 'it'}: its run was invalid or failed."
-    return next_step(one)
+    return next_step(limit)
 
 
 _OPEN: Final = (Cause.LOAD, Cause.NONE, Cause.DEVICE_OPEN, Cause.ONE_AT_A_TIME)
 """Limits that more load may show not to be any."""
 
 
-def next_step(one: Limited) -> str:
+def next_step(limit: Limited) -> str:
     """What would raise the rate, or tell what limits it."""
-    use, step = one.decision.use, one.decision.step
+    use, step = limit.decision.use, limit.decision.step
     name = use.name if use is not None else "the device"
     load = "the load" if step is None else f"{axis_word(step.axis)} beyond {step.further}"
-    limits = {
+    steps = {
         Cause.DEVICE: "Add devices, or take faster ones.",
         Cause.DEVICE_OPEN: f"Raise the load to see whether {name} has more to give.",
         Cause.PROCESSORS: _OTHERS_NEXT if _held_by_others(use) else "Add clients or processors.",
@@ -406,7 +406,7 @@ def next_step(one: Limited) -> str:
         Cause.BEYOND: "Watch the storage nodes and the network too (add them as hosts).",
         Cause.NONE: f"Raise {load} to find the limit.",
     }
-    return limits[one.decision.cause]
+    return steps[limit.decision.cause]
 
 
 _OTHERS_NEXT: Final = (
@@ -430,7 +430,7 @@ def _evidence(alike: Sequence[Limited]) -> str:
     """
     parts = []
     for resource, _, text in _RESOURCES:
-        uses = [one.seen.most(resource) for one in alike]
+        uses = [limit.seen.most(resource) for limit in alike]
         shares = [use.share for use in uses if use is not None and use.share is not None]
         names = {use.name for use in uses if use is not None}
         if len(shares) == len(alike) and min(shares) >= QUIET:
@@ -438,24 +438,24 @@ def _evidence(alike: Sequence[Limited]) -> str:
             parts = [text.format(name=name, share=_range(shares)).replace("  ", " ")]
             break
     parts += _own_evidence(alike)
-    there = [one.seen.flight.at_device for one in alike if one.seen.flight]
-    known = [share for share in there if share is not None]
-    parts += [f"{_range(known)} of latency at the device"] if len(known) == len(alike) else []
-    parts += [_step(one) for one in alike if one.decision.step] if len(alike) == 1 else []
+    there = [limit.seen.flight.at_device for limit in alike if limit.seen.flight]
+    measured = [share for share in there if share is not None]
+    parts += [f"{_range(measured)} of latency at the device"] if len(measured) == len(alike) else []
+    parts += [_step(limit) for limit in alike if limit.decision.step] if len(alike) == 1 else []
     return "; ".join(parts) or NOTHING
 
 
 def _own_evidence(alike: Sequence[Limited]) -> list[str]:
     """What the load's own jobs and all else held of the processors, where these are the limit."""
-    uses = [one.decision.use for one in alike if one.decision.cause is Cause.PROCESSORS]
-    known = [
+    uses = [limit.decision.use for limit in alike if limit.decision.cause is Cause.PROCESSORS]
+    shares = [
         (use.own, max(use.share - use.own, 0.0))
         for use in uses
         if use is not None and use.own is not None and use.share is not None
     ]
-    if not known or len(known) < len(alike):
+    if not shares or len(shares) < len(alike):
         return []
-    own, others = zip(*known, strict=True)
+    own, others = zip(*shares, strict=True)
     return [f"own jobs {_range(own)}, all else {_range(others)} of the cores"]
 
 
@@ -465,32 +465,33 @@ def _range(shares: Sequence[float]) -> str:
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
-def limits_table(study: Study, found: Sequence[Limited], anchors: Anchors) -> Table:
+def limits_table(study: Study, limits: Sequence[Limited], anchors: Anchors) -> Table:
     """A row for each best point: its limit, then how much of each resource was used."""
     several = len(study.configurations) > 1
     shares = tuple(name for _, name, _ in _RESOURCES)
     rows = tuple(
         (
-            *_names(study, one),
-            Cell(place(one.axis) or NOTHING),
-            Cell(_limit(one)),
-            *(Cell(_used(one, resource)) for resource, _, _ in _RESOURCES),
-            Cell(_at_device(one)),
-            Cell(_in_flight(one)),
-            verdict_cell(one.level, anchors.get(one.runs[0])),
+            *_names(study, limit),
+            Cell(place(limit.axis) or NOTHING),
+            Cell(_limit(limit)),
+            *(Cell(_used(limit, resource)) for resource, _, _ in _RESOURCES),
+            Cell(_at_device(limit)),
+            Cell(_in_flight(limit)),
+            verdict_cell(limit.level, anchors.get(limit.runs[0])),
         )
-        for one in found
+        for limit in limits
     )
     numbers = (*shares, "Latency at device", "In flight")
     heads = columns((*_heads(several=several), "At", "Limit"), numbers, ("Verdict",))
     return Table("Bottleneck of each best point", heads, rows)
 
 
-def places_table(study: Study, found: Sequence[Limited]) -> Table:
+def places_table(study: Study, limits: Sequence[Limited]) -> Table:
     """The names behind the shares: the busiest of each resource, with its host."""
     kinds = (Resource.DEVICE, Resource.CORE, Resource.PORT)
     rows = tuple(
-        (*_names(study, one), *(Cell(_named(one, resource)) for resource in kinds)) for one in found
+        (*_names(study, limit), *(Cell(_named(limit, resource)) for resource in kinds))
+        for limit in limits
     )
     heads = _heads(several=len(study.configurations) > 1)
     return Table(
@@ -504,18 +505,18 @@ def _heads(*, several: bool) -> tuple[str, ...]:
     return ("Workload", "Configuration") if several else ("Workload",)
 
 
-def _names(study: Study, one: Limited) -> tuple[Cell, ...]:
+def _names(study: Study, limit: Limited) -> tuple[Cell, ...]:
     titles = study.titles
-    names = {known.id: known.title for known in study.workloads}
-    workload = Cell(names.get(one.workload, one.workload))
+    names = {workload.id: workload.title for workload in study.workloads}
+    workload = Cell(names.get(limit.workload, limit.workload))
     if len(titles) == 1:
         return (workload,)
-    return (workload, Cell(titles.get(one.configuration, one.configuration)))
+    return (workload, Cell(titles.get(limit.configuration, limit.configuration)))
 
 
-def _limit(one: Limited) -> str:
+def _limit(limit: Limited) -> str:
     """The cause with the name of what it is, and whether an interval speaks against it."""
-    decision = one.decision
+    decision = limit.decision
     name = decision.use.name if decision.cause in _NAMED and decision.use else ""
     open_ended = decision.step is None and decision.cause is not Cause.PROCESSORS
     is_sure = decision.sure or open_ended or decision.cause is Cause.NONE
@@ -523,24 +524,24 @@ def _limit(one: Limited) -> str:
     return f"{_WORDS[decision.cause]}{f' {name}' if name else ''}{doubt}"
 
 
-def _used(one: Limited, resource: Resource) -> str:
-    use = one.seen.most(resource)
+def _used(limit: Limited, resource: Resource) -> str:
+    use = limit.seen.most(resource)
     return NOTHING if use is None or use.share is None else part(use.share)
 
 
-def _named(one: Limited, resource: Resource) -> str:
-    use = one.seen.most(resource)
+def _named(limit: Limited, resource: Resource) -> str:
+    use = limit.seen.most(resource)
     if use is None:
         return NOTHING
     where = owner(use)
     return f"{use.name} of {where}" if where else use.name
 
 
-def _at_device(one: Limited) -> str:
-    share = one.seen.flight.at_device if one.seen.flight else None
+def _at_device(limit: Limited) -> str:
+    share = limit.seen.flight.at_device if limit.seen.flight else None
     return NOTHING if share is None else part(share)
 
 
-def _in_flight(one: Limited) -> str:
-    flight = one.seen.flight
+def _in_flight(limit: Limited) -> str:
+    flight = limit.seen.flight
     return NOTHING if flight is None else f"{format_count(flight.in_flight)} of {flight.asked:,}"

@@ -126,8 +126,10 @@ class Sessions:
 
     def forbidding(self) -> Iterator[tuple[str, Difference]]:
         """Every difference that forbids comparing a session with the first one, with its label."""
-        for one in self.apart:
-            yield from ((one.label, found) for found in one.differences if found.forbids)
+        for apart in self.apart:
+            yield from (
+                (apart.label, difference) for difference in apart.differences if difference.forbids
+            )
 
     def trace(self, key: RunKey) -> RunSource:
         """Where a run is stored; of a single session without a label."""
@@ -500,33 +502,37 @@ class Kinds:
     def within(self, study: Study) -> tuple[LoadReport, ...]:
         """The kinds that workloads of a study are of."""
         names = {self._registered(workload.job.stored_as).name for workload in study.workloads}
-        return tuple(self._report(one) for one in self.registered if one.name in names)
+        return tuple(self._report(kind) for kind in self.registered if kind.name in names)
 
     def apart(self, results: Iterable[Result]) -> dict[LoadReport, list[Result]]:
         """The results by their kind, those of each in their order."""
-        found: dict[str, list[Result]] = {}
+        grouped: dict[str, list[Result]] = {}
         for result in results:
-            found.setdefault(self._registered(result.load).name, []).append(result)
+            grouped.setdefault(self._registered(result.load).name, []).append(result)
         return {
-            self._report(kind): found[kind.name] for kind in self.registered if kind.name in found
+            self._report(kind): grouped[kind.name]
+            for kind in self.registered
+            if kind.name in grouped
         }
 
     def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
         """The best of each workload in each configuration."""
         return tuple(
-            one
+            figure
             for kind in self.within(measurements.study)
-            for one in kind.best_figures(measurements)
+            for figure in kind.best_figures(measurements)
         )
 
     def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
         """The best points of all workloads that have a figure."""
-        return tuple(one for kind in self.within(study) for one in kind.headlines(study, points))
+        return tuple(
+            headline for kind in self.within(study) for headline in kind.headlines(study, points)
+        )
 
     def plain_headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
         """The same of those whose runs are told by one figure and one latency."""
         kinds = (kind for kind in self.within(study) if kind.has_one_figure)
-        return tuple(one for kind in kinds for one in kind.headlines(study, points))
+        return tuple(headline for kind in kinds for headline in kind.headlines(study, points))
 
     def has_published(self, study: Study) -> bool:
         """Whether figures that others published of the same study are shown beside its own."""

@@ -63,7 +63,7 @@ def comparison_document(compared: ComparisonResult) -> dict[str, Any]:
         "thresholds": {"noise": NOISE_THRESHOLD, "same_within": SAME_WITHIN},
         "differences": [difference_document(difference) for difference in compared.differences],
         "rows": [_row(row) for row in compared.rows],
-        "skipped": [_skipped(one) for one in compared.skipped],
+        "skipped": [_skipped(point) for point in compared.skipped],
         "summaries": [_summary(summary) for summary in compared.summaries],
         "verdicts": {
             verdict.value: compared.verdicts.get(verdict, 0) for verdict in ComparisonVerdict
@@ -111,23 +111,23 @@ def interval_text(low: float | None, high: float | None) -> str:
 
 def row_texts(row: ComparedMetric) -> tuple[str, ...]:
     """A row's cells for people, as HEADINGS names them."""
-    found = row.comparison
+    comparison = row.comparison
     return (
         point_text(row.workload, row.axis),
         metric_words(row.metric),
         show(row.baseline),
         show(row.candidate),
-        ratio_text(found.ratio),
-        interval_text(found.low, found.high),
-        found.verdict.value,
+        ratio_text(comparison.ratio),
+        interval_text(comparison.low, comparison.high),
+        comparison.verdict.value,
     )
 
 
 def summary_texts(summary: Summary) -> tuple[str, str, str]:
     """The geometric mean for people: of what, the ratio, its interval."""
     overall = summary.overall
-    what = f"geometric mean of {metric_words(summary.metric)} over {summary.rows} points"
-    return what, ratio_text(overall.ratio), interval_text(overall.low, overall.high)
+    subject = f"geometric mean of {metric_words(summary.metric)} over {summary.rows} points"
+    return subject, ratio_text(overall.ratio), interval_text(overall.low, overall.high)
 
 
 def comparison_csv(compared: ComparisonResult) -> str:
@@ -144,13 +144,13 @@ def comparison_csv(compared: ComparisonResult) -> str:
 
 
 def _csv_row(row: ComparedMetric, axes: Sequence[str]) -> Iterator[Value]:
-    found = row.comparison
+    comparison = row.comparison
     yield row.workload
     yield from (dict(row.axis).get(name) for name in axes)
     yield from (row.metric, row.baseline.unit)
     yield from (*_numbers(row.baseline), *_numbers(row.candidate))
-    yield from (found.ratio, found.low, found.high)
-    yield from (found.verdict.value, row.level.value, found.reason)
+    yield from (comparison.ratio, comparison.low, comparison.high)
+    yield from (comparison.verdict.value, row.level.value, comparison.reason)
 
 
 DIFFERENCES_NAMED: Final = 6
@@ -160,13 +160,13 @@ DIFFERENCES_NAMED: Final = 6
 def merged_differences(differences: Iterable[Difference]) -> list[Difference]:
     """What differs in the same way in several workloads once, with their names."""
     named: dict[Difference, list[str]] = {}
-    for one in differences:
-        names = named.setdefault(replace(one, workload=""), [])
-        if one.workload:
-            names.append(one.workload)
+    for difference in differences:
+        names = named.setdefault(replace(difference, workload=""), [])
+        if difference.workload:
+            names.append(difference.workload)
     return [
-        replace(one, workload=listing(names, DIFFERENCES_NAMED)) if names else one
-        for one, names in named.items()
+        replace(difference, workload=listing(names, DIFFERENCES_NAMED)) if names else difference
+        for difference, names in named.items()
     ]
 
 
@@ -191,7 +191,7 @@ def comparison_markdown(compared: ComparisonResult) -> str:
     parts = [f"# {_title(compared)}"]
     if compared.differences:
         parts.append(markdown(differences_table(compared.differences)))
-    heads = tuple(one.capitalize() for one in HEADINGS)
+    heads = tuple(heading.capitalize() for heading in HEADINGS)
     if compared.rows:
         parts.append(markdown(of_texts(heads, map(row_texts, compared.rows))))
     if compared.summaries:
@@ -201,8 +201,8 @@ def comparison_markdown(compared: ComparisonResult) -> str:
 
 
 def _title(compared: ComparisonResult) -> str:
-    one, other = compared.baseline, compared.candidate
-    return markdown_text(f"{other.name} against {one.name}")
+    baseline, candidate = compared.baseline, compared.candidate
+    return markdown_text(f"{candidate.name} against {baseline.name}")
 
 
 def _numbers(metric: Metric) -> tuple[float | None, ...]:
@@ -210,7 +210,7 @@ def _numbers(metric: Metric) -> tuple[float | None, ...]:
 
 
 def _row(row: ComparedMetric) -> dict[str, Any]:
-    found = row.comparison
+    comparison = row.comparison
     return {
         "workload": row.workload,
         "axis": dict(row.axis),
@@ -218,14 +218,14 @@ def _row(row: ComparedMetric) -> dict[str, Any]:
         "better": row.better.value,
         "baseline": fields_document(row.baseline),
         "candidate": fields_document(row.candidate),
-        "ratio": found.ratio,
-        "low": found.low,
-        "high": found.high,
-        "runs": list(found.runs),
-        "paired": found.paired,
-        "p": found.p,
-        "verdict": found.verdict.value,
-        "reason": found.reason,
+        "ratio": comparison.ratio,
+        "low": comparison.low,
+        "high": comparison.high,
+        "runs": list(comparison.runs),
+        "paired": comparison.paired,
+        "p": comparison.p,
+        "verdict": comparison.verdict.value,
+        "reason": comparison.reason,
         "level": row.level.value,
     }
 
@@ -254,10 +254,13 @@ def history_document(tracked: Tracked) -> dict[str, Any]:
         "format": FORMAT,
         "thresholds": {"magnitude": MAGNITUDE_LEAST, "false_alarms": FALSE_ALARMS},
         "sessions": [
-            {**side_document(side), "changed": [difference_document(one) for one in changed]}
+            {
+                **side_document(side),
+                "changed": [difference_document(difference) for difference in changed],
+            }
             for side, changed in zip(tracked.sessions, tracked.changed, strict=True)
         ],
-        "series": [_series(one) for one in tracked.series],
+        "series": [_series(history) for history in tracked.series],
         "changes": tracked.changes,
         "says": summary_text(tracked),
     }
@@ -271,9 +274,9 @@ def day(real_ns: int) -> str:
 def summary_text(tracked: Tracked) -> str:
     """In one sentence, whether anything changed."""
     sessions = count(len(tracked.sessions), "session")
-    searched = [one for one in tracked.series if one.found.enough]
+    searched = [history for history in tracked.series if history.found.enough]
     if not searched:
-        needed = min((one.found.needed for one in tracked.series), default=0)
+        needed = min((history.found.needed for history in tracked.series), default=0)
         return f"{sessions} are too few to tell a change; {needed} are needed."
     series = count(len(searched), "series", "series")
     few = len(tracked.series) - len(searched)
@@ -285,12 +288,12 @@ def summary_text(tracked: Tracked) -> str:
 
 def change_text(series: MetricHistory) -> str:
     """What one series tells, in a few words."""
-    found = series.found
-    if not found.enough:
+    search = series.found
+    if not search.enough:
         return "too few"
-    if not found.changes:
+    if not search.changes:
         return "nothing changed"
-    return ", ".join(f"{100 * (change.ratio - 1):+.1f} %" for change in found.changes)
+    return ", ".join(f"{100 * (change.ratio - 1):+.1f} %" for change in search.changes)
 
 
 def _series(series: MetricHistory) -> dict[str, Any]:
@@ -301,14 +304,14 @@ def _series(series: MetricHistory) -> dict[str, Any]:
         "unit": series.values[0].metric.unit,
         "values": [
             {
-                "session": seen.session,
-                "value": seen.metric.value,
-                "low": seen.metric.low,
-                "high": seen.metric.high,
-                "n": seen.metric.n,
-                "level": seen.level.value,
+                "session": point.session,
+                "value": point.metric.value,
+                "low": point.metric.low,
+                "high": point.metric.high,
+                "n": point.metric.n,
+                "level": point.level.value,
             }
-            for seen in series.values
+            for point in series.values
         ],
         "enough": series.found.enough,
         "needed": series.found.needed,
@@ -356,10 +359,10 @@ def comparison_junit(compared: ComparisonResult) -> str:
                 ET.SubElement(case, "skipped", {"message": _clean(f"{says}: {why}")})
             case _:
                 ET.SubElement(case, "system-out").text = f"{says}\n{_values(row)}"
-    for one in compared.skipped:
-        point = point_text(one.workload, one.axis)
-        metric, colon, why = one.reason.partition(": ")
-        named = (metric, why) if colon and " " not in metric else ("", one.reason)
+    for missing in compared.skipped:
+        point = point_text(missing.workload, missing.axis)
+        metric, colon, why = missing.reason.partition(": ")
+        named = (metric, why) if colon and " " not in metric else ("", missing.reason)
         case = _case(suite, f"{study}.{point}", named[0] or "not compared")
         ET.SubElement(case, "skipped", {"message": _clean(named[1])})
     ET.indent(root)
@@ -372,17 +375,17 @@ def comparison_bmf(compared: ComparisonResult) -> dict[str, Any]:
     Bencher keeps the history of one branch, so that only what is new is given to it. A limit that
     is not known is left out, as its format allows.
     """
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    by_point: dict[str, dict[str, dict[str, float]]] = {}
     for row in compared.rows:
         if row.candidate.value is not None:
             point = point_text(row.workload, row.axis)
-            found.setdefault(point, {})[row.metric] = _measure(row.candidate)
-    return found
+            by_point.setdefault(point, {})[row.metric] = _measure(row.candidate)
+    return by_point
 
 
 def _measure(metric: Metric) -> dict[str, float]:
-    known = {"value": metric.value, "lower_value": metric.low, "upper_value": metric.high}
-    return {name: value for name, value in known.items() if value is not None}
+    values = {"value": metric.value, "lower_value": metric.low, "upper_value": metric.high}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _case(suite: ET.Element, point: str, metric: str) -> ET.Element:
@@ -398,7 +401,7 @@ def _sentence(row: ComparedMetric) -> str:
 
 def _values(row: ComparedMetric) -> str:
     sides = (("baseline", row.baseline), ("candidate", row.candidate))
-    lines = [f"{name} {show(one)} {show_interval(one)}".rstrip() for name, one in sides]
+    lines = [f"{name} {show(metric)} {show_interval(metric)}".rstrip() for name, metric in sides]
     return _clean("\n".join([*lines, f"trust {row.level.value}"]))
 
 

@@ -64,9 +64,9 @@ class RunSelection:
     distributions: tuple[RunKey, ...]
 
 
-def select(kinds: Kinds, results: Sequence[Result], found: Iterable[Headline]) -> RunSelection:
+def select(kinds: Kinds, results: Sequence[Result], headlines: Iterable[Headline]) -> RunSelection:
     """The runs that get charts, at most the limits of this module."""
-    best = [headline.best.shown.key for headline in found if headline.best is not None]
+    best = [headline.best.shown.key for headline in headlines if headline.best is not None]
     measured = [result for result in results if kinds.of(result).is_measured(result)]
     bad = sorted(
         (result for result in measured if result.verdict.level is not Level.VALID),
@@ -205,13 +205,13 @@ class _Reading:
 
     def manifests(self, keys: Iterable[RunKey]) -> dict[RunKey, Manifest]:
         """Those runs' manifests, of those that are not damaged."""
-        found = {}
+        manifests = {}
         for key in keys:
             try:
-                found[key] = self.source.manifest(*key)
+                manifests[key] = self.source.manifest(*key)
             except StoreError as error:
                 self._note(key, error)
-        return found
+        return manifests
 
     def run(self, key: RunKey, *, with_counters: bool) -> tuple[Manifest, RunRecord] | None:
         """A run's evidence without the engine's own output, which a report does not show."""
@@ -249,8 +249,8 @@ _PLACE: Final = re.compile(r"'/.*/(points/[^']*)'", re.DOTALL)
 
 def _best_runs(best: Sequence[Headline]) -> frozenset[RunKey]:
     """Of the best points the runs that are shown, the first of them."""
-    found = (one.best.shown for one in best if one.best is not None)
-    return frozenset([run.key for run in found][:LIMITED_RUNS_MAX])
+    shown = (headline.best.shown for headline in best if headline.best is not None)
+    return frozenset([run.key for run in shown][:LIMITED_RUNS_MAX])
 
 
 def record_of(

@@ -123,10 +123,12 @@ def disks_table(names: list[str], facts: HostFacts) -> Table:
     texts = ("Disk", "Model", "Serial", "Firmware", "Size", "Kind", "Scheduler", "Blocks", "Link")
     hidden = len(ordered) - MAX_DISKS
     more = (row(f"{hidden} more", *([NOTHING] * len(texts))),) if hidden > 0 else ()
-    whole = Table("Disks", columns((*texts, "On")), (*rows, *more))
+    table = Table("Disks", columns((*texts, "On")), (*rows, *more))
     if len(names) == 1:
-        return whole
-    return with_columns(whole, [i for i, one in enumerate(whole.columns) if one.title != "Serial"])
+        return table
+    return with_columns(
+        table, [i for i, column in enumerate(table.columns) if column.title != "Serial"]
+    )
 
 
 def _disk_row(disk: DiskFacts, below: tuple[str, ...]) -> tuple[Cell, ...]:
@@ -165,19 +167,27 @@ def configuration_tables(configurations: tuple[Configuration, ...]) -> tuple[Tab
 
     Many have a row each, of what differs, after a table of what is the same in all of them.
     """
-    extra = list(dict.fromkeys(name for one in configurations for name, _ in one.hardware))
-    every = zip((*_OFFERS, *extra), *(_offer(one, extra) for one in configurations), strict=True)
+    extra = list(
+        dict.fromkeys(
+            name for configuration in configurations for name, _ in configuration.hardware
+        )
+    )
+    every = zip(
+        (*_OFFERS, *extra),
+        *(_offer(configuration, extra) for configuration in configurations),
+        strict=True,
+    )
     named = islice(every, _OF_HOSTS if len(configurations) == 1 else 0, None)
-    known = [(name, texts) for name, *texts in named if any(text != NOTHING for text in texts)]
+    shown = [(name, texts) for name, *texts in named if any(text != NOTHING for text in texts)]
     if len(configurations) <= SIDE_BY_SIDE:
         heads = (Column("What"), *(Column(configuration.title) for configuration in configurations))
-        return _filled(Table("Configurations", heads, tuple(row(n, *texts) for n, texts in known)))
-    alike = [row(name, texts[0]) for name, texts in known if len(set(texts)) == 1]
-    differ = [(name, texts) for name, texts in known if len(set(texts)) > 1]
+        return _filled(Table("Configurations", heads, tuple(row(n, *texts) for n, texts in shown)))
+    alike = [row(name, texts[0]) for name, texts in shown if len(set(texts)) == 1]
+    differ = [(name, texts) for name, texts in shown if len(set(texts)) > 1]
     heads = columns(("Configuration", *(name for name, _ in differ)))
     rows = tuple(
-        row(one.title, *(texts[number] for _, texts in differ))
-        for number, one in enumerate(configurations)
+        row(configuration.title, *(texts[number] for _, texts in differ))
+        for number, configuration in enumerate(configurations)
     )
     return _filled(
         Table("All configurations", columns(("What", "How")), tuple(alike)),
@@ -246,8 +256,8 @@ def hardware_table(facts: Mapping[str, HostFacts]) -> Table:
     heading, *rows = (
         row(head, *(part[place] for part in parts)) for place, head in enumerate(heads)
     )
-    known = tuple(one for one in rows if any(cell.text != NOTHING for cell in one[1:]))
-    return Table("Hosts", tuple(Column(cell.text) for cell in heading), known)
+    shown = tuple(cells for cells in rows if any(cell.text != NOTHING for cell in cells[1:]))
+    return Table("Hosts", tuple(Column(cell.text) for cell in heading), shown)
 
 
 _FACTS_SHOWN: Final = (

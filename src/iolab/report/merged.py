@@ -42,14 +42,14 @@ Facts = Mapping[str, HostFacts]
 def distinct(names: Iterable[str]) -> list[str]:
     """The names in their order, those that come again with a number: `a`, `a-2`."""
     wanted = list(names)
-    found: list[str] = []
+    unique: list[str] = []
     for name in wanted:
         number, free = 1, name
-        while free in found or (number > 1 and free in wanted):
+        while free in unique or (number > 1 and free in wanted):
             number += 1
             free = f"{name}-{number}"
-        found.append(free)
-    return found
+        unique.append(free)
+    return unique
 
 
 def host_names(
@@ -60,23 +60,23 @@ def host_names(
     Hosts of one name are one host where their facts are the same, but for free space and reboots.
     """
     kinds: dict[str, list[tuple[Facts, list[str]]]] = {}
-    for label, names, known in zip(labels, hosts, facts, strict=True):
+    for label, names, own_facts in zip(labels, hosts, facts, strict=True):
         for name in names:
-            mine = _lasting(name, known)
-            found = kinds.setdefault(name, [])
-            same = next((users for other, users in found if not mine or other == mine), None)
+            lasting = _lasting(name, own_facts)
+            groups = kinds.setdefault(name, [])
+            same = next((users for other, users in groups if not lasting or other == lasting), None)
             if same is None:
-                found.append((mine, [label]))
+                groups.append((lasting, [label]))
             else:
                 same.append(label)
     renamed: list[dict[str, str]] = []
-    for label, names, known in zip(labels, hosts, facts, strict=True):
+    for label, names, own_facts in zip(labels, hosts, facts, strict=True):
         own: dict[str, str] = {}
         for name in names:
             if len(kinds[name]) > 1:
                 users = next(users for _, users in kinds[name] if label in users)
                 new = f"{name} ({', '.join(users)})"
-                own |= {key: new + key.removeprefix(name) for key in _keys(name, known)}
+                own |= {key: new + key.removeprefix(name) for key in _keys(name, own_facts)}
                 own[name] = new
         renamed.append(own)
     return renamed
@@ -89,30 +89,37 @@ def _keys(name: str, facts: Facts) -> list[str]:
 
 def _lasting(name: str, facts: Facts) -> dict[str, HostFacts]:
     """A host's facts without what changes from hour to hour."""
-    found = {}
+    lasting = {}
     for key in _keys(name, facts):
         host = facts[key]
         target = host.target and replace(host.target, free_bytes=0, free_inodes=0)
-        found[key] = replace(host, target=target, kernel=replace(host.kernel, boot_id=""))
-    return found
+        lasting[key] = replace(host, target=target, kernel=replace(host.kernel, boot_id=""))
+    return lasting
 
 
 def configurations_named(
     labels: Sequence[str], sessions: Sequence[Sequence[Configuration]]
 ) -> list[tuple[Configuration, ...]]:
     """The configurations of each session, those of one id or of one title with a label after it."""
-    every = [one for each in sessions for one in each]
-    ids, titles = Counter(one.id for one in every), Counter(one.title for one in every)
+    every = [configuration for own in sessions for configuration in own]
+    ids, titles = (
+        Counter(configuration.id for configuration in every),
+        Counter(configuration.title for configuration in every),
+    )
     return [
         tuple(
             replace(
-                one,
-                id=_labelled(one.id, label, ids) if ids[one.id] > 1 else one.id,
-                title=_labelled(one.title, label, titles) if titles[one.title] > 1 else one.title,
+                configuration,
+                id=_labelled(configuration.id, label, ids)
+                if ids[configuration.id] > 1
+                else configuration.id,
+                title=_labelled(configuration.title, label, titles)
+                if titles[configuration.title] > 1
+                else configuration.title,
             )
-            for one in each
+            for configuration in own
         )
-        for label, each in zip(labels, sessions, strict=True)
+        for label, own in zip(labels, sessions, strict=True)
     ]
 
 
@@ -146,7 +153,7 @@ def result_named(result: Result, names: Names) -> Result:
     """A result; hosts that it went without keep their names, as its configuration does."""
     if not names:
         return result
-    spreads = {key: _spread(one, names) for key, one in result.operation_spreads.items()}
+    spreads = {key: _spread(spread, names) for key, spread in result.operation_spreads.items()}
     return replace(
         result,
         hosts=tuple(_share(host, names) for host in result.hosts),
@@ -194,8 +201,8 @@ def _bystander(bystander: Bystander, names: Names) -> Bystander:
     return replace(bystander, host=_of(bystander.host, names))
 
 
-def _all(found: Iterable[str], names: Names) -> tuple[str, ...]:
-    return tuple(_of(name, names) for name in found)
+def _all(hosts: Iterable[str], names: Names) -> tuple[str, ...]:
+    return tuple(_of(name, names) for name in hosts)
 
 
 def _of(name: str, names: Names) -> str:
@@ -236,7 +243,9 @@ def joined_study(
         title=_listed(study.title for study in studies),
         question=" ".join(dict.fromkeys(study.question for study in studies if study.question)),
         source=_listed(study.source for study in studies if study.source),
-        configurations=tuple(with_hosts(one, names) for each, names in pairs for one in each),
+        configurations=tuple(
+            with_hosts(configuration, names) for own, names in pairs for configuration in own
+        ),
         hosts=tuple(specs.values()),
         workloads=_workloads(studies),
         scale=_listed(study.scale for study in studies),
@@ -252,24 +261,30 @@ def alike_workloads(studies: Sequence[Study]) -> frozenset[str]:
     for study in studies:
         for workload in study.workloads:
             asked.setdefault(workload.id, []).append(workload)
-    return frozenset(name for name, found in asked.items() if all(one == found[0] for one in found))
+    return frozenset(
+        name
+        for name, versions in asked.items()
+        if all(version == versions[0] for version in versions)
+    )
 
 
 def asked_apart(labels: Sequence[str], studies: Sequence[Study]) -> tuple[Workload, ...]:
     """Every workload as it was asked for; what one id means differently has labels in its title."""
-    found: dict[str, list[tuple[Workload, list[str]]]] = {}
+    by_id: dict[str, list[tuple[Workload, list[str]]]] = {}
     for label, study in zip(labels, studies, strict=True):
         for workload in study.workloads:
-            kinds = found.setdefault(workload.id, [])
-            users = next((users for one, users in kinds if one == workload), None)
+            kinds = by_id.setdefault(workload.id, [])
+            users = next((users for version, users in kinds if version == workload), None)
             if users is None:
                 kinds.append((workload, [label]))
             else:
                 users.append(label)
     return tuple(
-        replace(one, title=f"{one.title} ({', '.join(users)})") if len(kinds) > 1 else one
-        for kinds in found.values()
-        for one, users in kinds
+        replace(version, title=f"{version.title} ({', '.join(users)})")
+        if len(kinds) > 1
+        else version
+        for kinds in by_id.values()
+        for version, users in kinds
     )
 
 
@@ -281,8 +296,8 @@ def joined_plan(
 ) -> Plan:
     """All plans as one; `runs`, `candidates` and `configurations` of data sets have new names."""
     sets = {
-        (one.id, one.job_bytes, one.numjobs): replace(one, configuration=name)
-        for one, name in configurations
+        (data_set.id, data_set.job_bytes, data_set.numjobs): replace(data_set, configuration=name)
+        for data_set, name in configurations
     }
     budgets = [plan.budget for plan in plans]
     return Plan(
@@ -309,9 +324,9 @@ def joined_session(
     """What stands for all sessions: the worst status, the first moment, every version."""
     worst = min((session.status for session in sessions), key=_WORST.index)
     reasons = [
-        f"{label}: {one.reason}"
-        for label, one in zip(labels, sessions, strict=True)
-        if one.reason and one.status is worst
+        f"{label}: {session.reason}"
+        for label, session in zip(labels, sessions, strict=True)
+        if session.reason and session.status is worst
     ]
     return replace(
         sessions[0],
@@ -335,12 +350,12 @@ def joined_session(
 
 
 def _workloads(studies: Sequence[Study]) -> tuple[Workload, ...]:
-    found: dict[str, Workload] = {}
+    joined: dict[str, Workload] = {}
     for study in studies:
         for workload in study.workloads:
-            known = found.get(workload.id)
-            found[workload.id] = workload if known is None else _joined(known, workload)
-    return tuple(found.values())
+            first = joined.get(workload.id)
+            joined[workload.id] = workload if first is None else _joined(first, workload)
+    return tuple(joined.values())
 
 
 def _joined(workload: Workload, other: Workload) -> Workload:
@@ -455,17 +470,19 @@ class United:
         parts = {part.number: part for part, _ in self.places.values()}
         return Ledger(
             rounds=tuple(
-                replace(one, configuration=part.ids.get(one.configuration, one.configuration))
+                replace(
+                    series, configuration=part.ids.get(series.configuration, series.configuration)
+                )
                 for _, part in sorted(parts.items())
-                for one in part.source.ledger().rounds
+                for series in part.source.ledger().rounds
             )
         )
 
     def manifest(self, digest: str, repeat: int) -> Manifest:
         """A committed run's manifest."""
         part, own = self._place(digest)
-        found = manifest_named(part.source.manifest(own, repeat), part.hosts)
-        return replace(found, run=part.run(found.run))
+        manifest = manifest_named(part.source.manifest(own, repeat), part.hosts)
+        return replace(manifest, run=part.run(manifest.run))
 
     def intervals(self, digest: str, repeat: int) -> IntervalTable:
         """The intervals of a committed run."""
@@ -511,19 +528,19 @@ def _check(sources: Sequence[tuple[str, SessionSource]]) -> None:
 
 
 def _united(sources: Sequence[tuple[str, SessionSource]]) -> United:
-    labels, given = distinct(label for label, _ in sources), [source for _, source in sources]
-    studies = [source.study for source in given]
-    facts = [source.facts for source in given]
-    whole = configurations_named(labels, [study.configurations for study in studies])
-    shown = [shown_of(source) for source in given]
+    labels, readers = distinct(label for label, _ in sources), [source for _, source in sources]
+    studies = [source.study for source in readers]
+    facts = [source.facts for source in readers]
+    renamed = configurations_named(labels, [study.configurations for study in studies])
+    shown = [shown_of(source) for source in readers]
     named = [
-        _named(study, own, each)
-        for study, (own, _), each in zip(studies, shown, whole, strict=True)
+        _named(study, own, own_names)
+        for study, (own, _), own_names in zip(studies, shown, renamed, strict=True)
     ]
     hosts = host_names(labels, [_hosts_of(study) for study in studies], facts)
-    study = joined_study(studies, [tuple(each.values()) for each in named], hosts)
+    study = joined_study(studies, [tuple(by_id.values()) for by_id in named], hosts)
     parts = tuple(_parts(sources, shown, named, hosts, (study, alike_workloads(studies))))
-    session = joined_session(labels, [source.session for source in given], study)
+    session = joined_session(labels, [source.session for source in readers], study)
     return United(
         session=session,
         study=study,
@@ -532,17 +549,17 @@ def _united(sources: Sequence[tuple[str, SessionSource]]) -> United:
             [part.run(run) for part in parts for run in part.plan.runs],
             [part.point(point) for part in parts for point in part.plan.candidates],
             [
-                (one, part.ids[one.configuration])
+                (data_set, part.ids[data_set.configuration])
                 for part in reversed(parts)
-                for one in part.plan.data_sets
+                for data_set in part.plan.data_sets
             ],
         ),
         facts={
-            names.get(key, key): found
-            for names, known in zip(reversed(hosts), reversed(facts), strict=True)
-            for key, found in known.items()
+            names.get(key, key): host
+            for names, host_facts in zip(reversed(hosts), reversed(facts), strict=True)
+            for key, host in host_facts.items()
         },
-        sessions=_sessions(parts, whole),
+        sessions=_sessions(parts, renamed),
         made=tuple(part.result(result) for part in parts for result in part.results),
         hurt=tuple(
             replace(hurt, path=f"{part.label}: {hurt.path}")
@@ -563,27 +580,29 @@ def _hosts_of(study: Study) -> list[str]:
     return list(dict.fromkeys((*named, *(spec.name for spec in study.hosts))))
 
 
-def _named(study: Study, shown: Study, whole: Sequence[Configuration]) -> dict[str, Configuration]:
+def _named(
+    study: Study, shown: Study, renamed: Sequence[Configuration]
+) -> dict[str, Configuration]:
     """Each configuration that a session shows under its new name, by its old id.
 
     `whole` are those of its study; others stand apart for want of hosts, and are called after them.
     """
-    pairs = list(zip(study.configurations, whole, strict=True))
-    found = {}
+    pairs = list(zip(study.configurations, renamed, strict=True))
+    by_id = {}
     for configuration in shown.configurations:
         owners = [pair for pair in pairs if _is_of(configuration, pair[0])]
         old, new = max(owners, key=lambda pair: len(pair[0].id))
-        found[configuration.id] = replace(
+        by_id[configuration.id] = replace(
             configuration,
             id=new.id + configuration.id.removeprefix(old.id),
             title=new.title + configuration.title.removeprefix(old.title),
         )
-    return found
+    return by_id
 
 
-def _is_of(configuration: Configuration, whole: Configuration) -> bool:
+def _is_of(configuration: Configuration, full: Configuration) -> bool:
     """Whether a configuration is the other one, or that without some hosts."""
-    return configuration.id == whole.id or configuration.id.startswith(f"{whole.id} without ")
+    return configuration.id == full.id or configuration.id.startswith(f"{full.id} without ")
 
 
 def _parts(
@@ -597,7 +616,7 @@ def _parts(
     labels = distinct(label for label, _ in sources)
     for index, (_, source) in enumerate(sources):
         results, plan = shown[index][1], source.plan
-        ids = {old: one.id for old, one in named[index].items()}
+        ids = {old: configuration.id for old, configuration in named[index].items()}
         yield _Part(
             number=index + 1,
             label=labels[index],
@@ -650,9 +669,9 @@ def _sessions(parts: Sequence[_Part], named: Sequence[Sequence[Configuration]]) 
             results=part.results,
             damaged=sum(1 for hurt in part.source.damaged() if hurt.run),
             begun=tuple(start.real_ns for start in part.source.starts),
-            titles=tuple(one.title for one in each),
+            titles=tuple(configuration.title for configuration in own),
         )
-        for part, each in zip(parts, named, strict=True)
+        for part, own in zip(parts, named, strict=True)
     )
     traces = {
         (part.digests[run.digest], run.repeat): RunSource(part.label, run.digest, run.repeat)
@@ -667,13 +686,15 @@ def _apart(parts: Sequence[_Part]) -> Iterator[Apart]:
 
     Each configuration is held against that of its id, where there is none against the first.
     """
-    known = _sides(parts[0])
-    first = next(iter(known.values()))
+    sides = _sides(parts[0])
+    first = next(iter(sides.values()))
     for part in parts[1:]:
-        found: dict[Difference, None] = {}
+        differing: dict[Difference, None] = {}
         for name, side in _sides(part).items():
-            found |= dict.fromkeys(differences(known.get(name, first), side))
-        yield Apart(part.label, tuple(sorted(found, key=lambda one: not one.forbids)))
+            differing |= dict.fromkeys(differences(sides.get(name, first), side))
+        yield Apart(
+            part.label, tuple(sorted(differing, key=lambda difference: not difference.forbids))
+        )
 
 
 def _sides(part: _Part) -> dict[str, ComparisonSide]:

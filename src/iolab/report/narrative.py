@@ -70,11 +70,13 @@ def names_of(study: Study) -> Names:
     return Names(study.titles)
 
 
-def story(study: Study, found: Iterable[Finding]) -> tuple[Sentence, ...]:
+def story(study: Study, every: Iterable[Finding]) -> tuple[Sentence, ...]:
     """A sentence for each finding, in their order; prices are told of the first of each rank."""
     names = names_of(study)
-    kept = [one for one in found if not _is_left_unsaid(one, names)]
-    return tuple(Sentence(sentence, one) for one in kept if (sentence := say(one, names)))
+    kept = [finding for finding in every if not _is_left_unsaid(finding, names)]
+    return tuple(
+        Sentence(sentence, finding) for finding in kept if (sentence := say(finding, names))
+    )
 
 
 def _is_left_unsaid(finding: Finding, names: Names) -> bool:
@@ -101,7 +103,7 @@ def _(best: Best, names: Names) -> str:
     end = "lowest" if spec_of(best.metric).better is Better.LOWER else "highest"
     text += f", the {end}{of}" if of else ""
     if best.alike and best.value.low is not None:
-        others = listing([place(one) for one in best.alike], ALIKE_NAMED)
+        others = listing([place(axis) for axis in best.alike], ALIKE_NAMED)
         text += f"; not distinguishable from {others}"
     return f"{text}.{LEVELS[best.level]}"
 
@@ -167,7 +169,7 @@ def _(bend: Bent, names: Names) -> str:
 
 @say.register
 def _(price: Priced, names: Names) -> str:
-    what = (
+    amount = (
         terabytes(price.value)
         if price.unit == "TB"
         else value_text(Metric(price.value, price.unit))
@@ -176,7 +178,7 @@ def _(price: Priced, names: Names) -> str:
     of = "" if price.workload else f" of {price.metric.removesuffix('_tb')} capacity"
     return (
         f"{kind}{names.of(price.configuration)} gives the most for each {price.per}, "
-        f"{what}{of}, of {count(price.of, 'configuration')}."
+        f"{amount}{of}, of {count(price.of, 'configuration')}."
         f"{LEVELS[price.level] if price.level is not None else ''}"
     )
 
@@ -224,10 +226,10 @@ def _with_interval(metric: Metric) -> str:
 
 def without_repeats(sentences: Iterable[Sentence]) -> Iterator[Sentence]:
     """The sentences, each text once."""
-    seen: set[str] = set()
+    texts: set[str] = set()
     for sentence in sentences:
-        if sentence.text not in seen:
-            seen.add(sentence.text)
+        if sentence.text not in texts:
+            texts.add(sentence.text)
             yield sentence
 
 
@@ -254,8 +256,8 @@ def linked_sentences(
     study, points = brief.study, brief.points
     titles = names_among_several(study)
     names = {run.key: whose_run(run, titles) for run in brief.results}
-    found = findings(study, points, gains(study, points), brief.watched)
-    sentences = without_repeats(story(study, found))
+    every = findings(study, points, gains(study, points), brief.watched)
+    sentences = without_repeats(story(study, every))
     return tuple(_linked(sentence, names, brief.anchors) for sentence in sentences)
 
 

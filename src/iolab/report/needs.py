@@ -22,15 +22,15 @@ _FOR: Final = {
 }
 
 
-def need_words(one: Suits, names: Names) -> str:
+def need_words(suits: Suits, names: Names) -> str:
     """The sentence on a need; where intervals do not tell, that is what it says."""
-    best, second = names.of(one.configuration), names.of(one.runner_up)
-    level = LEVELS[one.level] if one.level is not None else ""
-    if not one.sure:
-        return f"{_FOR[one.need]}, {_undecided(one, best, second)}{_without_cost(one)}.{level}"
-    return (
-        f"{_FOR[one.need]}: {best}, {_MEASURES[one.need](one, second)}{_without_cost(one)}.{level}"
-    )
+    best, second = names.of(suits.configuration), names.of(suits.runner_up)
+    level = LEVELS[suits.level] if suits.level is not None else ""
+    if suits.sure:
+        choice = f": {best}, {_MEASURES[suits.need](suits, second)}"
+    else:
+        choice = f", {_undecided(suits, best, second)}"
+    return f"{_FOR[suits.need]}{choice}{_without_cost(suits)}.{level}"
 
 
 def _undecided(suits: Suits, best: str, second: str) -> str:

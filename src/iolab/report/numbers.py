@@ -81,7 +81,7 @@ def fields_document(record: Any) -> dict[str, Any]:  # noqa: ANN401 - any flat d
 
     That is for records whose names are those of a document; schemas allow no others there.
     """
-    return {one.name: _plain(getattr(record, one.name)) for one in fields(record)}
+    return {field.name: _plain(getattr(record, field.name)) for field in fields(record)}
 
 
 def _plain(value: object) -> object:
@@ -156,9 +156,9 @@ def show_value(value: float, unit: str, *, bare_rate: bool = False) -> str:
     return f"{format_count(value)} {_WORDS.get(unit, unit)}".strip()
 
 
-def count(number: int, one: str, many: str | None = None) -> str:
+def count(number: int, singular: str, plural: str | None = None) -> str:
     """A counted noun: `3 runs`, `1 run`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def axis_label(axis: tuple[tuple[str, int | str], ...]) -> str:

@@ -99,8 +99,8 @@ class OneFigureReport(LoadReport):
 
     def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
         """Of each workload its figure with the mean latency and p99.5."""
-        found = self.headlines(measurements.study, measurements.points)
-        return tuple(best_figure(one, _latencies(one)) for one in found)
+        headlines = self.headlines(measurements.study, measurements.points)
+        return tuple(best_figure(headline, _latencies(headline)) for headline in headlines)
 
     def charts(self, brief: Brief) -> Charts:
         """Throughput and latency against the axis, and latency by percentile."""
@@ -148,16 +148,16 @@ def _latencies(headline: Headline) -> tuple[tuple[str, str], ...]:
         return ()
     ways = directions_in(best.metrics)
     mixed = len(ways) > 1
-    found = []
+    latencies = []
     for name, key in _SHOWN:
         parts = [
             (way, show(metric))
             for way in ways
             if (metric := best.metrics[f"{way}_{key}"]).value is not None
         ]
-        whole = best.metrics.get(key, NOT_KNOWN)
+        overall = best.metrics.get(key, NOT_KNOWN)
         if mixed and parts:
-            found.append((name, by_operation(parts)))
-        elif whole.value is not None and key != headline.workload.metric:
-            found.append((name, show(whole)))
-    return tuple(found)
+            latencies.append((name, by_operation(parts)))
+        elif overall.value is not None and key != headline.workload.metric:
+            latencies.append((name, show(overall)))
+    return tuple(latencies)

@@ -67,7 +67,7 @@ def objections(
                 grouped.setdefault((check.level, check.code), []).append((result, check))
     owners = dict.fromkeys(result.configuration for result in results)
     names = {owner: titles.get(owner, owner) for owner in owners} if len(owners) > 1 else {}
-    found = [
+    every = [
         Objection(
             code=code,
             level=level,
@@ -78,12 +78,14 @@ def objections(
         )
         for (level, code), hits in grouped.items()
     ]
-    ordered = sorted(found, key=lambda item: (-item.level.rank, -len(item.runs), item.code))
+    ordered = sorted(every, key=lambda item: (-item.level.rank, -len(item.runs), item.code))
     same: dict[tuple[Level, str, tuple[tuple[str, int], ...]], Objection] = {}
-    for one in ordered:
-        key = (one.level, one.says, tuple(run.key for run in one.runs))
+    for objection in ordered:
+        key = (objection.level, objection.says, tuple(run.key for run in objection.runs))
         first = same.get(key)
-        same[key] = one if first is None else replace(first, also=(*first.also, one.code))
+        same[key] = (
+            objection if first is None else replace(first, also=(*first.also, objection.code))
+        )
     return tuple(same.values())
 
 
@@ -135,22 +137,22 @@ def run_name(result: Result) -> str:
 IOPS_UNIT: Final = "1/s"
 
 
-def finding_lines(found: LoadFindings) -> Iterator[str]:
+def finding_lines(findings: LoadFindings) -> Iterator[str]:
     """A sentence or two for each curve, peak and highest load."""
-    for curve in found.curves:
+    for curve in findings.curves:
         yield _curve_text(curve)
-    for peak in found.peaks:
+    for peak in findings.peaks:
         yield _peak_text(peak)
-    for load in found.loads:
+    for load in findings.loads:
         yield _load_text(load)
 
 
-def findings_document(found: LoadFindings) -> dict[str, Any]:
+def findings_document(findings: LoadFindings) -> dict[str, Any]:
     """The findings as JSON has them."""
     return {
-        "curves": [_curve_document(curve) for curve in found.curves],
-        "peaks": [_peak_document(peak) for peak in found.peaks],
-        "max_loads": [_load_document(load) for load in found.loads],
+        "curves": [_curve_document(curve) for curve in findings.curves],
+        "peaks": [_peak_document(peak) for peak in findings.peaks],
+        "max_loads": [_load_document(load) for load in findings.loads],
     }
 
 
@@ -189,41 +191,41 @@ def _half(point: CurvePoint) -> float:
     return math.log(point.high / point.low) / 2
 
 
-def _peak_text(found: PeakFound) -> str:
-    peak = found.peak
-    value = Metric(peak.rate, spec_of(found.metric).unit, peak.low, peak.high)
-    best = _point(found, peak.point)
-    text = f"{_name(found.search)}: best is {axis_label(best.axis)} with {_interval(value)}"
-    text += f", estimated from {peak.runs} runs of {len(found.search.points)} points"
+def _peak_text(peak_found: PeakFound) -> str:
+    peak = peak_found.peak
+    value = Metric(peak.rate, spec_of(peak_found.metric).unit, peak.low, peak.high)
+    best = _point(peak_found, peak.point)
+    text = f"{_name(peak_found.search)}: best is {axis_label(best.axis)} with {_interval(value)}"
+    text += f", estimated from {peak.runs} runs of {len(peak_found.search.points)} points"
     if len(peak.alike) > 1:
-        cheapest = axis_label(_point(found, peak.alike[0]).axis)
+        cheapest = axis_label(_point(peak_found, peak.alike[0]).axis)
         text += f"; {len(peak.alike)} points are within 1 % of it, the cheapest is {cheapest}"
     if peak.at_edge:
         text += "; it lies at the end of an axis, so more may lie beyond"
     return f"{text}."
 
 
-def _point(found: PeakFound, place: tuple[int, ...]) -> Point:
-    return found.search.points[place]
+def _point(peak_found: PeakFound, place: tuple[int, ...]) -> Point:
+    return peak_found.search.points[place]
 
 
 def _load_text(load: LoadFound) -> str:
-    found = load.found
+    highest = load.found
     limit = f"{limit_name(load.limit.metric)} <= {format_ns(load.limit.latency_ns)}"
     start = f"{_name(load.search)}: "
-    if not found.bounded:
-        beyond = found.load >= load.saturation / 2
+    if not highest.bounded:
+        beyond = highest.load >= load.saturation / 2
         text = (
             f"{limit} holds up to the maximum without a rate"
             if beyond
             else f"{limit} is exceeded even at the lowest rate tried"
         )
     else:
-        value = Metric(found.load, IOPS_UNIT, found.low, found.high)
-        text = f"{limit} up to {_interval(value)}, by {found.runs} runs"
-        text += "" if found.settled else " (the search ended before it was settled)"
-    if found.verified is not None:
-        text += f"; verified at {show(Metric(found.verified, IOPS_UNIT))}"
+        value = Metric(highest.load, IOPS_UNIT, highest.low, highest.high)
+        text = f"{limit} up to {_interval(value)}, by {highest.runs} runs"
+        text += "" if highest.settled else " (the search ended before it was settled)"
+    if highest.verified is not None:
+        text += f"; verified at {show(Metric(highest.verified, IOPS_UNIT))}"
     return f"{start}{text}; without a rate {show(Metric(load.saturation, IOPS_UNIT))}."
 
 
@@ -266,35 +268,35 @@ def _curve_document(curve: LoadCurve) -> dict[str, Any]:
     }
 
 
-def _peak_document(found: PeakFound) -> dict[str, Any]:
-    peak = found.peak
+def _peak_document(peak_found: PeakFound) -> dict[str, Any]:
+    peak = peak_found.peak
     return {
-        **_head(found.search),
-        "metric": found.metric,
-        "best": dict(_point(found, peak.point).axis),
+        **_head(peak_found.search),
+        "metric": peak_found.metric,
+        "best": dict(_point(peak_found, peak.point).axis),
         "value": peak.rate,
         "low": peak.low,
         "high": peak.high,
-        "alike": [dict(_point(found, place).axis) for place in peak.alike],
+        "alike": [dict(_point(peak_found, place).axis) for place in peak.alike],
         "at_edge": peak.at_edge,
         "runs": peak.runs,
     }
 
 
 def _load_document(load: LoadFound) -> dict[str, Any]:
-    found = load.found
+    highest = load.found
     return {
         **_head(load.search),
         "metric": load.limit.metric,
         "limit_ns": load.limit.latency_ns,
-        "iops": found.load,
-        "low": found.low,
-        "high": found.high,
-        "verified_iops": found.verified,
+        "iops": highest.load,
+        "low": highest.low,
+        "high": highest.high,
+        "verified_iops": highest.verified,
         "saturation_iops": load.saturation,
-        "bounded": found.bounded,
-        "settled": found.settled,
-        "runs": found.runs,
+        "bounded": highest.bounded,
+        "settled": highest.settled,
+        "runs": highest.runs,
     }
 
 

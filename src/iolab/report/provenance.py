@@ -92,8 +92,8 @@ def _repeats(brief: Brief) -> str:
 
 
 def _when(brief: Brief) -> str:
-    made = [member.session.created_real_ns for member in brief.sessions.members]
-    first, *others = sorted(map(moment, made)) or [moment(brief.session.created_real_ns)]
+    created = [member.session.created_real_ns for member in brief.sessions.members]
+    first, *others = sorted(map(moment, created)) or [moment(brief.session.created_real_ns)]
     text = f"{first:%-d %B %Y, %H:%M}"
     for last in others[-1:]:
         form = "%H:%M" if last.date() == first.date() else "%-d %B %Y, %H:%M"
@@ -139,22 +139,24 @@ def _which(brief: Brief) -> tuple[str, str]:
 
 def _run_count(brief: Brief) -> str:
     """How many runs there are of how many; where results decide that, as many as there are."""
-    made = len(brief.results)
-    return str(made) if brief.plan.runs_more else f"{made} of {len(brief.plan.runs)}"
+    done = len(brief.results)
+    return str(done) if brief.plan.runs_more else f"{done} of {len(brief.plan.runs)}"
 
 
 def _session_faults(brief: Brief) -> Iterator[str]:
     """Sessions that did not come to their end, and those that differ by more than they may."""
-    made = [result.key for result in brief.results]
+    keys = [result.key for result in brief.results]
     if not brief.sessions.several:
-        missing = brief.plan.missing(made) - sum(1 for hurt in brief.damaged if hurt.run)
+        missing = brief.plan.missing(keys) - sum(1 for hurt in brief.damaged if hurt.run)
         reason = brief.session.reason or ""
         yield _status("The session", brief.session.status, missing, reason)
     for member in brief.sessions.members:
         yield _status(
             f"Session {member.label}", member.session.status, missing_of(member), _reason(member)
         )
-    forbidden = [f"{found.subject} ({label})" for label, found in brief.sessions.forbidding()]
+    forbidden = [
+        f"{difference.subject} ({label})" for label, difference in brief.sessions.forbidding()
+    ]
     if forbidden:
         yield (
             "These sessions were not measured in the same way, and stand side by side all the same,"
@@ -164,8 +166,8 @@ def _session_faults(brief: Brief) -> Iterator[str]:
 
 def missing_of(member: Member) -> int:
     """How many runs a session still had to make."""
-    made = [result.key for result in member.results]
-    return member.plan.missing(made) - member.damaged
+    keys = [result.key for result in member.results]
+    return member.plan.missing(keys) - member.damaged
 
 
 def _reason(member: Member) -> str:
@@ -212,20 +214,20 @@ def repeats(brief: Brief) -> tuple[Repeat, ...]:
     if not members:
         return (_repeat("", brief, study_file(brief)),)
     texts: dict[str, str] = {}
-    found = []
+    parts = []
     for member in members:
         alone = _alone(brief, member)
         # Studies of one id may differ in their text: each is saved under a name of its own.
         name = study_file(alone)
         if texts.setdefault(name, alone.study.text) != alone.study.text:
             name = f"{alone.study.id}-{member.label}.toml"
-        found.append(_repeat(member.label, alone, name))
-    return tuple(found)
+        parts.append(_repeat(member.label, alone, name))
+    return tuple(parts)
 
 
 def _alone(brief: Brief, member: Member) -> Brief:
     """The brief with one of its sessions alone, for what is told of how that came about."""
-    mine = {key for key, trace in brief.sessions.traces.items() if trace.label == member.label}
+    own = {key for key, trace in brief.sessions.traces.items() if trace.label == member.label}
     return replace(
         brief,
         session=member.session,
@@ -233,7 +235,7 @@ def _alone(brief: Brief, member: Member) -> Brief:
         plan=member.plan,
         results=member.results,
         begun=member.begun,
-        manifests={key: one for key, one in brief.manifests.items() if key in mine},
+        manifests={key: manifest for key, manifest in brief.manifests.items() if key in own},
         sessions=ALONE,
     )
 
@@ -285,16 +287,16 @@ def versions_table(brief: Brief) -> Table:
 
 def _sittings(brief: Brief) -> Iterator[tuple[Cell, ...]]:
     """Which runs were measured before and after each resume, where there was one."""
-    found: dict[int, list[int]] = {}
+    by_sitting: dict[int, list[int]] = {}
     order = {(run.point.digest, run.repeat): run.order for run in brief.plan.runs}
     for result in brief.results:
         planned = order.get(result.key, 0)
-        found.setdefault(result.sitting, []).append(result.order or planned)
-    if len(found) < 2:
+        by_sitting.setdefault(result.sitting, []).append(result.order or planned)
+    if len(by_sitting) < 2:
         return
-    for sitting, runs in sorted(found.items()):
-        what = "Measured at first" if sitting == 1 else "Measured after a resume"
-        yield row(what, f"{_time(brief.begun, sitting)}: runs {spans(runs)}")
+    for sitting, runs in sorted(by_sitting.items()):
+        label = "Measured at first" if sitting == 1 else "Measured after a resume"
+        yield row(label, f"{_time(brief.begun, sitting)}: runs {spans(runs)}")
 
 
 def _time(begun: tuple[int, ...], sitting: int) -> str:
@@ -311,7 +313,7 @@ def spans(numbers: Iterable[int]) -> str:
             parts[-1] = [parts[-1][0], number]
         else:
             parts.append([number])
-    return ", ".join("-".join(str(one) for one in part) for part in parts)
+    return ", ".join("-".join(str(number) for number in part) for part in parts)
 
 
 def _as_it_was(command: tuple[str, ...]) -> str:
@@ -432,8 +434,8 @@ def _sessions_table(members: Iterable[Member]) -> Table:
 
 
 def _made(member: Member) -> str:
-    made, planned = len(member.results), len(member.plan.runs)
-    return str(made) if member.plan.runs_more else f"{made} of {planned}"
+    done, planned = len(member.results), len(member.plan.runs)
+    return str(done) if member.plan.runs_more else f"{done} of {planned}"
 
 
 def _differences_table(sessions: Sessions) -> Table:
@@ -449,18 +451,21 @@ def _differences_table(sessions: Sessions) -> Table:
     ordered = sorted(rows.items(), key=lambda item: not _forbids(item[1]))
     cells = tuple(
         row(
-            f"! {what}" if _forbids(found) else what,
-            _values(one.baseline for each in found.values() for one in each),
-            *(_values(one.candidate for one in found.get(label, ())) for label in labels[1:]),
+            f"! {subject}" if _forbids(by_session) else subject,
+            _values(difference.baseline for own in by_session.values() for difference in own),
+            *(
+                _values(difference.candidate for difference in by_session.get(label, ()))
+                for label in labels[1:]
+            ),
         )
-        for (_, what), found in ordered
+        for (_, subject), by_session in ordered
     )
     nothing = (row("Nothing", *([SAME] * len(labels))),)
     return Table("What differs between the sessions", heads, cells or nothing)
 
 
-def _forbids(found: Mapping[str, Iterable[Difference]]) -> bool:
-    return any(one.forbids for each in found.values() for one in each)
+def _forbids(by_session: Mapping[str, Iterable[Difference]]) -> bool:
+    return any(difference.forbids for own in by_session.values() for difference in own)
 
 
 def _values(texts: Iterable[str]) -> str:
@@ -495,7 +500,7 @@ def methods_table(brief: Brief) -> Table:
 def _method(brief: Brief, member: Member) -> dict[str, str]:
     engines = brief.engines_of(member.label)
     cells = method_table(brief.kinds, member.study, member.plan, engines).rows
-    return {what.text: how.text for what, how in cells}
+    return {name.text: how.text for name, how in cells}
 
 
 def places_table(brief: Brief) -> Table | None:

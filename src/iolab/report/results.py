@@ -44,26 +44,28 @@ def node_document(node: NodeResult) -> dict[str, Any]:
 def node_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
     """One list a column, one entry for each run and node of it; units stand in the names."""
     rows = [(result, node) for result in results for node in result.nodes]
-    found = _run_columns([result for result, _ in rows])
-    found["node"] = [node.name for _, node in rows]
-    found["guest_count"] = [len(node.guests) for _, node in rows]
+    lists = _run_columns([result for result, _ in rows])
+    lists["node"] = [node.name for _, node in rows]
+    lists["guest_count"] = [len(node.guests) for _, node in rows]
     for key, metrics in _by_key([node.metrics for _, node in rows]):
-        found[key] = [finite(metric.value) for metric in metrics]
-    found |= _layer_columns([node for _, node in rows])
+        lists[key] = [finite(metric.value) for metric in metrics]
+    lists |= _layer_columns([node for _, node in rows])
     for key, metrics in _by_key([node.hypervisor for _, node in rows]):
-        found |= _interval_columns(f"hypervisor_{key}", metrics)
+        lists |= _interval_columns(f"hypervisor_{key}", metrics)
     written = [node.written for _, node in rows]
-    found["guests_write_bytes"] = [one.guests if one else None for one in written]
-    found["hypervisor_write_bytes"] = [one.hypervisor if one else None for one in written]
-    found["devices_write_bytes"] = [one.devices if one else None for one in written]
-    found["write_factor"] = [finite(one.factor) if one else None for one in written]
-    found["outliers"] = [
+    lists["guests_write_bytes"] = [account.guests if account else None for account in written]
+    lists["hypervisor_write_bytes"] = [
+        account.hypervisor if account else None for account in written
+    ]
+    lists["devices_write_bytes"] = [account.devices if account else None for account in written]
+    lists["write_factor"] = [finite(account.factor) if account else None for account in written]
+    lists["outliers"] = [
         " ".join(f"{outlier.scope}:{outlier.name}:{outlier.metric}" for outlier in node.outliers)
         for _, node in rows
     ]
-    found["without"] = [" ".join(result.without) for result, _ in rows]
-    found["digest"] = [result.digest for result, _ in rows]
-    return found
+    lists["without"] = [" ".join(result.without) for result, _ in rows]
+    lists["digest"] = [result.digest for result, _ in rows]
+    return lists
 
 
 def _layer_columns(nodes: Sequence[NodeResult]) -> dict[str, list[Value]]:
@@ -72,10 +74,12 @@ def _layer_columns(nodes: Sequence[NodeResult]) -> dict[str, list[Value]]:
         {(layer.layer, layer.direction): layer.mean_ns for layer in node.layers} for node in nodes
     ]
     return {
-        f"{layer.value}_{way.key}_lat_ns_mean": [finite(one.get((layer, way))) for one in means]
+        f"{layer.value}_{way.key}_lat_ns_mean": [
+            finite(layers.get((layer, way))) for layers in means
+        ]
         for way in Direction
         for layer in LatencyLayer
-        if any((layer, way) in one for one in means)
+        if any((layer, way) in layers for layers in means)
     }
 
 
@@ -109,7 +113,9 @@ def point_documents(
             "level": point.level.value,
             "notes": list(point.notes),
             "metrics": _metrics(point.metrics),
-            "nodes": {name: _metrics(one) for name, one in nodes.get(point.key, {}).items()},
+            "nodes": {
+                name: _metrics(metrics) for name, metrics in nodes.get(point.key, {}).items()
+            },
         }
         for point in points
     ]
@@ -117,21 +123,21 @@ def point_documents(
 
 def point_columns(points: Sequence[PointSummary]) -> dict[str, list[Value]]:
     """One list a column, one entry a point; each metric has `_low`, `_high` and `_n` beside it."""
-    found: dict[str, list[Value]] = {
+    lists: dict[str, list[Value]] = {
         "configuration": [point.key.configuration for point in points],
         "workload": [point.key.workload for point in points],
     }
-    found |= _axis_columns([point.key.axis for point in points])
-    found["runs"] = [len(point.results) for point in points]
-    found["left_out"] = [len(point.left_out) for point in points]
-    found["verdict"] = [point.level.value for point in points]
+    lists |= _axis_columns([point.key.axis for point in points])
+    lists["runs"] = [len(point.results) for point in points]
+    lists["left_out"] = [len(point.left_out) for point in points]
+    lists["verdict"] = [point.level.value for point in points]
     for key, metrics in _by_key([point.metrics for point in points]):
-        found |= _interval_columns(key, metrics)
-        found[f"{key}_n"] = [metric.n for metric in metrics]
-    found["notes"] = ["; ".join(point.notes) for point in points]
-    found["without"] = [" ".join(point.key.without) for point in points]
-    found["digest"] = [point.digest for point in points]
-    return found
+        lists |= _interval_columns(key, metrics)
+        lists[f"{key}_n"] = [metric.n for metric in metrics]
+    lists["notes"] = ["; ".join(point.notes) for point in points]
+    lists["without"] = [" ".join(point.key.without) for point in points]
+    lists["digest"] = [point.digest for point in points]
+    return lists
 
 
 def with_interval(metric: Metric) -> str:
@@ -261,28 +267,28 @@ def result_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
     `iops` and its kin are operations per second. A metric's interval gets the columns `_low`,
     `_high` and `_n` where any result knows one.
     """
-    found = _run_columns(results)
-    found["objections"] = [
+    lists = _run_columns(results)
+    lists["objections"] = [
         " ".join(f"{check.code}:{check.word}" for check in result.verdict.objections)
         for result in results
     ]
-    found["steadiness"] = [
+    lists["steadiness"] = [
         result.steadiness.status.value if result.steadiness else None for result in results
     ]
-    found["host_count"] = [len(result.hosts) for result in results]
-    found["window_s"] = [finite(result.window_s) for result in results]
+    lists["host_count"] = [len(result.hosts) for result in results]
+    lists["window_s"] = [finite(result.window_s) for result in results]
     for key, metrics in _by_key([result.metrics for result in results]):
         if any(metric.low is not None or metric.n is not None for metric in metrics):
-            found |= _interval_columns(key, metrics)
-            found[f"{key}_n"] = [metric.n for metric in metrics]
+            lists |= _interval_columns(key, metrics)
+            lists[f"{key}_n"] = [metric.n for metric in metrics]
         else:
-            found[key] = [finite(metric.value) for metric in metrics]
-    found["attempt"] = [result.attempt for result in results]
-    found["sitting"] = [result.sitting for result in results]
-    found["without"] = [" ".join(result.without) for result in results]
-    found["failure"] = [result.failure for result in results]
-    found["digest"] = [result.digest for result in results]
-    return found
+            lists[key] = [finite(metric.value) for metric in metrics]
+    lists["attempt"] = [result.attempt for result in results]
+    lists["sitting"] = [result.sitting for result in results]
+    lists["without"] = [" ".join(result.without) for result in results]
+    lists["failure"] = [result.failure for result in results]
+    lists["digest"] = [result.digest for result in results]
+    return lists
 
 
 def _run_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
@@ -316,12 +322,12 @@ def _interval_columns(key: str, metrics: Sequence[Metric]) -> dict[str, list[Val
     }
 
 
-def columns_csv(found: Mapping[str, Sequence[Value]]) -> str:
+def columns_csv(lists: Mapping[str, Sequence[Value]]) -> str:
     """Columns as CSV under their names, RFC 4180; an unknown number is an empty field.
 
     Text that a spreadsheet would run as a formula gets an apostrophe before it.
     """
-    return csv_of(list(found), zip(*found.values(), strict=True))
+    return csv_of(list(lists), zip(*lists.values(), strict=True))
 
 
 def session_markdown(kinds: Kinds, study: Study, results: Sequence[Result]) -> str:
@@ -375,7 +381,7 @@ def second_columns(
     of the interval since the first one of any host of the run began, in seconds of hosts' clocks.
     """
     axes = axis_names(results)
-    found: dict[str, list[Value]] = {
+    lists: dict[str, list[Value]] = {
         name: []
         for name in (
             *("configuration", "workload"),
@@ -413,6 +419,6 @@ def second_columns(
                 moved / span_s if span_s else None,
                 float(table.lat_sum_ns[at]) / ios if ios else None,
             ]
-            for column, value in zip(found.values(), values, strict=True):
+            for column, value in zip(lists.values(), values, strict=True):
                 column.append(value)
-    return found
+    return lists

@@ -97,8 +97,8 @@ def _listed(results: Sequence[Result], most: int) -> list[Result]:
     """As many as get a row, in their order; what is not valid is never left out for what is."""
     if len(results) <= most:
         return list(results)
-    ranked = sorted(results, key=lambda one: one.verdict.level is Level.VALID)[:most]
-    kept = {one.key for one in ranked}
+    ranked = sorted(results, key=lambda result: result.verdict.level is Level.VALID)[:most]
+    kept = {result.key for result in ranked}
     return [result for result in results if result.key in kept]
 
 
@@ -179,25 +179,25 @@ HOSTS_SHOWN: Final = 24
 
 def host_shares(kind: LoadReport, result: Result, workload: Workload) -> Table:
     """Each host's share of a run; of a large fleet the slowest and the fastest."""
-    whole = hosts_table(result, kind.columns([host.metrics for host in result.hosts]))
-    return extremes(whole, result, kind.host_key(result, workload))
+    table = hosts_table(result, kind.columns([host.metrics for host in result.hosts]))
+    return extremes(table, result, kind.host_key(result, workload))
 
 
-def extremes(whole: Table, result: Result, key: str) -> Table:
+def extremes(table: Table, result: Result, key: str) -> Table:
     """The table, whose rows are the result's hosts in their order, without the middle of many."""
     if len(result.hosts) <= HOSTS_SHOWN:
-        return whole
+        return table
     ordered = sorted(result.hosts, key=lambda host: _value(host.metrics, key))
     half = HOSTS_SHOWN // 2
-    rows = dict(zip((host.name for host in result.hosts), whole.rows, strict=True))
+    rows = dict(zip((host.name for host in result.hosts), table.rows, strict=True))
     hidden = count(len(ordered) - 2 * half, "host")
-    gap = row(f"{hidden} between", *("" for _ in whole.columns[1:]))
+    gap = row(f"{hidden} between", *("" for _ in table.columns[1:]))
     kept = (
         *(rows[host.name] for host in ordered[:half]),
         gap,
         *(rows[host.name] for host in ordered[-half:]),
     )
-    return Table(whole.title, whole.columns, kept)
+    return Table(table.title, table.columns, kept)
 
 
 def spread_rows(spread: Spread) -> tuple[tuple[str, str], ...]:
@@ -340,7 +340,7 @@ def _detailed(brief: Brief, cited: Iterable[str]) -> list[Result]:
     if len(order) > RUNS_SHOWN:
         keys = {anchor: key for key, anchor in brief.anchors.items()}
         worst = sorted(by_key, key=lambda key: -by_key[key].verdict.level.rank)
-        wanted = [*drawn, *(keys[one] for one in cited if one in keys), *worst]
+        wanted = [*drawn, *(keys[anchor] for anchor in cited if anchor in keys), *worst]
         kept = set(list(dict.fromkeys(wanted))[:RUNS_SHOWN])
         order = [key for key in order if key in kept]
     return [by_key[key] for key in order]
@@ -403,12 +403,12 @@ def _fleet(kind: LoadReport, result: Result, detail: RunDetail | None) -> tuple[
 
 def _commands(hosts: Sequence[HostRun]) -> tuple[EngineCommand, ...]:
     """The commands with their job files, those that hosts have alike once."""
-    found: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    by_command: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for host in hosts:
-        found.setdefault((host.argv, host.job_file), []).append(host.host)
+        by_command.setdefault((host.argv, host.job_file), []).append(host.host)
     return tuple(
         EngineCommand(listing(names, NAMES_SHOWN), argv, job_file)
-        for (argv, job_file), names in found.items()
+        for (argv, job_file), names in by_command.items()
     )
 
 

@@ -19,7 +19,7 @@ from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.core.target_state import RoundsSeries
 from iolab.errors import StoreError
-from iolab.report.bottleneck import limits
+from iolab.report.bottleneck import bottlenecks
 from iolab.report.brief import Brief, SectionMaker
 from iolab.report.charts.bars import Bar, BarGroup, lying_bars
 from iolab.report.charts.chart import ChartGroup, Looks, ReportSection
@@ -53,12 +53,12 @@ _SCALING_LEDE: Final = (
 
 def scaling(brief: Brief) -> ReportSection | None:
     """None where no workload was made by several numbers of hosts."""
-    found = scalings(brief.study, brief.points)
-    if not found:
+    curves = scalings(brief.study, brief.points)
+    if not curves:
         return None
     groups = []
     for workload in brief.study.workloads:
-        own = [one for one in found if one.workload is workload]
+        own = [curve for curve in curves if curve.workload is workload]
         if own:
             drawn = _drawn(own, brief.looks)
             figures = (
@@ -69,17 +69,17 @@ def scaling(brief: Brief) -> ReportSection | None:
     return ReportSection("scaling", "Scaling with hosts", _SCALING_LEDE, tuple(groups))
 
 
-def _drawn(found: Sequence[Scaling], looks: Looks) -> list[ScalingLine]:
+def _drawn(curves: Sequence[Scaling], looks: Looks) -> list[ScalingLine]:
     """Each curve in its configuration's colour; other axes tell them apart by name and dash."""
-    fixed = list(dict.fromkeys(one.fixed for one in found))
-    several = len({one.configuration for one in found}) > 1
+    fixed = list(dict.fromkeys(curve.fixed for curve in curves))
+    several = len({curve.configuration for curve in curves}) > 1
     drawn = []
-    for one in found:
-        look = looks[one.configuration]
-        dash = DASHES[fixed.index(one.fixed) % len(DASHES)]
-        parts = [look.name] if several or not one.fixed else []
-        parts += [axis_label(one.fixed)] if one.fixed else []
-        drawn.append(ScalingLine(" ".join(parts), look.token, dash, one))
+    for curve in curves:
+        look = looks[curve.configuration]
+        dash = DASHES[fixed.index(curve.fixed) % len(DASHES)]
+        parts = [look.name] if several or not curve.fixed else []
+        parts += [axis_label(curve.fixed)] if curve.fixed else []
+        drawn.append(ScalingLine(" ".join(parts), look.token, dash, curve))
     return drawn
 
 
@@ -111,10 +111,10 @@ def maxima(brief: Brief) -> ReportSection | None:
     figures = tuple(_figures(brief, peaks))
     groups = [ChartGroup("", figures, table, _note(table))]
     alone = singles_of(brief)
-    found = scaled(owners, [peak.best for peak in peaks], alone)
-    clients = clients_table(owners, peaks, found, anchors)
+    pairs = scaled(owners, [peak.best for peak in peaks], alone)
+    clients = clients_table(owners, peaks, pairs, anchors)
     if clients is not None:
-        drawn = tuple(_shares(found, looks, clients))
+        drawn = tuple(_shares(pairs, looks, clients))
         groups.append(ChartGroup(clients.title, drawn, clients, _CLIENTS))
     return ReportSection(ANCHOR, "Best figures", _MAXIMA_LEDE, tuple(groups))
 
@@ -130,25 +130,25 @@ def _figures(brief: Brief, peaks: Sequence[PeakFigure]) -> Iterator[Figure]:
     """One chart for each unit, a group of bars for each workload."""
     looks = brief.looks
     for unit in dict.fromkeys(peak.best.value.unit for peak in peaks):
-        mine = [peak for peak in peaks if peak.best.value.unit == unit]
-        workloads = list(dict.fromkeys(one.best.workload for one in mine))
+        own = [peak for peak in peaks if peak.best.value.unit == unit]
+        workloads = list(dict.fromkeys(peak.best.workload for peak in own))
         groups = [
             BarGroup(
-                next(one.best.title for one in mine if one.best.workload == workload),
-                tuple(_bar(one, looks) for one in mine if one.best.workload == workload),
+                next(peak.best.title for peak in own if peak.best.workload == workload),
+                tuple(_bar(peak, looks) for peak in own if peak.best.workload == workload),
             )
             for workload in workloads
         ]
-        best = "Lowest" if mine[0].best.better is Better.LOWER else "Best"
-        title = f"{best} {shared_label(one.best.metric for one in mine) or 'figures'}"
+        best = "Lowest" if own[0].best.better is Better.LOWER else "Best"
+        title = f"{best} {shared_label(peak.best.metric for peak in own) or 'figures'}"
         figure = lying_bars(
             "Best figures",
             f"{title}, and where it was reached",
             groups,
-            finding=_finding(mine, looks),
-            table=maxima_table(brief.study.configurations, mine, brief.anchors),
+            finding=_finding(own, looks),
+            table=maxima_table(brief.study.configurations, own, brief.anchors),
             named=len(looks) > 1,
-            better=mine[0].best.better,
+            better=own[0].best.better,
         )
         if figure is not None:
             yield figure
@@ -166,11 +166,11 @@ def _finding(peaks: Sequence[PeakFigure], looks: Looks) -> str:
     several = len(looks) > 1
     sentences = []
     for workload in dict.fromkeys(peak.best.workload for peak in peaks):
-        mine = [peak.best for peak in peaks if peak.best.workload == workload]
-        pick = min if mine[0].better is Better.LOWER else max
-        sound = [one for one in mine if one.is_sound] or mine
-        best = pick(sound, key=lambda one: one.value.value or 0.0)
-        who = f" by {looks[best.configuration].title}" if several and len(mine) > 1 else ""
+        own = [peak.best for peak in peaks if peak.best.workload == workload]
+        pick = min if own[0].better is Better.LOWER else max
+        sound = [figure for figure in own if figure.is_sound] or own
+        best = pick(sound, key=lambda figure: figure.value.value or 0.0)
+        who = f" by {looks[best.configuration].title}" if several and len(own) > 1 else ""
         at = f" at {axis_label(best.axis)}" if best.axis else ""
         doubt = "" if best.is_sound else ", invalid"
         sentences.append(f"{best.title}: {show(best.value)}{who}{at}{doubt}")
@@ -179,34 +179,34 @@ def _finding(peaks: Sequence[PeakFigure], looks: Looks) -> str:
 
 def _trust(peaks: Sequence[PeakFigure]) -> str:
     levels = {peak.best.level for peak in peaks}
-    found = worst([peak.best.level for peak in peaks])
-    if found is None:
+    level = worst([peak.best.level for peak in peaks])
+    if level is None:
         return ""
-    return f"All are {found.value}." if len(levels) == 1 else f"At worst {found.value}."
+    return f"All are {level.value}." if len(levels) == 1 else f"At worst {level.value}."
 
 
 def _shares(
-    found: Sequence[Scaled],
+    pairs: Sequence[Scaled],
     looks: Looks,
     table: Table,
 ) -> Iterator[Figure]:
     """One client alone beside the mean of a host in the fleet, a chart for each unit."""
-    for unit in dict.fromkeys(one.fleet.value.unit for one in found):
+    for unit in dict.fromkeys(pair.fleet.value.unit for pair in pairs):
         groups, sentences = [], []
-        for one in found:
-            share = per_host(one.fleet)
-            if one.fleet.value.unit != unit or share is None or one.kept is None:
+        for pair in pairs:
+            share = per_host(pair.fleet)
+            if pair.fleet.value.unit != unit or share is None or pair.kept is None:
                 continue
-            alone, whole = looks[one.single.configuration], looks[one.fleet.configuration]
-            note = f"each of {one.fleet.hosts}"
+            alone, fleet = looks[pair.single.configuration], looks[pair.fleet.configuration]
+            note = f"each of {pair.fleet.hosts}"
             bars = (
-                Bar(alone.name, alone.token, one.single.value, one.single.level, "alone"),
-                Bar(whole.name, whole.token, share, one.fleet.level, note),
+                Bar(alone.name, alone.token, pair.single.value, pair.single.level, "alone"),
+                Bar(fleet.name, fleet.token, share, pair.fleet.level, note),
             )
-            groups.append(BarGroup(one.fleet.title, bars))
-            kept = 100 * (one.kept.value or 0.0)
-            who = f"{note} hosts of {whole.title}" if len(looks) > 1 else note
-            sentences.append(f"{one.fleet.title}: {who} does {kept:.0f} % of what one does alone")
+            groups.append(BarGroup(pair.fleet.title, bars))
+            kept = 100 * (pair.kept.value or 0.0)
+            who = f"{note} hosts of {fleet.title}" if len(looks) > 1 else note
+            sentences.append(f"{pair.fleet.title}: {who} does {kept:.0f} % of what one does alone")
         if not groups:
             continue
         figure = lying_bars(
@@ -222,12 +222,12 @@ def _shares(
 
 def workload_charts(brief: Brief) -> tuple[ChartGroup, ...]:
     """The charts of every workload; fleets of guests end with one of their nodes from inside."""
-    found = [kind.charts(brief) for kind in brief.kinds.within(brief.study)]
+    by_kind = [kind.charts(brief) for kind in brief.kinds.within(brief.study)]
     charts = (
         group
         for workload in brief.study.workloads
-        for one in found
-        for group in one.get(workload.id, ())
+        for of_kind in by_kind
+        for group in of_kind.get(workload.id, ())
     )
     return (*charts, *brief.kinds.hosts.inside_charts(brief))
 
@@ -249,16 +249,16 @@ def ground(brief: Brief) -> ReportSection | None:
 
 def _rounds(brief: Brief) -> Iterator[ChartGroup]:
     looks = brief.looks
-    found = [series for series in brief.rounds if series.configuration in looks]
-    if not found:
+    drawn = [series for series in brief.rounds if series.configuration in looks]
+    if not drawn:
         return
     figures = tuple(
-        rounds_figure(_subject(brief.study, one), one, looks[one.configuration].token)
-        for one in found[:SERIES_MOST]
+        rounds_figure(_subject(brief.study, series), series, looks[series.configuration].token)
+        for series in drawn[:SERIES_MOST]
     )
-    hidden = len(found) - len(figures)
+    hidden = len(drawn) - len(figures)
     note = f"{count(hidden, 'series', 'series')} without a chart." if hidden > 0 else ""
-    yield ChartGroup("Rounds", figures, _table(found, looks), note)
+    yield ChartGroup("Rounds", figures, _table(drawn, looks), note)
 
 
 def _subject(study: Study, series: RoundsSeries) -> str:
@@ -268,7 +268,7 @@ def _subject(study: Study, series: RoundsSeries) -> str:
     return f"{series.label}, {study.configuration(series.configuration).title}"
 
 
-def _table(found: Sequence[RoundsSeries], looks: Looks) -> Table:
+def _table(every: Sequence[RoundsSeries], looks: Looks) -> Table:
     heads = columns(
         ("Workload", "Configuration"),
         ("Rounds", "Average", "Excursion (20 % may)", "Slope (10 % may)"),
@@ -276,25 +276,25 @@ def _table(found: Sequence[RoundsSeries], looks: Looks) -> Table:
     )
     rows = tuple(
         (
-            Cell(one.label),
-            Cell(looks[one.configuration].title),
-            Cell(str(len(one.iops))),
-            *_judged(one),
-            Cell("yes" if one.achieved else "no"),
+            Cell(series.label),
+            Cell(looks[series.configuration].title),
+            Cell(str(len(series.iops))),
+            *_judged(series),
+            Cell("yes" if series.achieved else "no"),
         )
-        for one in found
+        for series in every
     )
     return Table("Rounds until the steady state", heads, rows)
 
 
 def _judged(series: RoundsSeries) -> tuple[Cell, ...]:
-    seen = series.verdict
-    if seen is None:
+    verdict = series.verdict
+    if verdict is None:
         return row(NOTHING, NOTHING, NOTHING)
     return row(
-        show_value(seen.average, "1/s"),
-        f"{100 * seen.data_excursion:.1f} %",
-        f"{100 * seen.slope_excursion:.1f} %",
+        show_value(verdict.average, "1/s"),
+        f"{100 * verdict.data_excursion:.1f} %",
+        f"{100 * verdict.slope_excursion:.1f} %",
     )
 
 
@@ -324,13 +324,13 @@ def _sentinel(brief: Brief) -> Iterator[ChartGroup]:
     yield ChartGroup("The sentinel", (figure,))
 
 
-MAKERS: Final[tuple[SectionMaker, ...]] = (maxima, scaling, value, limits, ground)
+MAKERS: Final[tuple[SectionMaker, ...]] = (maxima, scaling, value, bottlenecks, ground)
 
 
 def sections(brief: Brief) -> tuple[ReportSection, ...]:
     """Those that the results have something for."""
-    made = (maker(brief) for maker in (*MAKERS, *brief.sections))
-    return tuple(section for section in made if section is not None)
+    parts = (maker(brief) for maker in (*MAKERS, *brief.sections))
+    return tuple(section for section in parts if section is not None)
 
 
 PREDICTED: Final = "predicted"
@@ -364,12 +364,12 @@ def predicted(
 ) -> ReportSection | None:
     """None where no workload varies any of the axes."""
     groups = []
-    for one in asked:
-        found = one.of(brief, look)
-        if found:
-            title = f"{axis_word(one.axis)} {one.load}"
-            table = _basis(title, one, found, brief)
-            figures = tuple(_predicted_figures(title, found, brief))
+    for asked_load in asked:
+        outcomes = asked_load.of(brief, look)
+        if outcomes:
+            title = f"{axis_word(asked_load.axis)} {asked_load.load}"
+            table = _basis(title, asked_load, outcomes, brief)
+            figures = tuple(_predicted_figures(title, outcomes, brief))
             groups.append(ChartGroup(title, figures, table))
     if not groups:
         return None
@@ -385,14 +385,14 @@ def watch_of(source: SessionSource, analyses: Analyses) -> Watch:
     """
 
     @cache
-    def seen(key: tuple[str, int]) -> RunResources | None:
+    def first_run(key: tuple[str, int]) -> RunResources | None:
         try:
             record = record_of(source, key, source.manifest(*key), with_counters=True)
         except StoreError:
             return None
         return watch(view_of(record, source.facts, analyses))
 
-    return lambda point: seen((point.results[0].digest, point.results[0].repeat))
+    return lambda point: first_run((point.results[0].digest, point.results[0].repeat))
 
 
 def resource_name(use: ResourceUse) -> str:
@@ -400,21 +400,20 @@ def resource_name(use: ResourceUse) -> str:
     return " ".join(filter(None, (use.resource.value, use.name, "of", use.host)))
 
 
-def caveat(one: Predicted, load: int) -> str:
+def caveat(outcome: Predicted, load: int) -> str:
     """What limits a prediction, how far it goes beyond what was measured, or why there is none."""
-    prediction = one.prediction
+    prediction = outcome.prediction
     if prediction is None:
-        return f"{one.reason}."
+        return f"{outcome.reason}."
     parts = []
     if (
         prediction.limit is not None
-        and one.limited_by is not None
+        and outcome.limited_by is not None
         and prediction.high >= prediction.limit
     ):
-        parts.append(
-            f"at most {show_value(prediction.limit, one.unit)} by {resource_name(one.limited_by)}"
-        )
-    if load > (last := one.measured[-1].load):
+        limit = show_value(prediction.limit, outcome.unit)
+        parts.append(f"at most {limit} by {resource_name(outcome.limited_by)}")
+    if load > (last := outcome.measured[-1].load):
         parts.append(
             f"{load / last:.2g} times the largest measured load: a bend or fall there is not seen"
         )
@@ -424,7 +423,7 @@ def caveat(one: Predicted, load: int) -> str:
 def _basis(
     title: str,
     asked: AskedLoad,
-    found: Sequence[Predicted],
+    outcomes: Sequence[Predicted],
     brief: Brief,
 ) -> Table:
     """What each prediction is made of, and what to know of it."""
@@ -435,61 +434,75 @@ def _basis(
     )
     rows = tuple(
         (
-            Cell(_title(one, brief)),
-            Cell(brief.looks[one.configuration].title),
+            Cell(_title(outcome, brief)),
+            Cell(brief.looks[outcome.configuration].title),
             Cell(
-                f"{one.measured[0].load:g} to {one.measured[-1].load:g}"
-                if one.measured
+                f"{outcome.measured[0].load:g} to {outcome.measured[-1].load:g}"
+                if outcome.measured
                 else NOTHING
             ),
-            *_rate(one),
-            Cell(str(one.runs) if one.runs else NOTHING),
-            Cell(one.prediction.law.value if one.prediction else NOTHING),
-            Cell(caveat(one, asked.load)),
+            *_rate(outcome),
+            Cell(str(outcome.runs) if outcome.runs else NOTHING),
+            Cell(outcome.prediction.law.value if outcome.prediction else NOTHING),
+            Cell(caveat(outcome, asked.load)),
         )
-        for one in found
+        for outcome in outcomes
     )
     return Table(f"What is predicted from, at {title}", heads, rows)
 
 
-def _rate(one: Predicted) -> tuple[Cell, ...]:
-    prediction = one.prediction
+def _rate(outcome: Predicted) -> tuple[Cell, ...]:
+    prediction = outcome.prediction
     if prediction is None:
         return row(NOTHING, NOTHING)
-    ends = f"[{show_value(prediction.low, one.unit)}, {show_value(prediction.high, one.unit)}]"
-    return row(show_value(prediction.rate, one.unit), ends)
+    ends = (
+        f"[{show_value(prediction.low, outcome.unit)}, {show_value(prediction.high, outcome.unit)}]"
+    )
+    return row(show_value(prediction.rate, outcome.unit), ends)
 
 
-def _rates(title: str, found: Sequence[Predicted], brief: Brief) -> Table:
+def _rates(title: str, outcomes: Sequence[Predicted], brief: Brief) -> Table:
     """The figures behind a chart's bars."""
     heads = columns(("Workload", "Configuration"), ("Predicted", "90 % interval"))
     rows = tuple(
-        (Cell(_title(one, brief)), Cell(brief.looks[one.configuration].title), *_rate(one))
-        for one in found
+        (
+            Cell(_title(outcome, brief)),
+            Cell(brief.looks[outcome.configuration].title),
+            *_rate(outcome),
+        )
+        for outcome in outcomes
     )
     return Table(f"Predicted at {title}", heads, rows)
 
 
-def _title(one: Predicted, brief: Brief) -> str:
-    title = brief.study.workload(one.workload).title
-    return ", ".join(filter(None, (title, axis_label(one.fixed))))
+def _title(outcome: Predicted, brief: Brief) -> str:
+    title = brief.study.workload(outcome.workload).title
+    return ", ".join(filter(None, (title, axis_label(outcome.fixed))))
 
 
 def _predicted_figures(
     title: str,
-    found: Sequence[Predicted],
+    outcomes: Sequence[Predicted],
     brief: Brief,
 ) -> Iterator[Figure]:
     """A chart for each unit; bars are hatched as those of points that are not valid."""
     looks = brief.looks
-    known = [one for one in found if one.prediction is not None and one.configuration in looks]
-    for unit in dict.fromkeys(one.unit for one in known):
-        mine = [one for one in known if one.unit == unit]
-        titles = list(dict.fromkeys(_title(one, brief) for one in mine))
+    drawn = [
+        outcome
+        for outcome in outcomes
+        if outcome.prediction is not None and outcome.configuration in looks
+    ]
+    for unit in dict.fromkeys(outcome.unit for outcome in drawn):
+        own = [outcome for outcome in drawn if outcome.unit == unit]
+        titles = list(dict.fromkeys(_title(outcome, brief) for outcome in own))
         groups = [
             BarGroup(
                 name,
-                tuple(_predicted_bar(one, looks) for one in mine if _title(one, brief) == name),
+                tuple(
+                    _predicted_bar(outcome, looks)
+                    for outcome in own
+                    if _title(outcome, brief) == name
+                ),
             )
             for name in titles
         ]
@@ -497,32 +510,33 @@ def _predicted_figures(
             "Predicted",
             f"Predicted at {title}",
             groups,
-            finding=sentence([_sentence(one, brief) for one in mine]),
-            table=_rates(title, mine, brief),
+            finding=sentence([_sentence(outcome, brief) for outcome in own]),
+            table=_rates(title, own, brief),
             named=len(looks) > 1,
         )
         if figure is not None:
             yield replace(figure, note=_NOTE)
 
 
-def _sentence(one: Predicted, brief: Brief) -> str:
+def _sentence(outcome: Predicted, brief: Brief) -> str:
     looks = brief.looks
-    prediction = one.prediction
+    prediction = outcome.prediction
     if prediction is None:
         return ""
-    who = f" by {looks[one.configuration].title}" if len(looks) > 1 else ""
-    ends = f"{show_value(prediction.low, one.unit)} to {show_value(prediction.high, one.unit)}"
-    return (
-        f"{_title(one, brief)}: {show_value(prediction.rate, one.unit)}{who}, 90 % interval {ends}"
+    who = f" by {looks[outcome.configuration].title}" if len(looks) > 1 else ""
+    rate, low, high = (
+        show_value(value, outcome.unit)
+        for value in (prediction.rate, prediction.low, prediction.high)
     )
+    return f"{_title(outcome, brief)}: {rate}{who}, 90 % interval {low} to {high}"
 
 
-def _predicted_bar(one: Predicted, looks: Looks) -> Bar:
-    look, prediction = looks[one.configuration], one.prediction
+def _predicted_bar(outcome: Predicted, looks: Looks) -> Bar:
+    look, prediction = looks[outcome.configuration], outcome.prediction
     value = (
-        Metric(None, one.unit)
+        Metric(None, outcome.unit)
         if prediction is None
-        else Metric(prediction.rate, one.unit, prediction.low, prediction.high, one.runs)
+        else Metric(prediction.rate, outcome.unit, prediction.low, prediction.high, outcome.runs)
     )
-    level = worst_level((one.level, Level.INDICATIVE))
+    level = worst_level((outcome.level, Level.INDICATIVE))
     return Bar(look.name, look.token, value, level, "predicted", look.title)

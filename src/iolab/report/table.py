@@ -65,7 +65,7 @@ def columns(
 ) -> tuple[Column, ...]:
     """Columns of text, then columns of numbers, then of text again."""
     every = (*((text, False) for text in texts), *((text, True) for text in numbers))
-    return tuple(Column(*one) for one in (*every, *((text, False) for text in last)))
+    return tuple(Column(*heading) for heading in (*every, *((text, False) for text in last)))
 
 
 def row(*values: str | Level | Cell) -> tuple[Cell, ...]:

@@ -100,26 +100,29 @@ def table(headings: Sequence[Heading], rows: Sequence[Row], widths: Sequence[int
     return grid
 
 
-def of_table(found: ReportTable) -> Table:
+def of_table(report_table: ReportTable) -> Table:
     """A table of a report for a screen, without its title; all texts give way but verdicts."""
-    return table(*_screened(found))
+    return table(*_screened(report_table))
 
 
-def fitted(found: ReportTable) -> Grouped:
+def fitted(report_table: ReportTable) -> Grouped:
     """The same, whose numbers are never cut: a terminal too narrow has lines in its place."""
-    headings, rows = _screened(found)
+    headings, rows = _screened(report_table)
     return Grouped(headings, ((None, rows),))
 
 
-def _screened(found: ReportTable) -> tuple[list[Heading], list[Row]]:
-    judged = [any(cells[at].level for cells in found.rows) for at in range(len(found.columns))]
+def _screened(report_table: ReportTable) -> tuple[list[Heading], list[Row]]:
+    judged = [
+        any(cells[at].level for cells in report_table.rows)
+        for at in range(len(report_table.columns))
+    ]
     headings = [
-        Heading(one.title, number=one.number, main=not (one.number or has_verdict))
-        for one, has_verdict in zip(found.columns, judged, strict=True)
+        Heading(column.title, number=column.number, main=not (column.number or has_verdict))
+        for column, has_verdict in zip(report_table.columns, judged, strict=True)
     ]
     rows: list[Row] = [
         [verdict(cell.level) if cell.level else plain(cell.line) for cell in cells]
-        for cells in found.rows
+        for cells in report_table.rows
     ]
     return headings, rows
 
@@ -218,7 +221,7 @@ class Grouped:
             over = sum(widths) + GAP * last - room
             narrowest = NARROWEST_TEXT if column == last else NARROWEST
             widths[column] = max(widths[column] - max(over, 0), min(widths[column], narrowest))
-        for column in (it for it in range(1, last) if self.headings[shown[it]].main):
+        for column in (at for at in range(1, last) if self.headings[shown[at]].main):
             over = sum(widths) + GAP * last - room
             if over <= 0:
                 break
@@ -238,8 +241,8 @@ def _line(
         blanks = width - cell.cell_len
         if heading.number and blanks:
             yield Segment(" " * blanks)
-        whole = console.get_style(cell.style)
-        yield from Segment.apply_style(cell.render(console), whole)
+        style = console.get_style(cell.style)
+        yield from Segment.apply_style(cell.render(console), style)
         yield Segment(" " * (GAP if heading.number else blanks + GAP))
     yield Segment.line()
 

@@ -82,11 +82,11 @@ def peaks_of(brief: Brief) -> tuple[PeakFigure, ...]:
 def singles_of(brief: Brief) -> tuple[Maximum, ...]:
     """The best of each workload with one host, where a study varies how many make its load."""
     alone = [point for point in brief.points if dict(point.key.axis).get(HOSTS) == 1]
-    return tuple(one.best for one in _peaks(brief.kinds.plain_headlines(brief.study, alone)))
+    return tuple(peak.best for peak in _peaks(brief.kinds.plain_headlines(brief.study, alone)))
 
 
-def _peaks(found: Iterable[Headline]) -> tuple[PeakFigure, ...]:
-    return tuple(peak for headline in found if (peak := _peak(headline)) is not None)
+def _peaks(headlines: Iterable[Headline]) -> tuple[PeakFigure, ...]:
+    return tuple(peak for headline in headlines if (peak := _peak(headline)) is not None)
 
 
 def _peak(headline: Headline) -> PeakFigure | None:
@@ -128,8 +128,8 @@ def sentence(statements: Sequence[str]) -> str:
 
 def worst(levels: Sequence[Level | None]) -> Level | None:
     """The worst verdict of several, None where nobody judged any."""
-    known = [level for level in levels if level is not None]
-    return max(known, key=lambda level: level.rank, default=None)
+    judged = [level for level in levels if level is not None]
+    return max(judged, key=lambda level: level.rank, default=None)
 
 
 TIMES: Final = "Times"
@@ -172,14 +172,14 @@ def maxima_table(
 def clients_table(
     configurations: Sequence[Configuration],
     peaks: Sequence[PeakFigure],
-    found: Sequence[Scaled],
+    pairs: Sequence[Scaled],
     anchors: Anchors,
 ) -> Table | None:
     """Rates of fleets: total, mean, slowest and fastest host, beside one client where there is one.
 
     `found` are the fleets that have one. None where no rate was made by several hosts.
     """
-    beside = {(one.fleet.configuration, one.fleet.workload): one for one in found}
+    beside = {(pair.fleet.configuration, pair.fleet.workload): pair for pair in pairs}
     titles = _titles(configurations)
     rows = []
     for peak in peaks:
@@ -195,8 +195,8 @@ def clients_table(
             show(best.value),
             show(per_host(best)),
             *(
-                NOTHING if one is None else show_value(one, unit)
-                for one in (peak.slowest, peak.fastest)
+                NOTHING if rate is None else show_value(rate, unit)
+                for rate in (peak.slowest, peak.fastest)
             ),
         ]
         if beside:
@@ -217,12 +217,12 @@ def normalised_table(
     configurations: Sequence[Configuration], peaks: Sequence[PeakFigure], anchors: Anchors
 ) -> Table | None:
     """Every best rate over every size and cost that its configuration tells; None for none."""
-    found = quotients(configurations, [peak.best for peak in peaks])
-    pers = list(dict.fromkeys(one.size.per for one in sorted(found, key=_order)))
+    every = quotients(configurations, [peak.best for peak in peaks])
+    pers = list(dict.fromkeys(quotient.size.per for quotient in sorted(every, key=_order)))
     if not pers:
         return None
     titles = _titles(configurations)
-    values = {(one.of, one.size.per): one.value for one in found}
+    values = {(quotient.of, quotient.size.per): quotient.value for quotient in every}
     heads = columns(
         ("Workload", "Configuration"), ("Best", *(f"For each {per}" for per in pers)), ("Verdict",)
     )
@@ -243,7 +243,7 @@ def normalised_table(
 
 
 def quotient_table(
-    per: str, found: Sequence[Quotient], titles: Mapping[str, str], verdicts: Mapping[Maximum, Cell]
+    per: str, own: Sequence[Quotient], titles: Mapping[str, str], verdicts: Mapping[Maximum, Cell]
 ) -> Table:
     """The quotients of one measure with their intervals, behind a chart of them."""
     heads = columns(
@@ -252,15 +252,15 @@ def quotient_table(
     rows = tuple(
         (
             *row(
-                one.of.title or one.of.workload,
-                titles.get(one.of.configuration, one.of.configuration),
-                show(one.of.value),
-                value_text(one.value),
-                interval_text(one.value),
+                quotient.of.title or quotient.of.workload,
+                titles.get(quotient.of.configuration, quotient.of.configuration),
+                show(quotient.of.value),
+                value_text(quotient.value),
+                interval_text(quotient.value),
             ),
-            verdicts.get(one.of, Cell(NOTHING)),
+            verdicts.get(quotient.of, Cell(NOTHING)),
         )
-        for one in found
+        for quotient in own
     )
     return Table(f"For each {per}", heads, rows)
 
@@ -271,7 +271,9 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
     What a configuration does not tell is a dash.
     """
     ratios = capacities(configurations, (Over.NODE, Over.COST))
-    known = {(one.of.configuration, one.of.metric, one.size.over): one.value for one in ratios}
+    values = {
+        (ratio.of.configuration, ratio.of.metric, ratio.size.over): ratio.value for ratio in ratios
+    }
     numbers = ("Nodes", "Raw", "Usable", "Raw for each node")
     money = ("Servers", "Network", "Storage", "Cost", "Raw for money", "Usable for money")
     paid = any(configuration.cost is not None for configuration in configurations)
@@ -283,14 +285,14 @@ def purchase_table(configurations: Sequence[Configuration]) -> Table:
             str(configuration.nodes or NOTHING),
             _terabytes(size.raw_tb),
             _terabytes(size.usable_tb),
-            value_text(known.get((configuration.id, "raw_tb", Over.NODE))),
+            value_text(values.get((configuration.id, "raw_tb", Over.NODE))),
         ]
         if paid:
             parts = () if cost is None else (cost.servers, cost.network, cost.storage, cost.total)
             currency = "" if cost is None else cost.currency
             texts += [f"{part:,.0f} {currency}" for part in parts] or [NOTHING] * 4
             texts += [
-                _for_money(known.get((configuration.id, name, Over.COST)), currency)
+                _for_money(values.get((configuration.id, name, Over.COST)), currency)
                 for name in ("raw_tb", "usable_tb")
             ]
         rows.append(row(*texts))
@@ -371,7 +373,7 @@ def value(brief: Brief) -> ReportSection | None:
         return None
     kept = {owner.id for owner in owners}
     every = peaks_of(brief)
-    peaks = [one for one in every if one.best.configuration in kept]
+    peaks = [peak for peak in every if peak.best.configuration in kept]
     left_out = [
         configuration.title
         for configuration in brief.study.configurations
@@ -436,15 +438,15 @@ def _each(
     anchors: Anchors,
 ) -> Iterator[ChartGroup]:
     """A group of charts for each measure; the one that decides is for the brief."""
-    found = [*quotients(owners, [peak.best for peak in peaks]), *capacities(owners)]
+    every = [*quotients(owners, [peak.best for peak in peaks]), *capacities(owners)]
     verdicts = {peak.best: peak.verdict(anchors) for peak in peaks}
-    order = sorted(found, key=_order)
-    known = {one.size.over for one in found if one.of.workload}
-    shown = next((one for one in _DECIDING if one in known), None)
-    for per in dict.fromkeys(one.size.per for one in order):
-        mine = [one for one in found if one.size.per == per]
-        figures = tuple(_figures(per, mine, looks, verdicts))
-        first = mine[0].size.over is shown
+    order = sorted(every, key=_order)
+    measured = {quotient.size.over for quotient in every if quotient.of.workload}
+    shown = next((size for size in _DECIDING if size in measured), None)
+    for per in dict.fromkeys(quotient.size.per for quotient in order):
+        own = [quotient for quotient in every if quotient.size.per == per]
+        figures = tuple(_figures(per, own, looks, verdicts))
+        first = own[0].size.over is shown
         if figures and first:
             yield ChartGroup(f"For each {per}", figures)
         elif figures:
@@ -453,16 +455,16 @@ def _each(
 
 def _figures(
     per: str,
-    found: Sequence[Quotient],
+    every: Sequence[Quotient],
     looks: Looks,
     verdicts: Mapping[Maximum, Cell],
 ) -> Iterator[Figure]:
     """One chart for each unit."""
     titles = {name: look.title for name, look in looks.items()}
-    for unit in dict.fromkeys(one.value.unit for one in found):
-        mine = [one for one in found if one.value.unit == unit]
-        table = quotient_table(per, mine, titles, verdicts)
-        figure = _figure(per, unit, mine, looks, table)
+    for unit in dict.fromkeys(quotient.value.unit for quotient in every):
+        own = [quotient for quotient in every if quotient.value.unit == unit]
+        table = quotient_table(per, own, titles, verdicts)
+        figure = _figure(per, unit, own, looks, table)
         if figure is not None:
             yield figure
 
@@ -470,18 +472,21 @@ def _figures(
 def _figure(
     per: str,
     unit: str,
-    found: Sequence[Quotient],
+    every: Sequence[Quotient],
     looks: Looks,
     table: Table,
 ) -> Figure | None:
     groups: dict[tuple[str, str], list[Quotient]] = {}
-    for one in found:
-        groups.setdefault((one.of.workload, one.of.metric), []).append(one)
-    of = shared_label(one.of.metric for one in found) if unit != TERABYTES else "capacity"
+    for quotient in every:
+        groups.setdefault((quotient.of.workload, quotient.of.metric), []).append(quotient)
+    of = shared_label(quotient.of.metric for quotient in every) if unit != TERABYTES else "capacity"
     return lying_bars(
         "Price/performance",
         f"{of[:1].upper()}{of[1:]} for each {per}" if of else f"Figures for each {per}",
-        [BarGroup(_title(of[0]), tuple(_bar(one, looks) for one in of)) for of in groups.values()],
+        [
+            BarGroup(_title(of[0]), tuple(_bar(quotient, looks) for quotient in of))
+            for of in groups.values()
+        ],
         finding=_finding(list(groups.values()), looks),
         table=table,
         per=per,
@@ -502,8 +507,8 @@ def _finding(groups: Sequence[Sequence[Quotient]], looks: Looks) -> str:
     """Of each group the largest, and of whom."""
     sentences = []
     for of in groups:
-        sound = [one for one in of if one.of.is_sound] or of
-        best = max(sound, key=lambda one: one.value.value or 0.0)
+        sound = [quotient for quotient in of if quotient.of.is_sound] or of
+        best = max(sound, key=lambda quotient: quotient.value.value or 0.0)
         name = looks[best.of.configuration].title
         who = f"{name} has the most, " if len(of) > 1 and best.of.is_sound else ""
         doubt = "" if best.of.is_sound else f" ({name}), invalid"

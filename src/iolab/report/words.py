@@ -90,8 +90,8 @@ def _split(text: str) -> tuple[dict[str, str], list[str]]:
     """The fields of the first lines, and the lines that follow."""
     lines = text.splitlines()
     fields: dict[str, str] = {}
-    while lines and (found := _FIELD.fullmatch(lines[0].strip())):
-        fields[found[1].lower()] = found[2].strip()
+    while lines and (match := _FIELD.fullmatch(lines[0].strip())):
+        fields[match[1].lower()] = match[2].strip()
         lines.pop(0)
     return fields, lines
 
@@ -127,7 +127,7 @@ def html_of(text: str) -> str:
 
 def blocks_of(text: str) -> list[dict[str, Any]]:
     """The text for a typesetter: headings, paragraphs and items, each of runs of plain text."""
-    found: list[dict[str, Any]] = []
+    blocks: list[dict[str, Any]] = []
     kinds: list[str] = []
     for token in _reader().parse(clean(text)):
         if token.type == "heading_open":
@@ -141,12 +141,12 @@ def blocks_of(text: str) -> list[dict[str, Any]]:
             kind = kinds[-1] if kinds else "paragraph"
             if kind not in _BLOCKS:  # an item of a numbered list
                 runs, kind = [{"text": kind, "style": ""}, *runs], "paragraph"
-            found.append({"kind": kind, "runs": runs})
+            blocks.append({"kind": kind, "runs": runs})
             if kinds and kind != "heading":
                 kinds[-1] = "paragraph"  # what else an item holds
         elif token.type in ("fence", "code_block"):
-            found.append({"kind": "code", "runs": [{"text": token.content, "style": "code"}]})
-    return found
+            blocks.append({"kind": "code", "runs": [{"text": token.content, "style": "code"}]})
+    return blocks
 
 
 _BLOCKS: Final = ("heading", "item", "paragraph")
@@ -156,16 +156,16 @@ _STYLES: Final = {"strong": "strong", "em": "emphasis"}
 def _runs(children: Sequence[Token]) -> Iterator[dict[str, str]]:
     styles: list[str] = []
     address = ""
-    for one in children:
-        if one.type == "link_open":
-            address = str(one.attrGet("href") or "")
-        elif one.type == "link_close":
+    for token in children:
+        if token.type == "link_open":
+            address = str(token.attrGet("href") or "")
+        elif token.type == "link_close":
             yield {"text": f" ({address})", "style": ""}
-        name = one.type.removesuffix("_open").removesuffix("_close")
+        name = token.type.removesuffix("_open").removesuffix("_close")
         if name in _STYLES:
-            styles.append(_STYLES[name]) if one.nesting > 0 else styles.pop()
-        elif one.type in ("softbreak", "hardbreak"):
+            styles.append(_STYLES[name]) if token.nesting > 0 else styles.pop()
+        elif token.type in ("softbreak", "hardbreak"):
             yield {"text": " ", "style": ""}
-        elif one.content:
-            style = "code" if one.type == "code_inline" else (styles or [""])[-1]
-            yield {"text": one.content, "style": style}
+        elif token.content:
+            style = "code" if token.type == "code_inline" else (styles or [""])[-1]
+            yield {"text": token.content, "style": style}

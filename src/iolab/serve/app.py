@@ -129,25 +129,25 @@ async def _metrics(shop: Shop, request: Request) -> Response:
 
 
 async def _report(shop: Shop, request: Request) -> Response:
-    place, made = await _made(shop, request)
-    if made is None:
+    place, report = await _made(shop, request)
+    if report is None:
         return _shown(making_page("The report is being made", place), 202)
     headers = {"content-type": HTML, "content-security-policy": report_rules()}
     if _takes_gzip(request):
-        return Response(made.packed, headers={**headers, "content-encoding": "gzip"})
-    return Response(await asyncio.to_thread(made.plain), headers=headers)
+        return Response(report.packed, headers={**headers, "content-encoding": "gzip"})
+    return Response(await asyncio.to_thread(report.plain), headers=headers)
 
 
 async def _download(shop: Shop, request: Request) -> Response:
     """The report as `iolab report` writes it, to be kept."""
-    place, made = await _made(shop, request)
-    if made is None:
+    place, report = await _made(shop, request)
+    if report is None:
         return _shown(making_page("The report is being made", place), 202)
     headers = {
         "content-type": HTML,
         "content-disposition": f'attachment; filename="report-{place.id}.html"',
     }
-    body = await asyncio.to_thread(lambda: without_way_back(made.plain(), place))
+    body = await asyncio.to_thread(lambda: without_way_back(report.plain(), place))
     return await _packed(WebPage(body, headers), request)
 
 
@@ -199,7 +199,7 @@ async def _compare(shop: Shop, request: Request) -> Response:
 def _compared(shop: Shop, asked: list[tuple[str, SessionFolder, str]], *, allow: bool) -> Response:
     """The comparison, or the choice of configurations where a session has several."""
     opened = [shop.library.open(place) for _, place, _ in asked]
-    choices = [_choice(one, *side) for one, side in zip(opened, asked, strict=True)]
+    choices = [_choice(session, *side) for session, side in zip(opened, asked, strict=True)]
     if any(not choice.chosen and len(choice.configurations) > 1 for choice in choices):
         return _shown(choose_html(tuple(choices)))
     baseline, candidate = (_side(*pair) for pair in zip(opened, choices, strict=True))
@@ -210,17 +210,19 @@ def _compared(shop: Shop, asked: list[tuple[str, SessionFolder, str]], *, allow:
     again |= {f"{name}-configuration": text for name, _, text in asked if text}
     address = f"/compare?{urlencode({**again, 'allow-differences': 'yes'})}"
     damaged = tuple(
-        f"{one.place.name}: {damage}" for one in opened for damage in one.reader.damaged()
+        f"{session.place.name}: {damage}"
+        for session in opened
+        for damage in session.reader.damaged()
     )
     page = compare_page(compared, allow_differences=allow, damaged=damaged)
     return _shown(compare_html(page, address))
 
 
 def _choice(opened: Opened, name: str, place: SessionFolder, chosen: str) -> Choice:
-    known = tuple(
+    configurations = tuple(
         (configuration.id, configuration.title) for configuration in opened.study.configurations
     )
-    return Choice(name, place.id, opened.session.title, known, chosen)
+    return Choice(name, place.id, opened.session.title, configurations, chosen)
 
 
 def _side(opened: Opened, choice: Choice) -> ComparisonSide:

@@ -59,16 +59,16 @@ class LibraryMetrics:
         """The page as it is now."""
         with self._lock:
             until = time.monotonic() + READING_S
-            seen: dict[_Key, RunCounts] = {}
+            current: dict[_Key, RunCounts] = {}
             samples = []
             for opened in self._opened():
-                runs = tuple(self._runs(opened, until, seen))
+                runs = tuple(self._runs(opened, until, current))
                 points = summarise(opened.results, opened.study)
                 planned = len(opened.reader.plan.runs)
                 counts = Counts(runs, timed=False)
                 name = partial(self._name, opened.study)
                 samples.append(session_samples(opened.session, planned, points, counts, name))
-            self._known = seen
+            self._known = current
             return document(samples)
 
     def _opened(self) -> Iterator[Opened]:
@@ -89,7 +89,7 @@ class LibraryMetrics:
                 yield line.place
 
     def _runs(
-        self, opened: Opened, until: float, seen: dict[_Key, RunCounts]
+        self, opened: Opened, until: float, current: dict[_Key, RunCounts]
     ) -> Iterator[tuple[Result, RunCounts]]:
         for result in opened.results:
             key = (opened.place.id, result.digest, result.repeat, result.attempt)
@@ -97,7 +97,7 @@ class LibraryMetrics:
             if counts is None and time.monotonic() < until:
                 counts = read_counts(opened.reader, result, timed=False)
             if counts is not None:
-                seen[key] = counts
+                current[key] = counts
             yield result, counts or NOTHING
 
 

@@ -94,7 +94,9 @@ def compare_page(
     """
     forbidden = any(difference.forbids for difference in compared.differences)
     span = _log_span(compared.rows)
-    skipped = [f"{point_text(one.workload, one.axis)}: {one.reason}" for one in compared.skipped]
+    skipped = [
+        f"{point_text(point.workload, point.axis)}: {point.reason}" for point in compared.skipped
+    ]
     return ComparePage(
         title=f"{_called(compared.candidate)} against {_called(compared.baseline)}",
         sides=(
@@ -134,13 +136,13 @@ def _called(side: ComparisonSide) -> str:
 
 
 def _side(side: ComparisonSide) -> tuple[tuple[str, str], ...]:
-    made = datetime.fromtimestamp(side.created_real_ns / 1e9, tz=UTC)
+    created = datetime.fromtimestamp(side.created_real_ns / 1e9, tz=UTC)
     return (
         ("Session", side.session),
         ("Place", side.name),
         ("Study", f"{side.study.title} ({side.study.id}, scale {side.study.scale})"),
         ("Configuration", side.configuration.title),
-        ("Measured", f"{made:%Y-%m-%d %H:%M} UTC, {count(len(side.results), 'run')}"),
+        ("Measured", f"{created:%Y-%m-%d %H:%M} UTC, {count(len(side.results), 'run')}"),
     )
 
 
@@ -172,16 +174,18 @@ def _rows_table(rows: Sequence[ComparedMetric], span: float) -> Table:
 
 
 def _cells(compared: ComparedMetric, span: float) -> tuple[Cell, ...]:
-    found = compared.comparison
+    comparison = compared.comparison
     _, _, baseline, candidate, ratio, interval, verdict = row_texts(compared)
-    needs_reason = found.verdict is ComparisonVerdict.INCONCLUSIVE or found.reason == SAME_SESSION
-    badge = _verdict_badge(found.verdict)
+    needs_reason = (
+        comparison.verdict is ComparisonVerdict.INCONCLUSIVE or comparison.reason == SAME_SESSION
+    )
+    badge = _verdict_badge(comparison.verdict)
     return row(
         metric_word(compared.metric),
-        Cell(verdict, under=found.reason if needs_reason else "", drawn=badge),
+        Cell(verdict, under=comparison.reason if needs_reason else "", drawn=badge),
         *(ratio, interval),
-        Cell("", drawn=_drawing(found, span)),
-        *(baseline, candidate, " / ".join(map(str, found.runs))),
+        Cell("", drawn=_drawing(comparison, span)),
+        *(baseline, candidate, " / ".join(map(str, comparison.runs))),
         compared.level,
     )
 
@@ -191,15 +195,15 @@ def _verdict_badge(verdict: ComparisonVerdict, before: str = "") -> str:
     return f'<span class="badge says-{verdict.value}">{shape}{before}{verdict.value}</span>'
 
 
-def _drawing(found: Comparison, span: float) -> str:
+def _drawing(comparison: Comparison, span: float) -> str:
     """The ratio and its interval on the scale of the page, around the line of 1."""
-    at, middle = _place(found.ratio, span), f"{WIDTH / 2:g}"
+    at, middle = _place(comparison.ratio, span), f"{WIDTH / 2:g}"
     reach = ""
-    if found.low is not None and found.high is not None:
-        low, high = _place(found.low, span), _place(found.high, span)
+    if comparison.low is not None and comparison.high is not None:
+        low, high = _place(comparison.low, span), _place(comparison.high, span)
         reach = f'<line x1="{low}" x2="{high}" y1="7" y2="7" class="reach"/>'
     return (
-        f'<svg class="forest says-{found.verdict.value}" viewBox="0 0 {WIDTH:g} 14" '
+        f'<svg class="forest says-{comparison.verdict.value}" viewBox="0 0 {WIDTH:g} 14" '
         'aria-hidden="true" preserveAspectRatio="none">'
         f'<line x1="{middle}" x2="{middle}" y1="0" y2="14" class="one"/>{reach}'
         f'<line x1="{at}" x2="{at}" y1="2.5" y2="11.5" class="at"/></svg>'
@@ -256,7 +260,7 @@ class LivePage:
 def live_page(kinds: Kinds, opened: Opened, now_ns: int) -> LivePage:
     """The page of a session as it stands at `now_ns` (UTC)."""
     session, results = opened.session, opened.results
-    last = max(results, key=lambda one: (one.sitting, one.order), default=None)
+    last = max(results, key=lambda result: (result.sitting, result.order), default=None)
     return LivePage(
         title=session.title,
         status=session.status,
@@ -277,9 +281,9 @@ def _chart(kinds: Kinds, opened: Opened, result: Result) -> str:
         table = opened.reader.intervals(result.digest, result.repeat)
     except StoreError:
         return ""
-    rate, found = rate_of(result), rates(kinds.of(result), table)
+    rate, by_second = rate_of(result), rates(kinds.of(result), table)
     unit = spec_of(rate).unit if rate else "ops/s"
-    figure = live_figure(f"{result.configuration}: {run_name(result)}", found, unit)
+    figure = live_figure(f"{result.configuration}: {run_name(result)}", by_second, unit)
     return draw(figure).svg if figure else ""
 
 
@@ -293,33 +297,33 @@ def rates(kind: LoadReport, table: IntervalTable) -> Floats:
     """Operations a second of all hosts together, in each of their intervals from the first."""
     counted = sorted(kind.counted_once(np.unique(table.direction).tolist()))
     kept = np.isin(table.direction, counted) & (table.span_ns > 0)
-    found = table.ios[kept] * 1e9 / table.span_ns[kept]
-    return np.asarray(np.bincount(table.seq[kept], weights=found), dtype=np.float64)
+    per_s = table.ios[kept] * 1e9 / table.span_ns[kept]
+    return np.asarray(np.bincount(table.seq[kept], weights=per_s), dtype=np.float64)
 
 
-def live_figure(subject: str, found: Floats, unit: str) -> Figure | None:
+def live_figure(subject: str, by_second: Floats, unit: str) -> Figure | None:
     """The rates, in `unit`, of each second of a run; None of less than two."""
-    if found.size < 2:
+    if by_second.size < 2:
         return None
-    step = -(-found.size // POINTS_MAX)
-    starts = np.arange(0, found.size, step)
-    means = np.add.reduceat(found, starts) / np.diff(np.append(starts, found.size))
+    step = -(-by_second.size // POINTS_MAX)
+    starts = np.arange(0, by_second.size, step)
+    means = np.add.reduceat(by_second, starts) / np.diff(np.append(starts, by_second.size))
     scale = linear_scale(unit, means.tolist(), ticks=2)
     places = [(float(at), scale.of(mean)) for at, mean in zip(starts, means, strict=True)]
     line = Line(token=series_token(0), places=places)
     return Figure(
         subject=subject,
         title="Rate, second by second",
-        finding=f"At most {show_value(float(means.max()), unit)} in {found.size} s.",
+        finding=f"At most {show_value(float(means.max()), unit)} in {by_second.size} s.",
         note="",
-        plots=(Plot(CHART_HEIGHT, [line], seconds_axis(found.size - 1, "seconds"), scale),),
+        plots=(Plot(CHART_HEIGHT, [line], seconds_axis(by_second.size - 1, "seconds"), scale),),
         table=Table("", (), ()),
     )
 
 
 def newest_table(results: Sequence[Result]) -> Table:
     """The runs that were measured last, the newest first."""
-    newest = sorted(results, key=lambda one: (one.sitting, one.order))[-NEWEST_MAX:]
+    newest = sorted(results, key=lambda result: (result.sitting, result.order))[-NEWEST_MAX:]
     several = len({result.configuration for result in results}) > 1
     heads = columns(
         ("Run", *(("Configuration",) if several else ()), "Verdict"),
@@ -350,27 +354,27 @@ def _figures(result: Result) -> tuple[Cell, ...]:
 
 def rate_of(result: Result) -> str | None:
     """The first known rate of a run that counts operations: of all, or else of one kind."""
-    known = (spec_of(key) for key, metric in result.metrics.items() if metric.value is not None)
-    rates = (spec for spec in known if spec.combine is Combine.RATE and spec.unit != "bytes/s")
+    specs = (spec_of(key) for key, metric in result.metrics.items() if metric.value is not None)
+    rates = (spec for spec in specs if spec.combine is Combine.RATE and spec.unit != "bytes/s")
     return next((spec.key for spec in rates), None)
 
 
 def _progress(opened: Opened, now_ns: int) -> PlanProgress:
     plan, results = opened.reader.plan, opened.results
     running = opened.session.status is SessionStatus.RUNNING
-    made = {result.key for result in results if result.status is RunStatus.DONE}
+    done = {result.key for result in results if result.status is RunStatus.DONE}
     return PlanProgress(
-        made=len(plan.runs) - plan.missing(made),
+        made=len(plan.runs) - plan.missing(done),
         planned=len(plan.runs),
         open_ended=bool(plan.runs_more),
-        now=_next(plan, made) if running else "",
+        now=_next(plan, done) if running else "",
         facts=_times(opened, now_ns, running=running),
     )
 
 
-def _next(plan: Plan, made: set[tuple[str, int]]) -> str:
+def _next(plan: Plan, done: set[tuple[str, int]]) -> str:
     """The first run of the plan that is not made: the one that is prepared or measured."""
-    coming = [run for run in plan.runs if (run.point.digest, run.repeat) not in made]
+    coming = [run for run in plan.runs if (run.point.digest, run.repeat) not in done]
     return _planned(min(coming, key=lambda run: run.order)) if coming else "what results ask for"
 
 
@@ -429,7 +433,9 @@ class Choice:
 
 def list_page(listing: Listing, root: str, version: str) -> WebPage:
     """The sessions of a directory."""
-    return _page("list.html.j2", refresh=not listing.whole, listing=listing, root=root, v=version)
+    return _page(
+        "list.html.j2", refresh=not listing.complete, listing=listing, root=root, v=version
+    )
 
 
 def live_html(page: LivePage, place: SessionFolder) -> WebPage:

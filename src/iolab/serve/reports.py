@@ -106,7 +106,7 @@ class Reports:
     @property
     def kept_bytes(self) -> int:
         """The memory that pages take."""
-        return sum(len(one.packed) for one in self._kept.values())
+        return sum(len(page.packed) for page in self._kept.values())
 
     async def settle(self) -> None:
         """Wait until nothing is being made."""
@@ -130,15 +130,15 @@ class Reports:
             with tempfile.TemporaryDirectory(prefix="iolab-serve-") as scratch:
                 path = Path(scratch) / "report.html"
                 await _run(self._command(place.folder, path))
-                made = await asyncio.to_thread(_packed, path, self._finish, place)
-        self._keep(key, made)
-        return made
+                page = await asyncio.to_thread(_packed, path, self._finish, place)
+        self._keep(key, page)
+        return page
 
-    def _keep(self, key: tuple[str, str], made: CompressedPage) -> None:
+    def _keep(self, key: tuple[str, str], page: CompressedPage) -> None:
         """Keep it in place of the session's older states, and of those unused for longest."""
-        for old in [one for one in self._kept if one[0] == key[0]]:
+        for old in [other for other in self._kept if other[0] == key[0]]:
             del self._kept[old]
-        self._kept[key] = made
+        self._kept[key] = page
         while self.kept_bytes > self._keep_bytes:
             self._kept.popitem(last=False)
         self._making.pop(key, None)

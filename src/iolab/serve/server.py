@@ -222,11 +222,11 @@ def is_ours(host: str, terms: Terms) -> bool:
     return address.is_loopback or terms.addresses
 
 
-def knows(given: list[str], token: str) -> bool:
+def knows(headers: list[str], token: str) -> bool:
     """Whether the one Authorization header has the token: as Bearer, or as password of Basic."""
-    if len(given) != 1:
+    if len(headers) != 1:
         return False
-    scheme, _, value = given[0].partition(" ")
+    scheme, _, value = headers[0].partition(" ")
     if scheme.lower() == "basic":
         try:
             decoded = base64.b64decode(value.strip(), validate=True).decode("utf-8", "replace")
@@ -263,17 +263,17 @@ def _is_foreign(headers: Mapping[str, list[str]]) -> bool:
 
 
 def _headers(scope: Scope) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    headers: dict[str, list[str]] = {}
     for name, value in scope["headers"]:
-        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-    return found
+        headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return headers
 
 
 def _with_ours(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    given = {name.lower() for name, _ in headers}
+    names = {name.lower() for name, _ in headers}
     every = {**_ALWAYS, "content-security-policy": NO_CONTENT}
     ours = [(name.encode(), value.encode()) for name, value in every.items()]
-    return [*headers, *(pair for pair in ours if pair[0] not in given)]
+    return [*headers, *(pair for pair in ours if pair[0] not in names)]
 
 
 def refusal_of(error: IolabError, status: int) -> RequestRefusal:
@@ -349,22 +349,22 @@ class Listener:
 def bind(host: str, port: int) -> Listener:
     """Listen at a host's first address; UsageError where that cannot be, or the port is taken."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError) as error:
         raise UsageError(
             f"There is no address for the host '{host}'.", "Give one of this machine's addresses."
         ) from error
-    family, kind, protocol, _, address = found[0]
-    made = socket.socket(family, kind, protocol)
+    family, kind, protocol, _, address = addresses[0]
+    sock = socket.socket(family, kind, protocol)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
-        made.listen(CONNECTIONS_MAX)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(CONNECTIONS_MAX)
     except OSError as error:
-        made.close()
+        sock.close()
         raise _unbound(error, host, port) from error
     where = ipaddress.ip_address(str(address[0]).partition("%")[0])
-    return Listener(made, host, local=where.is_loopback, everywhere=where.is_unspecified)
+    return Listener(sock, host, local=where.is_loopback, everywhere=where.is_unspecified)
 
 
 def serve(bound: Listener, app: App, ready: Callable[[], None]) -> None:
@@ -430,10 +430,10 @@ class _Patient(H11Protocol):
         self.app_state = {**self.app_state, LET_IN: self._let_in}
         self._since = self.loop.time()
         self._deadline = self.loop.call_later(HEAD_S, self._give_up)
-        others = (one for one in self.connections if isinstance(one, _Patient))
-        strangers = [one for one in others if one._stranger]
+        others = (connection for connection in self.connections if isinstance(connection, _Patient))
+        strangers = [connection for connection in others if connection._stranger]
         if len(strangers) > STRANGERS_MAX:
-            oldest = min(strangers, key=lambda one: one._since)
+            oldest = min(strangers, key=lambda connection: connection._since)
             self.connections.discard(oldest)  # counted no more, although it ends a moment later
             oldest.transport.abort()
 

@@ -97,8 +97,8 @@ def _look(folder: Path) -> tuple[list[str], bool]:
 
 def _place(root: Path, folder: Path) -> SessionFolder:
     name = str(folder.relative_to(root)) if folder != root else "."
-    seen = hashlib.blake2b(os.fsencode(name), digest_size=ID_BYTES).hexdigest()
-    return SessionFolder(seen, os.fsencode(name).decode("utf-8", "backslashreplace"), folder)
+    digest = hashlib.blake2b(os.fsencode(name), digest_size=ID_BYTES).hexdigest()
+    return SessionFolder(digest, os.fsencode(name).decode("utf-8", "backslashreplace"), folder)
 
 
 _FILES: Final = (
@@ -145,25 +145,25 @@ class Lookout:
 
     def state(self, folder: Path) -> SessionState:
         """How the session stands; StoreError where a file of it is a link or no plain file."""
-        known = self._known.pop(folder, {})
-        seen: Folders = {}
+        remembered = self._known.pop(folder, {})
+        current: Folders = {}
         digest = hashlib.blake2b(digest_size=16)
         try:
             for name in _FILES:
                 digest.update(repr((name, _file_stamp(folder / name))).encode())
-            newest = _walk(str(folder / layout.POINTS), _LEVELS, known, seen, digest.update)
+            newest = _walk(str(folder / layout.POINTS), _LEVELS, remembered, current, digest.update)
         except OSError as error:
             raise StoreError(
                 f"The session cannot be read: {error.strerror}.",
                 "Make it readable for the user who serves it.",
             ) from error
-        self._remember(folder, seen)
+        self._remember(folder, current)
         held = is_held(folder)
         digest.update(b"held" if held else b"")
         return SessionState(digest.hexdigest(), newest, held)
 
-    def _remember(self, folder: Path, seen: Folders) -> None:
-        self._known[folder] = seen
+    def _remember(self, folder: Path, folders: Folders) -> None:
+        self._known[folder] = folders
         while len(self._known) > _SESSIONS_KNOWN_MAX or (
             len(self._known) > 1 and sum(map(len, self._known.values())) > _FOLDERS_KNOWN_MAX
         ):
@@ -173,40 +173,43 @@ class Lookout:
 def _file_stamp(path: Path) -> tuple[int, ...]:
     """Of a file that is read by name; empty where there is none."""
     try:
-        found = path.lstat()
+        info = path.lstat()
     except FileNotFoundError:
         return ()
-    _refuse(path.name, found, allow_folder=False)
-    return (*_stamp(found), found.st_size)
+    _refuse(path.name, info, allow_folder=False)
+    return (*_stamp(info), info.st_size)
 
 
 def _walk(
     path: str,
     levels: int,
-    known: Folders,
-    seen: Folders,
+    remembered: Folders,
+    current: Folders,
     tell: Callable[[bytes], object],
 ) -> int:
     """Tell the folder's stamp and those below it; the newest time of them all."""
     try:
-        found = os.lstat(path)
+        info = os.lstat(path)
     except FileNotFoundError:
         return 0  # set aside by a writer just now, or not there yet
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(info.st_mode):
         raise _foreign(Path(path).name)
-    stamp = _stamp(found)
-    before = known.get(path)
+    stamp = _stamp(info)
+    before = remembered.get(path)
     below = before[1] if before and before[0] == stamp else _folders(path)
-    seen[path] = (stamp, below)
+    current[path] = (stamp, below)
     if not levels:  # what was written into a run in place, its folder does not tell
         tell(repr(stamp_of(Path(path))).encode())
-    if len(seen) > ENTRIES_MAX:
+    if len(current) > ENTRIES_MAX:
         raise StoreError(f"The session has more than {ENTRIES_MAX} folders.", "Look at its files.")
     tell(f"{path}{stamp}".encode("utf-8", "surrogateescape"))
-    newest = found.st_mtime_ns
+    newest = info.st_mtime_ns
     if levels:
         newest = max(
-            [newest, *(_walk(f"{path}/{name}", levels - 1, known, seen, tell) for name in below)]
+            [
+                newest,
+                *(_walk(f"{path}/{name}", levels - 1, remembered, current, tell) for name in below),
+            ]
         )
     return newest
 
@@ -216,21 +219,21 @@ def _folders(path: str) -> tuple[str, ...]:
     below = []
     with os.scandir(path) as entries:
         for entry in entries:
-            found = entry.stat(follow_symlinks=False)
-            _refuse(entry.name, found, allow_folder=True)
-            if stat.S_ISDIR(found.st_mode):
+            info = entry.stat(follow_symlinks=False)
+            _refuse(entry.name, info, allow_folder=True)
+            if stat.S_ISDIR(info.st_mode):
                 below.append(entry.name)
     return tuple(sorted(below))
 
 
-def _refuse(name: str, found: os.stat_result, *, allow_folder: bool) -> None:
-    if stat.S_ISDIR(found.st_mode) and allow_folder:
+def _refuse(name: str, info: os.stat_result, *, allow_folder: bool) -> None:
+    if stat.S_ISDIR(info.st_mode) and allow_folder:
         return
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(info.st_mode):
         raise _foreign(name)
-    if found.st_size > FILE_BYTES_MAX:
+    if info.st_size > FILE_BYTES_MAX:
         raise StoreError(
-            f"'{name}' of the session has {found.st_size} bytes.",
+            f"'{name}' of the session has {info.st_size} bytes.",
             f"No file of a session has more than {FILE_BYTES_MAX}; see what it is.",
         )
 
@@ -242,8 +245,8 @@ def _foreign(name: str) -> StoreError:
     )
 
 
-def _stamp(found: os.stat_result) -> Stamp:
-    return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+def _stamp(info: os.stat_result) -> Stamp:
+    return (info.st_ino, info.st_mtime_ns, info.st_ctime_ns)
 
 
 Clock = Callable[[], float]
@@ -284,7 +287,7 @@ class Listing:
 
     lines: tuple[SessionLine, ...]
     notes: tuple[str, ...]
-    whole: bool
+    complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,8 +321,8 @@ class Library:
             found = self._search(anew=True)
             until = self._clock() + LISTING_S
             lines = [self._line(place, until) for place in found.places]
-            whole = all(line.in_short or line.fault for line in lines)
-            return Listing(tuple(sorted(lines, key=_newest)), found.notes, whole)
+            complete = all(line.in_short or line.fault for line in lines)
+            return Listing(tuple(sorted(lines, key=_newest)), found.notes, complete)
 
     def count(self) -> int:
         """How many sessions there are, none of them read."""
@@ -350,17 +353,17 @@ class Library:
     def _line(self, place: SessionFolder, until: float) -> SessionLine:
         try:
             state = self._lookout.state(place.folder)
-            known = self._known.get(place.id)
-            if known is None or known[0] != state.digest:
+            remembered = self._known.get(place.id)
+            if remembered is None or remembered[0] != state.digest:
                 if self._clock() > until:
                     return SessionLine(place, None, "")
-                known = (state.digest, self._in_short(place))
-                self._known[place.id] = known
+                remembered = (state.digest, self._in_short(place))
+                self._known[place.id] = remembered
                 if len(self._known) > _IN_SHORT_MAX:
                     self._known.popitem(last=False)
         except IolabError as error:
             return SessionLine(place, None, self._below(error))
-        short = known[1]
+        short = remembered[1]
         return (
             SessionLine(place, None, short)
             if isinstance(short, str)
@@ -395,15 +398,15 @@ class Library:
     def _reader(self, place: SessionFolder) -> SessionReader:
         """The reader that knows the session's runs already, unless another took its place."""
         with disk_errors(place.folder / layout.PLAN, "read"):
-            found = (place.folder / layout.PLAN).lstat()
-        stamp = (found.st_ino, found.st_mtime_ns)
-        known = self._readers.pop(place.id, None)
-        if known is None or known[0] != stamp:
-            known = (stamp, SessionReader(place.folder))
-        self._readers[place.id] = known
+            info = (place.folder / layout.PLAN).lstat()
+        stamp = (info.st_ino, info.st_mtime_ns)
+        remembered = self._readers.pop(place.id, None)
+        if remembered is None or remembered[0] != stamp:
+            remembered = (stamp, SessionReader(place.folder))
+        self._readers[place.id] = remembered
         if len(self._readers) > READERS_MAX:
             self._readers.popitem(last=False)
-        return known[1]
+        return remembered[1]
 
 
 def _newest(line: SessionLine) -> tuple[int, int, str]:

@@ -116,11 +116,11 @@ def lying_bars(
     `named` bars have no names: there is one configuration.
     """
     most = max(BARS_LEAST, BARS_MAX // max(min(len(groups), GROUPS_MAX), 1))
-    known = [BarGroup(group.title, _best(group.bars, most, better)) for group in groups]
-    drawn = [one for one in known if one.bars][:GROUPS_MAX]
+    leading = [BarGroup(group.title, _best(group.bars, most, better)) for group in groups]
+    drawn = [group for group in leading if group.bars][:GROUPS_MAX]
     if not drawn:
         return None
-    bars = [bar for one in drawn for bar in one.bars]
+    bars = [bar for group in drawn for bar in group.bars]
     scale = linear_scale(bars[0].value.unit, [end for bar in bars for end in _ends(bar)], ticks=3)
     rows, titles, height = _places(drawn)
     unit = short(f"{scale.unit} for each {per}", TITLE_CHARACTERS) if per else scale.unit
@@ -147,11 +147,11 @@ def lying_bars(
 def _best(bars: Sequence[Bar], most: int, better: Better) -> tuple[Bar, ...]:
     """As many of the bars that have a value, in their order; those that are invalid last."""
     sign = 1.0 if better is Better.HIGHER else -1.0
-    known = [bar for bar in bars if _ends(bar)]
+    measured = [bar for bar in bars if _ends(bar)]
     ranked = sorted(
-        known, key=lambda bar: (bar.level is Level.INVALID, -sign * (bar.value.value or 0.0))
+        measured, key=lambda bar: (bar.level is Level.INVALID, -sign * (bar.value.value or 0.0))
     )[:most]
-    return tuple(bar for bar in known if bar in ranked)
+    return tuple(bar for bar in measured if bar in ranked)
 
 
 def _ends(bar: Bar) -> list[float]:
@@ -248,18 +248,18 @@ def _has_interval(bar: Bar) -> bool:
     return ends is not None and ends[1] > ends[0]
 
 
-def _note(bars: Sequence[Bar], known: int) -> str:
+def _note(bars: Sequence[Bar], total: int) -> str:
     notes = []
     spread = [bar.value for bar in bars if _has_interval(bar)]
-    if any(not one.bounded for one in spread):
+    if any(not value.bounded for value in spread):
         notes.append("A line through a bar’s end is its 95 % interval.")
-    if any(one.bounded for one in spread):
+    if any(value.bounded for value in spread):
         notes.append("A line through a bar’s end is what rounding leaves open.")
     notes += lacking_notes([bar.value for bar in bars], "bars")
     if any(_is_doubted(bar) for bar in bars):
         notes.append(HATCHED)
-    if len(bars) < known:
-        notes.append(f"The best of each, {len(bars)} of {count(known, 'bar')}; the table has all.")
+    if len(bars) < total:
+        notes.append(f"The best of each, {len(bars)} of {count(total, 'bar')}; the table has all.")
     return " ".join(notes)
 
 
@@ -324,13 +324,13 @@ def beside_figure(
 
 def _reach(dots: Sequence[RatioRow]) -> tuple[float, float]:
     """The axis from the lowest to the highest end, on both sides of 1, with a little room."""
-    found = [
+    ends = [
         end
         for dot in dots
         for end in (dot.ratio.value, dot.ratio.low, dot.ratio.high)
         if end is not None and end > 0
     ]
-    low, high = min(found, default=1.0), max(found, default=1.0)
+    low, high = min(ends, default=1.0), max(ends, default=1.0)
     return min(low / 1.15, 1 / SPAN_LEAST), max(high * 1.15, SPAN_LEAST)
 
 
@@ -339,11 +339,11 @@ def _ticks(low: float, high: float) -> list[float]:
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     fine = [m * 10.0**d for d in decades for m in (1, 2, 5) if low <= m * 10.0**d <= high]
     tens = [10.0**d for d in decades if low <= 10.0**d <= high]
-    found = fine if len(fine) <= 7 else tens
-    step = math.ceil(len(found) / 7)
+    ticks = fine if len(fine) <= 7 else tens
+    step = math.ceil(len(ticks) / 7)
     # Counted from 1 both ways, so that 1 itself is always named.
-    first = next((i for i, tick in enumerate(found) if tick == 1.0), 0) % step
-    return [float(f"{tick:.6g}") for tick in found[first::step]]
+    first = next((i for i, tick in enumerate(ticks) if tick == 1.0), 0) % step
+    return [float(f"{tick:.6g}") for tick in ticks[first::step]]
 
 
 def _dot_row(dot: RatioRow, names: Sequence[str], top: float) -> list[Mark]:

@@ -293,8 +293,8 @@ def time_line(
         (at, None if value is None else scale.of(value))
         for at, value in zip(at_s, values, strict=True)
     ]
-    known = sum(1 for _, value in places if value is not None)
-    return [replace(line, places=places, dots=known <= FEW)] if known else []
+    measured = sum(1 for _, value in places if value is not None)
+    return [replace(line, places=places, dots=measured <= FEW)] if measured else []
 
 
 def last_known(values: Sequence[float | None]) -> float | None:
@@ -314,20 +314,20 @@ def bar_notes(metrics: Iterable[Metric], intervals: str = OVER_RUNS) -> list[str
 
     And one where an interval would say nothing, and is not drawn.
     """
-    found = list(metrics)
-    drawn = [one for one in found if one.interval is not None]
+    every = list(metrics)
+    drawn = [metric for metric in every if metric.interval is not None]
     return [
-        *([intervals] if any(not one.bounded for one in drawn) else []),
-        *([OF_BINS] if any(one.bounded for one in drawn) else []),
-        *lacking_notes(found, "values"),
+        *([intervals] if any(not metric.bounded for metric in drawn) else []),
+        *([OF_BINS] if any(metric.bounded for metric in drawn) else []),
+        *lacking_notes(every, "values"),
     ]
 
 
-def lacking_notes(found: Sequence[Metric], what: str) -> list[str]:
+def lacking_notes(metrics: Sequence[Metric], noun: str) -> list[str]:
     """Of how many of what is drawn the interval would say nothing, and why."""
-    lacking = Counter(why_no_interval(one) for one in found if one.lacks_repeats)
+    lacking = Counter(why_no_interval(metric) for metric in metrics if metric.lacks_repeats)
     return [
-        f"{why.capitalize()} for an interval of {number} of {len(found)} {what}."
+        f"{why.capitalize()} for an interval of {number} of {len(metrics)} {noun}."
         for why, number in lacking.items()
     ]
 
@@ -391,20 +391,20 @@ def looks_of(study: Study) -> Looks:
     """Each configuration's look, the colours in the study's order."""
     ids = _short_names([configuration.id for configuration in study.configurations])
     return {
-        one.id: ConfigurationStyle(
-            one.title,
+        configuration.id: ConfigurationStyle(
+            configuration.title,
             series_token(index),
-            "" if len(one.title) <= LABEL_CHARACTERS else name,
+            "" if len(configuration.title) <= LABEL_CHARACTERS else name,
         )
-        for index, (one, name) in enumerate(zip(study.configurations, ids, strict=True))
+        for index, (configuration, name) in enumerate(zip(study.configurations, ids, strict=True))
     }
 
 
 def _short_names(ids: Sequence[str]) -> list[str]:
     """Names that fit beside a plot: the ids, what tells them apart, or else their numbers."""
-    if all(len(one) <= LABEL_CHARACTERS for one in ids):
+    if all(len(text) <= LABEL_CHARACTERS for text in ids):
         return list(ids)
-    parts = [re.findall(r"[^-_.]+[-_.]*", one) or [one] for one in ids]
+    parts = [re.findall(r"[^-_.]+[-_.]*", text) or [text] for text in ids]
     alike = 0
     while len(ids) > 1 and all(len(part) > alike + 1 for part in parts):
         if len({part[alike] for part in parts}) > 1:

@@ -55,8 +55,8 @@ Knees = Mapping[tuple[str, Axis], int]
 def load_charts(brief: Brief, workloads: Sequence[Workload]) -> Charts:
     """Of each of these workloads rate and latency over the load, and latency by percentile."""
     knees = {
-        (one.workload, one.configuration, one.fixed): one.load
-        for one in bends(brief.study, brief.points)
+        (bend.workload, bend.configuration, bend.fixed): bend.load
+        for bend in bends(brief.study, brief.points)
     }
     curves = findings(brief.study, brief.results).curves
     return {workload.id: list(_charts(brief, workload, curves, knees)) for workload in workloads}
@@ -71,9 +71,13 @@ def _charts(
     """Rate and latency over the load; apart from these, latency by percentile."""
     own = [point for point in brief.points if point.key.workload == workload.id]
     best = headlines_of(brief.study, own, (type(workload.job),))
-    best = tuple(one for one in best if one.workload is workload)
-    mine = {(who, fixed): at for (what, who, fixed), at in knees.items() if what == workload.id}
-    figures, others = axis_figures(workload, own, brief.looks, curves, mine)
+    best = tuple(headline for headline in best if headline.workload is workload)
+    own_knees = {
+        (who, fixed): at
+        for (workload_id, who, fixed), at in knees.items()
+        if workload_id == workload.id
+    }
+    figures, others = axis_figures(workload, own, brief.looks, curves, own_knees)
     results = [result for result in brief.results if result.workload == workload.id]
     by_percentile = workload_distribution(workload, best, results, brief.details, brief.looks)
     further = (*others, *by_percentile)
@@ -127,7 +131,7 @@ def _line_figures(workload: Workload, axis: str, lines: Sequence[ChartLine]) -> 
         return figures
     shown = (MEAN, TAIL) if len(lines) == 1 else (MEAN,)
     limit = workload.aim.limit
-    if limit is not None and limit.metric not in {one.key for one in shown}:
+    if limit is not None and limit.metric not in {quantity.key for quantity in shown}:
         name = metric_words(limit.metric)
         shown = (*shown[:1], ChartQuantity(limit.metric, name, name))
     unit = spec_of(rate.key).unit
@@ -161,28 +165,28 @@ def _lines(
     """One line for each configuration and each combination of the other parameters."""
     grouped: dict[tuple[str, Axis], list[PointSummary]] = {}
     for point in points:
-        others = tuple(pair for pair in point.key.axis if pair[0] != axis)
-        grouped.setdefault((point.key.configuration, others), []).append(point)
-    combinations = list(dict.fromkeys(others for _, others in grouped))
+        fixed = tuple(pair for pair in point.key.axis if pair[0] != axis)
+        grouped.setdefault((point.key.configuration, fixed), []).append(point)
+    combinations = list(dict.fromkeys(fixed for _, fixed in grouped))
     several = len({configuration for configuration, _ in grouped}) > 1
     lines = []
-    for (configuration, others), found in grouped.items():
+    for (configuration, fixed), own in grouped.items():
         look = looks[configuration]
-        dash = DASHES[combinations.index(others) % len(DASHES)]
-        values = [str(value) for _, value in others]
-        named = several or not others
+        dash = DASHES[combinations.index(fixed) % len(DASHES)]
+        values = [str(value) for _, value in fixed]
+        named = several or not fixed
         name, title = (
-            " ".join([*([one] if named else []), *values]) for one in (look.name, look.title)
+            " ".join([*([text] if named else []), *values]) for text in (look.name, look.title)
         )
-        curve = curves.get((configuration, others))
-        knee = curve.knee.load if curve else knees.get((configuration, others))
-        lines.append(ChartLine(name, look.token, dash, tuple(found), curve, knee=knee, title=title))
+        curve = curves.get((configuration, fixed))
+        knee = curve.knee.load if curve else knees.get((configuration, fixed))
+        lines.append(ChartLine(name, look.token, dash, tuple(own), curve, knee=knee, title=title))
     return lines
 
 
 def workload_distribution(
     workload: Workload,
-    found: Sequence[Headline],
+    headlines: Sequence[Headline],
     results: Sequence[Result],
     details: Mapping[RunKey, RunDetail],
     looks: Looks,
@@ -191,8 +195,8 @@ def workload_distribution(
 
     As many curves together as a chart has room for.
     """
-    keys = {one.best.shown.key for one in found if one.best}
-    several = len(found) > 1
+    keys = {headline.best.shown.key for headline in headlines if headline.best}
+    several = len(headlines) > 1
     by_point: dict[str, RunDetail] = {}
     for result in results:
         detail = details.get(result.key)

@@ -71,24 +71,29 @@ def cost_figure(
     subject: str, currency: str, bought: Sequence[Bought], table: Table
 ) -> Figure | None:
     """Those whose cost is in `currency`, most first as the study has them; None for none."""
-    known = [(one, cost) for one in bought if (cost := _cost(one, currency)) is not None]
-    if not known:
+    priced = [
+        (purchase, cost) for purchase in bought if (cost := _cost(purchase, currency)) is not None
+    ]
+    if not priced:
         return None
-    drawn = known[:ROWS_MAX]
+    drawn = priced[:ROWS_MAX]
     dearest = max(cost.total for _, cost in drawn)
-    sizes = [size for one, _ in drawn for _, size in _capacities(one.configuration)]
+    sizes = [size for purchase, _ in drawn for _, size in _capacities(purchase.configuration)]
     largest = max(sizes, default=0.0)
     marks: list[Mark] = []
     height = 0.0
-    for one, cost in drawn:
-        *over, name = _names(one, cost)
+    for purchase, cost in drawn:
+        *over, name = _names(purchase, cost)
         marks += [
             _text(line, -LEFT + 4, height + 15 + LINE_GAP * n, INK) for n, line in enumerate(over)
         ]
         height += LINE_GAP * len(over)
-        marks += [*_row(name, one, cost, dearest, height), *_capacity(one, largest, height)]
+        marks += [
+            *_row(name, purchase, cost, dearest, height),
+            *_capacity(purchase, largest, height),
+        ]
         height += ROW
-    left_out = len(known) - len(drawn)
+    left_out = len(priced) - len(drawn)
     return Figure(
         subject=subject,
         title=f"Procurement cost in {short(currency, 16)}, and capacity",
@@ -108,8 +113,8 @@ def _cost(bought: Bought, currency: str) -> ProcurementCost | None:
 
 
 def _capacities(configuration: Configuration) -> list[tuple[str, float]]:
-    found = (("raw", configuration.capacity.raw_tb), ("usable", configuration.capacity.usable_tb))
-    return [(name, size) for name, size in found if size]
+    sizes = (("raw", configuration.capacity.raw_tb), ("usable", configuration.capacity.usable_tb))
+    return [(name, size) for name, size in sizes if size]
 
 
 def _names(bought: Bought, cost: ProcurementCost) -> list[str]:
@@ -164,9 +169,9 @@ def _text(text: str, x: float, y: float, token: Token) -> Mark:
 def _finding(drawn: Sequence[tuple[Bought, ProcurementCost]]) -> str:
     """Each configuration's sum, and what the largest part of it is."""
     parts = []
-    for one, cost in drawn:
+    for purchase, cost in drawn:
         amount, part = max(zip(parts_of(cost), PARTS, strict=True))
         share = f"{100 * amount / cost.total:.0f} % of it {part}"
-        name = clean(one.configuration.title)
+        name = clean(purchase.configuration.title)
         parts.append(f"{name} {format_count(cost.total)} {short(cost.currency, 16)}, {share}")
     return f"{listing(parts, _NAMED)}."

@@ -74,11 +74,11 @@ def distribution_figure(
 
     `noun` is what has the latency.
     """
-    shown = [one for one in drawn[:MAX_CURVES] if one.curve.tail]
-    scale = log_scale("ns", [v for one in shown for v in one.curve.lat_ns])
-    reach = max((one.curve.tail[-1] for one in shown), default=10.0) * (1 + _SLACK)
-    marks = [mark for one in shown for mark in _marks(one, scale, reach)]
-    ends = [End(one.label, scale.of(one.curve.lat_ns[-1]), one.token) for one in shown]
+    shown = [line for line in drawn[:MAX_CURVES] if line.curve.tail]
+    scale = log_scale("ns", [v for line in shown for v in line.curve.lat_ns])
+    reach = max((line.curve.tail[-1] for line in shown), default=10.0) * (1 + _SLACK)
+    marks = [mark for line in shown for mark in _marks(line, scale, reach)]
+    ends = [End(line.label, scale.of(line.curve.lat_ns[-1]), line.token) for line in shown]
     left_out = len(drawn) - len(shown)
     note = "To the right, each step is one more nine. A curve ends where its " + noun
     note += " become too few."
@@ -87,10 +87,10 @@ def distribution_figure(
     return Figure(
         subject=subject,
         title=title,
-        finding=_finding([one.curve for one in shown], noun),
+        finding=_finding([line.curve for line in shown], noun),
         note=note,
         plots=(Plot(HEIGHT, marks, _axis(reach, noun), scale, ends),),
-        table=_table(title, [one.curve for one in drawn], noun),
+        table=_table(title, [line.curve for line in drawn], noun),
         by_configuration=by_configuration,
     )
 
@@ -104,25 +104,25 @@ def at_percent(curve: LatencyCurve, percent: float) -> float | None:
     return curve.lat_ns[index]
 
 
-def _marks(one: DrawnCurve, scale: Scale, reach: float) -> list[Mark]:
+def _marks(line: DrawnCurve, scale: Scale, reach: float) -> list[Mark]:
     """The curve, and a dot at each percentile that the axis names."""
     places = [
         (math.log10(tail), scale.of(lat))
-        for tail, lat in zip(one.curve.tail, one.curve.lat_ns, strict=True)
+        for tail, lat in zip(line.curve.tail, line.curve.lat_ns, strict=True)
     ]
     dots = [
         (math.log10(tick), scale.of(lat))
         for tick, _ in _ticks(reach)
-        if (lat := at_percent(one.curve, 100.0 - 100.0 / tick)) is not None
+        if (lat := at_percent(line.curve, 100.0 - 100.0 / tick)) is not None
     ]
     curve = Line(
-        token=one.token,
+        token=line.token,
         places=places,
-        dash=one.dash,
-        opacity=one.opacity,
-        tip=MarkTip(one.title or one.label),
+        dash=line.dash,
+        opacity=line.opacity,
+        tip=MarkTip(line.title or line.label),
     )
-    return [curve, Points(token=one.token, places=dots, size=26)] if dots else [curve]
+    return [curve, Points(token=line.token, places=dots, size=26)] if dots else [curve]
 
 
 def _ticks(reach: float) -> list[tuple[float, str]]:

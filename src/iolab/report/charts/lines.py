@@ -106,9 +106,9 @@ def leading(lines: Sequence[ChartLine], key: str) -> list[ChartLine]:
 
     def best(line: ChartLine) -> tuple[bool, float]:
         sound = [point for point in line.points if point.level is not Level.INVALID]
-        found = [point.metrics.get(key, NOT_KNOWN).value for point in sound or line.points]
-        known = [sign * value for value in found if value is not None]
-        return bool(sound and known), max(known, default=-math.inf)
+        values = [point.metrics.get(key, NOT_KNOWN).value for point in sound or line.points]
+        signed = [sign * value for value in values if value is not None]
+        return bool(sound and signed), max(signed, default=-math.inf)
 
     ranked = sorted(lines, key=best, reverse=True)[:MAX_LINES]
     return [line for line in lines if line in ranked]
@@ -160,7 +160,7 @@ def load_figure(
     x = axis_of(drawn, axis, rate, mean, tail)
     above = _rates(drawn, axis, rate, scale, replace(x, labels=False))
     below = replace(_latencies(drawn, axis, mean, tail, x), top=HEAD + PANEL_HEIGHT + PANEL_GAP)
-    plots = [replace(one, height=PANEL_HEIGHT) for one in (above, below)]
+    plots = [replace(plot, height=PANEL_HEIGHT) for plot in (above, below)]
     return _figure(subject, axis, lines, drawn, (rate, mean, tail), plots)
 
 
@@ -186,10 +186,10 @@ def axis_of(lines: Sequence[ChartLine], axis: str, *quantities: ChartQuantity) -
         for point in line.points
         if any(point.metrics.get(key, NOT_KNOWN).value is not None for key in keys)
     ]
-    found = [v for point in points if (v := axis_value(point, axis)) is not None]
+    measured = [v for point in points if (v := axis_value(point, axis)) is not None]
     curves = [line.curve for line in lines if line.curve and line.curve.metric in keys]
     guessed = [float(point.load) for curve in curves for point in curve.points]
-    return load_axis(axis, [*found, *guessed], max((line.nodes for line in lines), default=1))
+    return load_axis(axis, [*measured, *guessed], max((line.nodes for line in lines), default=1))
 
 
 def _drawn(lines: Sequence[ChartLine], *quantities: ChartQuantity) -> list[float]:
@@ -243,13 +243,13 @@ def _figure(
     shown = quantities if len(drawn) <= MAX_TAILS or len(quantities) < 2 else quantities[:-1]
     *others, last = [quantity.name for quantity in shown]
     name = f"{', '.join(others)} and {last}" if others else last
-    known = [line.curve for line in drawn if line.curve is not None]
+    curves = [line.curve for line in drawn if line.curve is not None]
     notes = [_dashes(quantities[-2:], len(drawn))] if len(quantities) > 1 else []
     points = [point for line in lines for point in line.points]
     notes += bar_notes(
         p.metrics.get(quantity.key, NOT_KNOWN) for p in points for quantity in quantities
     )
-    notes += [text for quantity in quantities if (text := predicted_note(known, quantity.key))]
+    notes += [text for quantity in quantities if (text := predicted_note(curves, quantity.key))]
     notes += left_out_note(lines, drawn)
     return Figure(
         subject=subject,
@@ -293,7 +293,7 @@ def line_marks(line: ChartLine, axis: str, key: str, scale: Scale, name: str = "
                 tip=MarkTip(name, single=True),
             )
         )
-    ends = [interval_on(found, scale) for _, _, found, _ in points]
+    ends = [interval_on(interval, scale) for _, _, interval, _ in points]
     return [*marks, *markers(token, places, levels, MarkTip(name, ends))]
 
 
@@ -370,11 +370,11 @@ def predicted_note(curves: Sequence[LoadCurve], key: str) -> str:
     drawn = [curve for curve in curves if curve.metric == key]
     if not drawn:
         return ""
-    knees = ", ".join(place_words(one.knee) for one in drawn)
-    guessed = any(not point.measured for one in drawn for point in one.points)
+    knees = ", ".join(place_words(curve.knee) for curve in drawn)
+    guessed = any(not point.measured for curve in drawn for point in curve.points)
     dots = "Open circles: predicted, not measured, with their 95 % band. " if guessed else ""
-    each = " VMs per node" if any(one.axis == "vms_per_node" for one in drawn) else ""
-    return f"{dots}Dotted upright: the knee, at {knees}{each}."
+    unit = " VMs per node" if any(curve.axis == "vms_per_node" for curve in drawn) else ""
+    return f"{dots}Dotted upright: the knee, at {knees}{unit}."
 
 
 def axis_value(point: PointSummary, axis: str) -> float | None:
@@ -386,13 +386,13 @@ def points_on(
     line: ChartLine, axis: str, key: str
 ) -> list[tuple[float, float, tuple[float, float] | None, Level]]:
     """(axis value, published value, interval, verdict) of each point that has both values."""
-    found = [
+    places = [
         (x, metric.value, metric.interval, point.level)
         for point in line.points
         if (x := axis_value(point, axis)) is not None
         and (metric := point.metrics.get(key, NOT_KNOWN)).value is not None
     ]
-    return sorted(found, key=lambda one: one[0])
+    return sorted(places, key=lambda place: place[0])
 
 
 def _runs(line: ChartLine, axis: str, key: str) -> list[tuple[float, float, Level]]:
@@ -408,8 +408,10 @@ def _runs(line: ChartLine, axis: str, key: str) -> list[tuple[float, float, Leve
 
 def drawn_values(line: ChartLine, key: str) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
-    found = [point.metrics.get(key, NOT_KNOWN) for point in line.points]
-    ends = [v for one in found for v in (one.value, *(one.interval or ())) if v is not None]
+    metrics = [point.metrics.get(key, NOT_KNOWN) for point in line.points]
+    ends = [
+        v for metric in metrics for v in (metric.value, *(metric.interval or ())) if v is not None
+    ]
     runs = [value_of(run, key) for point in line.points for run in point.runs]
     measured = [*ends, *(v for v in runs if v is not None)]
     return [*measured, *_predicted_values(line.curve, key)]
@@ -440,7 +442,7 @@ def _sentence(axis: str, line: ChartLine, quantity: ChartQuantity) -> str:
     (first_x, first, *_), (last_x, last, *_) = points[0], points[-1]
     if len(points) == 1:
         return f"{show_value(first, unit)} at {_place(axis, first_x, line)}; {trust}."
-    best_x, best, *_ = max(points, key=lambda one: one[1])
+    best_x, best, *_ = max(points, key=lambda point: point[1])
     peak = (
         ""
         if best_x in {first_x, last_x}
@@ -507,6 +509,8 @@ def _point_rows(
     if len(runs) > 1:
         rows += [(str(run.repeat), run.metrics, run.verdict.level) for run in runs]
     for repeat, metrics, level in rows:
-        found = [metrics.get(quantity.key, NOT_KNOWN) for quantity in quantities]
-        texts = [text for one in found for text in (show(one), show_interval(one, bare_rate=True))]
+        values = [metrics.get(quantity.key, NOT_KNOWN) for quantity in quantities]
+        texts = [
+            text for value in values for text in (show(value), show_interval(value, bare_rate=True))
+        ]
         yield row(name, at, repeat, *texts, level)

@@ -93,18 +93,18 @@ def _end_of(timeline: Timeline) -> float:
 
 
 def _panel(panel: Panel, timeline: Timeline, token: Token, top: float) -> Plot:
-    values = [v for one in panel.traces for v in one.values if v is not None]
+    values = [v for trace in panel.traces for v in trace.values if v is not None]
     scale = log_scale(panel.unit, values, most=3) if panel.log else panel_scale(panel, values, 2)
     end = _end_of(timeline)
     marks: list[Mark] = shades(timeline.warmup_s, timeline.end_s, end)
     ends = []
-    for index, one in enumerate(panel.traces[:MAX_LINES]):
-        colour, dash = _look(one, index, token)
+    for index, trace in enumerate(panel.traces[:MAX_LINES]):
+        colour, dash = _look(trace, index, token)
         width = 1.2 if dash else 1.5
-        line = Line(token=colour, places=(), width=width, dash=dash, tip=MarkTip(one.name))
-        marks += time_line(timeline.at_s, one.values, scale, line)
-        last = last_known(one.values)
-        ends += [] if last is None else [End(one.name, scale.of(last), colour)]
+        line = Line(token=colour, places=(), width=width, dash=dash, tip=MarkTip(trace.name))
+        marks += time_line(timeline.at_s, trace.values, scale, line)
+        last = last_known(trace.values)
+        ends += [] if last is None else [End(trace.name, scale.of(last), colour)]
     return Plot(PANEL_HEIGHT, marks, seconds_axis(end), scale, ends, title=panel.title, top=top)
 
 
@@ -157,8 +157,8 @@ def _spans_table(title: str, timeline: Timeline, panels: Sequence[Panel]) -> Tab
     for start in range(0, len(timeline.at_s), size):
         cells = [Cell(format_duration_s(timeline.at_s[start] - timeline.cell_s / 2))]
         for panel, trace in named:
-            known = [v for v in trace.values[start : start + size] if v is not None]
-            cells.append(Cell(show_value(_over(known, panel), panel.unit) if known else NOTHING))
+            values = [v for v in trace.values[start : start + size] if v is not None]
+            cells.append(Cell(show_value(_over(values, panel), panel.unit) if values else NOTHING))
         rows.append(tuple(cells))
     return Table(title, heads, tuple(rows))
 
@@ -218,11 +218,11 @@ def heat_figure(subject: str, title: str, heat: HeatMap, token: Token) -> Figure
 
 def _scale(heat: HeatMap) -> Scale:
     """From the first band's lower end to the last one's upper: all bands are equally high."""
-    found = log_scale("ns", [heat.edges_ns[0], heat.edges_ns[-1]])
-    low, high = (found.of(end) for end in (heat.edges_ns[0], heat.edges_ns[-1]))
-    ticks = [tick for tick in found.ticks if low <= tick <= high]
+    scale = log_scale("ns", [heat.edges_ns[0], heat.edges_ns[-1]])
+    low, high = (scale.of(end) for end in (heat.edges_ns[0], heat.edges_ns[-1]))
+    ticks = [tick for tick in scale.ticks if low <= tick <= high]
     middle = float(f"{math.sqrt(low * high):.3g}")
-    return replace(found, low=low, high=high, ticks=tuple(ticks) or (middle,))
+    return replace(scale, low=low, high=high, ticks=tuple(ticks) or (middle,))
 
 
 def shade_of(count: int, total: int) -> int | None:
@@ -235,7 +235,7 @@ def shade_of(count: int, total: int) -> int | None:
 def segments(heat: HeatMap) -> dict[int, list[tuple[int, int, int]]]:
     """For each shade its (band, first moment, moment after the last), equal neighbours as one."""
     totals = [sum(row) for row in heat.counts]
-    found: dict[int, list[tuple[int, int, int]]] = {step: [] for step in range(len(STEPS))}
+    by_shade: dict[int, list[tuple[int, int, int]]] = {step: [] for step in range(len(STEPS))}
     for band in range(len(heat.edges_ns) - 1):
         row = [shade_of(heat.counts[i][band], total) for i, total in enumerate(totals)]
         start = 0
@@ -244,9 +244,9 @@ def segments(heat: HeatMap) -> dict[int, list[tuple[int, int, int]]]:
                 continue
             shade = row[start]
             if shade is not None:
-                found[shade].append((band, start, moment))
+                by_shade[shade].append((band, start, moment))
             start = moment
-    return found
+    return by_shade
 
 
 def _cells(heat: HeatMap, scale: Scale, token: Token) -> Iterator[Mark]:
@@ -254,10 +254,10 @@ def _cells(heat: HeatMap, scale: Scale, token: Token) -> Iterator[Mark]:
     edges = [scale.of(edge) for edge in heat.edges_ns]
     middles = [math.sqrt(low * high) for low, high in pairwise(edges)]
     thick = HEAT_HEIGHT / len(middles) + _OVERLAP
-    for shade, found in segments(heat).items():
+    for shade, spans in segments(heat).items():
         pieces = [
             (heat.edges_s[start], middles[band], heat.edges_s[after], middles[band])
-            for band, start, after in found
+            for band, start, after in spans
         ]
         if pieces:
             yield Rules(token=token, pieces=pieces, width=thick, opacity=_OPACITY[shade])
@@ -335,8 +335,8 @@ def _heat_table(title: str, heat: HeatMap) -> Table:
 
 def _highest(values: Sequence[float | None]) -> str:
     """Percentiles are never averaged."""
-    known = [value for value in values if value is not None]
-    return format_ns(max(known)) if known else NOTHING
+    measured = [value for value in values if value is not None]
+    return format_ns(max(measured)) if measured else NOTHING
 
 
 STRIP_HEIGHT: Final = 120

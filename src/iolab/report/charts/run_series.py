@@ -59,23 +59,25 @@ def telemetry_panels(
         *_beside_panels(record, Role.STORAGE, series, grid, kernels),
         *_beside_panels(record, Role.HYPERVISOR, series, grid, kernels),
     )
-    found, series = series, [one for one in series if one.host not in beside]
+    of_clients = [s for s in series if s.host not in beside]
     targets = {(host.host, host.devices[0].device) for host in record.hosts if host.devices}
     numbers = {name: index for index, name in enumerate(record.host_names)}
-    disks = _once([s for s in series if s.scope == "disk" and (s.host, s.name) in targets], kernels)
-    cores = [s for s in series if s.scope == "cpu" and "@" in s.name]
-    every = [s for s in series if s.scope == "cpu" and s.name == "all"]
-    ports = [s for s in series if s.scope == "nic" and s.name != LOOPBACK]
+    disks = _once(
+        [s for s in of_clients if s.scope == "disk" and (s.host, s.name) in targets], kernels
+    )
+    cores = [s for s in of_clients if s.scope == "cpu" and "@" in s.name]
+    every = [s for s in of_clients if s.scope == "cpu" and s.name == "all"]
+    ports = [s for s in of_clients if s.scope == "nic" and s.name != LOOPBACK]
     step_ns = record.telemetry_interval_ms * 1e6
-    pressure = [s for s in series if s.scope == "pressure"]
+    pressure = [s for s in of_clients if s.scope == "pressure"]
 
-    def gridded(found: Iterable[CounterSeries], metric: str) -> list[Floats]:
-        return [on_grid(s, grid, numbers[s.host], step_ns) for s in found if s.metric == metric]
+    def gridded(chosen: Iterable[CounterSeries], metric: str) -> list[Floats]:
+        return [on_grid(s, grid, numbers[s.host], step_ns) for s in chosen if s.metric == metric]
 
     received, sent = gridded(ports, "rx_bytes_per_s"), gridded(ports, "tx_bytes_per_s")
     busy_ports = any(_peak(rows) > QUIET_PORT_BYTES_PER_S for rows in (received, sent))
     read, write = gridded(disks, "read_bytes_per_s"), gridded(disks, "write_bytes_per_s")
-    server = [s for s in found if s.scope in OF_SERVERS]
+    server = [s for s in series if s.scope in OF_SERVERS]
     panels = (
         *storage,
         *_server_panels(server, gridded),
@@ -113,20 +115,21 @@ def _beside_panels(
     disks = {(host.host, delta.device) for host in nodes for delta in host.devices}
     numbers = {name: index for index, name in enumerate(record.host_names)}
     step_ns = record.telemetry_interval_ms * 1e6
-    own = [one for one in series if one.host in names]
+    own = [counter for counter in series if counter.host in names]
     of_disks = [s for s in own if s.scope == "disk" and (s.host, s.name) in disks]
     others = [
-        one
-        for one in own
-        if (one.scope == "nic" and one.name != LOOPBACK) or (one.scope, one.name) == ("cpu", "all")
+        counter
+        for counter in own
+        if (counter.scope == "nic" and counter.name != LOOPBACK)
+        or (counter.scope, counter.name) == ("cpu", "all")
     ]
-    found: dict[tuple[str, str], list[Floats]] = {}
-    for one in (*_once(of_disks, kernels), *others):
-        values = on_grid(one, grid, numbers[one.host], step_ns)
-        found.setdefault((one.scope, one.metric), []).append(values)
+    by_metric: dict[tuple[str, str], list[Floats]] = {}
+    for counter in (*_once(of_disks, kernels), *others):
+        values = on_grid(counter, grid, numbers[counter.host], step_ns)
+        by_metric.setdefault((counter.scope, counter.metric), []).append(values)
 
     def rows(scope: str, metric: str) -> list[Floats]:
-        return found.get((scope, metric), [])
+        return by_metric.get((scope, metric), [])
 
     read, write = rows("disk", "read_bytes_per_s"), rows("disk", "write_bytes_per_s")
     into, out = rows("nic", "rx_bytes_per_s"), rows("nic", "tx_bytes_per_s")
@@ -142,11 +145,11 @@ def _beside_panels(
 
 def _once(series: Sequence[CounterSeries], kernels: Mapping[str, str]) -> list[CounterSeries]:
     """The series of disks, each of a kernel once: of the first host that tells it."""
-    found: dict[tuple[str, str, str], CounterSeries] = {}
-    for one in series:
-        kernel = kernels.get(one.host) or one.host
-        found.setdefault((kernel, one.name, one.metric), one)
-    return list(found.values())
+    unique: dict[tuple[str, str, str], CounterSeries] = {}
+    for counter in series:
+        kernel = kernels.get(counter.host) or counter.host
+        unique.setdefault((kernel, counter.name, counter.metric), counter)
+    return list(unique.values())
 
 
 def _server_panels(

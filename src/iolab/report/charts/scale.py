@@ -129,9 +129,11 @@ def _round_step(step: float) -> float:
 
 def log_scale(unit: str, values: Sequence[float], *, most: int = 8) -> Scale:
     """A logarithmic scale over the values, with 1-2-5 ticks thinned to at most `most`."""
-    found = [v for v in values if math.isfinite(v) and v > 0] or [1.0]
-    divisor, name = unit_of(unit, max(math.sqrt(min(found) * max(found)), max(found) / _OF_LARGEST))
-    low, high = min(found) / divisor / 1.08, max(found) / divisor * 1.08
+    positive = [v for v in values if math.isfinite(v) and v > 0] or [1.0]
+    divisor, name = unit_of(
+        unit, max(math.sqrt(min(positive) * max(positive)), max(positive) / _OF_LARGEST)
+    )
+    low, high = min(positive) / divisor / 1.08, max(positive) / divisor * 1.08
     decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
     fives = [m * 10.0**d for d in decades for m in (1, 2, 5)]
     low = max([v for v in fives if v <= low], default=low)
@@ -160,7 +162,7 @@ def value_axis(scale: Scale) -> ChartAxis:
 
 def counted_axis(last: float, title: str, named: Iterable[float], *, low: float) -> ChartAxis:
     """Whole numbers: runs or rounds in their order, hosts by their rank."""
-    ticks = tuple((float(one), number_text(one)) for one in named)
+    ticks = tuple((float(value), number_text(value)) for value in named)
     return ChartAxis(Scale(1.0, "", low, last, ()), ticks, title)
 
 
@@ -196,12 +198,12 @@ def load_axis(axis: str, values: Iterable[float], nodes: int = 1) -> ChartAxis:
 
     With several `nodes` its values are of each of them: labels tell those of all, then of one.
     """
-    found = sorted(set(values)) or [1.0]
-    log = axis in _LOG_AXES and found[0] > 0
+    ordered = sorted(set(values)) or [1.0]
+    log = axis in _LOG_AXES and ordered[0] > 0
     text = _text_of(axis, nodes)
-    kept = _with_room(found, text, every=len(found) <= LABELS_MAX and nodes == 1, log=log)
+    kept = _with_room(ordered, text, every=len(ordered) <= LABELS_MAX and nodes == 1, log=log)
     return ChartAxis(
-        Scale(1.0, "", found[0], found[-1], (), log),
+        Scale(1.0, "", ordered[0], ordered[-1], (), log),
         tuple((value, text(value)) for value in kept),
         f"VMs on {nodes} nodes (on each)" if nodes > 1 else axis_word(axis),
         first=_PADDING,
@@ -218,7 +220,7 @@ def _text_of(axis: str, nodes: int) -> Callable[[float], str]:
 
 def _size_text(value: float) -> str:
     units = ((2**30, "g"), (2**20, "m"), (2**10, "k"))
-    size, name = next((one for one in units if value >= one[0]), (1, ""))
+    size, name = next((unit for unit in units if value >= unit[0]), (1, ""))
     return f"{value / size:.6g}{name}"
 
 

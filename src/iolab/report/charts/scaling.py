@@ -68,29 +68,29 @@ def growth_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     quantity = rate_of(curves[0].scaling.metric)
     unit = spec_of(quantity.key).unit
     drawn = curves[:MAX_LINES]
-    ideals = [_ideal(one.scaling) for one in drawn]
-    values = [v for one in drawn for v in drawn_values(one.line, quantity.key)]
+    ideals = [_ideal(curve.scaling) for curve in drawn]
+    values = [v for curve in drawn for v in drawn_values(curve.line, quantity.key)]
     scale = linear_scale(unit, [*values, *(end for _, end in ideals)])
-    x = load_axis(HOSTS, (float(step.hosts) for one in drawn for step in one.scaling.steps))
+    x = load_axis(HOSTS, (float(step.hosts) for curve in drawn for step in curve.scaling.steps))
     marks: list[Mark] = []
     ends: list[End] = []
-    for one, (_, end) in zip(drawn, ideals, strict=True):
-        name = one.name if len(drawn) > 1 else ""
-        marks += [*_beside(one, scale), *line_marks(one.line, HOSTS, quantity.key, scale, name)]
-        ends += line_end(one.line, HOSTS, quantity.key, scale, one.name)
+    for curve, (_, end) in zip(drawn, ideals, strict=True):
+        name = curve.name if len(drawn) > 1 else ""
+        marks += [*_beside(curve, scale), *line_marks(curve.line, HOSTS, quantity.key, scale, name)]
+        ends += line_end(curve.line, HOSTS, quantity.key, scale, curve.name)
         ends += [End("ideal", scale.of(end), MUTED)] if len(drawn) <= _NAMED else []
-    metrics = [step.point.metrics[quantity.key] for one in drawn for step in one.scaling.steps]
+    metrics = [step.point.metrics[quantity.key] for curve in drawn for step in curve.scaling.steps]
     notes = [
         "Dotted: the ideal, where each gives what each of the fewest does.",
         *bar_notes(metrics),
     ]
-    if any(one.scaling.law for one in drawn):
+    if any(curve.scaling.law for curve in drawn):
         notes.append("Faint: the Universal Scalability Law, which describes every point.")
     notes += _left_out(curves)
     return Figure(
         subject=subject,
         title=f"{quantity.name} against hosts",
-        finding=" ".join(_sentence(one, several=len(drawn) > 1) for one in drawn),
+        finding=" ".join(_sentence(curve, several=len(drawn) > 1) for curve in drawn),
         note=" ".join(notes),
         plots=(Plot(HEIGHT, marks, x, scale, ends),),
         table=scaling_table(subject, curves),
@@ -102,11 +102,11 @@ def efficiency_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     """What each host gives beside each of the fewest, in percent."""
     lines = [curve.line for curve in curves]
     figure = quantity_figure(subject, HOSTS, lines, EFFICIENCY, "share")
-    found = [step for curve in curves[:MAX_LINES] for step in curve.scaling.steps]
-    whole = Rules(token=MUTED, pieces=[(None, 100.0, None, 100.0)], dash=(2, 3), width=1)
+    steps = [step for curve in curves[:MAX_LINES] for step in curve.scaling.steps]
+    full = Rules(token=MUTED, pieces=[(None, 100.0, None, 100.0)], dash=(2, 3), width=1)
     (plot,) = figure.plots
     notes = ["Dotted: 100 %, what each of the fewest gives."]
-    notes += bar_notes([step.efficiency for step in found], "Bars: 95 % interval of the ratio.")
+    notes += bar_notes([step.efficiency for step in steps], "Bars: 95 % interval of the ratio.")
     return replace(
         figure,
         title="Efficiency per host",
@@ -114,7 +114,7 @@ def efficiency_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
             _efficiency(curve, several=len(lines) > 1) for curve in curves[:MAX_LINES]
         ),
         note=" ".join([*notes, *_left_out(curves)]),
-        plots=(replace(plot, marks=[whole, *plot.marks]),),
+        plots=(replace(plot, marks=[full, *plot.marks]),),
         table=scaling_table(subject, curves),
     )
 
@@ -134,14 +134,14 @@ def scaling_table(subject: str, curves: Sequence[ScalingLine]) -> Table:
 
 def _row(line: ScalingLine, step: ScalingStep) -> tuple[Cell, ...]:
     rate = step.point.metrics[line.scaling.metric]
-    each = (rate.value or 0.0) / step.hosts
+    per_host = (rate.value or 0.0) / step.hosts
     first = step is line.scaling.first
     return row(
         line.name,
         str(step.hosts),
         show(rate),
         show_interval(rate, bare_rate=True),
-        show_value(each, rate.unit),
+        show_value(per_host, rate.unit),
         show_value(line.scaling.ideal(step.hosts), rate.unit),
         show(step.efficiency),
         "by definition" if first else show_interval(step.efficiency),
@@ -170,15 +170,16 @@ def _beside(line: ScalingLine, scale: Scale) -> list[Mark]:
     return [ideal, LineMark(token=line.token, places=law, width=5, opacity=0.25)]
 
 
-def _sentence(one: ScalingLine, *, several: bool) -> str:
+def _sentence(curve: ScalingLine, *, several: bool) -> str:
     """How often the fewest hosts' rate the most give, and what the law says."""
-    scaling = one.scaling
+    scaling = curve.scaling
     first, last = scaling.first, scaling.steps[-1]
     values = [step.point.metrics[scaling.metric] for step in (first, last)]
     times = (values[1].value or 0.0) / (values[0].value or 1.0)
     trust = trust_of([step.point.level for step in scaling.steps])
+    name = _name(curve) if several else ""
     text = (
-        f"{_name(one) if several else ''}from {show(values[0])} of {count(first.hosts, 'host')} to "
+        f"{name}from {show(values[0])} of {count(first.hosts, 'host')} to "
         f"{show(values[1])} of {last.hosts}, {times:.3g} times as much where the ideal is "
         f"{last.hosts / first.hosts:.3g}; {trust}."
     )

@@ -59,7 +59,7 @@ class LatencyCurve:
 
     def up_to(self, tail: float) -> LatencyCurve:
         """The curve to where no more than one I/O in `tail` exceeds it."""
-        kept = sum(one <= tail * (1 + 1e-9) for one in self.tail)
+        kept = sum(reached <= tail * (1 + 1e-9) for reached in self.tail)
         return replace(self, tail=self.tail[:kept], lat_ns=self.lat_ns[:kept])
 
 
@@ -277,10 +277,10 @@ def heat_map(counts: Counts, grid: Grid, begin_s: float, end_s: float) -> HeatMa
     size = math.ceil(grid.size / MAX_MOMENTS)
     starts = np.arange(0, grid.size, size)
     moments = np.add.reduceat(counts, starts, axis=0) if grid.size else counts
-    found = np.flatnonzero(moments.any(axis=0))
-    if len(starts) < MIN_MOMENTS or not found.size:
+    occupied = np.flatnonzero(moments.any(axis=0))
+    if len(starts) < MIN_MOMENTS or not occupied.size:
         return None
-    edges_ns = _bands(float(max(LOWER_NS[found[0]], 1)), float(UPPER_NS[found[-1]]) + 1.0)
+    edges_ns = _bands(float(max(LOWER_NS[occupied[0]], 1)), float(UPPER_NS[occupied[-1]]) + 1.0)
     band_of = np.clip(np.searchsorted(edges_ns, MIDDLE_NS, side="right") - 1, 0, len(edges_ns) - 2)
     cells = np.zeros((len(starts), len(edges_ns) - 1), dtype=np.int64)
     np.add.at(cells.T, band_of, moments.T)

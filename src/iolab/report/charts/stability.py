@@ -56,8 +56,8 @@ class SentinelRuns:
 
 def rounds_figure(subject: str, series: RoundsSeries, token: Token) -> Figure:
     """The rate of each round; over the last window its average, ±10 % of it, and its slope."""
-    seen = series.verdict
-    band = [] if seen is None else [seen.average * (1 + side) for side in (-_HALF, _HALF)]
+    verdict = series.verdict
+    band = [] if verdict is None else [verdict.average * (1 + side) for side in (-_HALF, _HALF)]
     scale = linear_scale("1/s", [*series.iops, *band])
     places = [(float(at), scale.of(rate)) for at, rate in enumerate(series.iops, 1)]
     marks: list[Mark] = [
@@ -65,9 +65,9 @@ def rounds_figure(subject: str, series: RoundsSeries, token: Token) -> Figure:
         Points(token=token, places=places, dot=DotStyle.PLAIN, tip=MarkTip()),
     ]
     ends = [End("IOPS", places[-1][1], token)] if places else []
-    if seen is not None:
-        marks = [*_window(seen, scale), *marks]
-        ends.append(End("average", scale.of(seen.average), MUTED))
+    if verdict is not None:
+        marks = [*_window(verdict, scale), *marks]
+        ends.append(End("average", scale.of(verdict.average), MUTED))
     return Figure(
         subject=subject,
         title="Rounds until the steady state",
@@ -85,12 +85,12 @@ _HALF: Final = DATA_EXCURSION_MAX / 2
 """The band of the rule, which bounds the distance of highest and lowest."""
 
 
-def _window(seen: RoundsVerdict, scale: Scale) -> list[Mark]:
+def _window(verdict: RoundsVerdict, scale: Scale) -> list[Mark]:
     """The band, the average and the fitted line over the last window."""
-    first, last = float(seen.first_round), float(seen.first_round + WINDOW - 1)
-    low, high = (scale.of(seen.average * (1 + side)) for side in (-_HALF, _HALF))
-    level = scale.of(seen.average)
-    fitted = [(at, scale.of(seen.intercept + seen.slope * at)) for at in (first, last)]
+    first, last = float(verdict.first_round), float(verdict.first_round + WINDOW - 1)
+    low, high = (scale.of(verdict.average * (1 + side)) for side in (-_HALF, _HALF))
+    level = scale.of(verdict.average)
+    fitted = [(at, scale.of(verdict.intercept + verdict.slope * at)) for at in (first, last)]
     return [
         Boxes(token=MUTED, boxes=[(first, low, last, high)], opacity=_BAND),
         Line(
@@ -105,33 +105,35 @@ def _window(seen: RoundsVerdict, scale: Scale) -> list[Mark]:
 
 def _rounds_finding(series: RoundsSeries) -> str:
     rounds = count(len(series.iops), "round")
-    seen = series.verdict
-    if seen is None:
+    verdict = series.verdict
+    if verdict is None:
         return f"After {rounds} of the {WINDOW} that a window has nothing can be said."
-    verdict = "Steady" if seen.achieved else "Not steady"
+    word = "Steady" if verdict.achieved else "Not steady"
     return (
-        f"{verdict} after {rounds}: the last {WINDOW} lie within {100 * seen.data_excursion:.1f} % "
-        f"of their average of {show_value(seen.average, '1/s')} "
+        f"{word} after {rounds}: the last {WINDOW} lie within {100 * verdict.data_excursion:.1f} % "
+        f"of their average of {show_value(verdict.average, '1/s')} "
         f"({100 * DATA_EXCURSION_MAX:.0f} % may), their line moves by "
-        f"{100 * seen.slope_excursion:.1f} % ({100 * SLOPE_EXCURSION_MAX:.0f} % may)."
+        f"{100 * verdict.slope_excursion:.1f} % ({100 * SLOPE_EXCURSION_MAX:.0f} % may)."
     )
 
 
 def _rounds_table(subject: str, series: RoundsSeries) -> Table:
-    seen = series.verdict
+    verdict = series.verdict
     rows = tuple(
         row(
             str(at),
             show_value(rate, "1/s"),
-            f"{100 * (rate / seen.average - 1):+.1f} %" if _within(at, seen) and seen else "",
+            f"{100 * (rate / verdict.average - 1):+.1f} %"
+            if _within(at, verdict) and verdict
+            else "",
         )
         for at, rate in enumerate(series.iops, 1)
     )
     return Table(subject, columns(("Round",), ("IOPS", "To the window’s average")), rows)
 
 
-def _within(at: int, seen: RoundsVerdict | None) -> bool:
-    return seen is not None and seen.average > 0 and at >= seen.first_round
+def _within(at: int, verdict: RoundsVerdict | None) -> bool:
+    return verdict is not None and verdict.average > 0 and at >= verdict.first_round
 
 
 def sentinel_figure(subject: str, watched: SentinelRuns, token: Token) -> Figure:

@@ -134,13 +134,13 @@ class _Pen:
 
     def _grid(self, plot: Plot) -> str:
         """Lines at the ticks, behind everything."""
-        found = ""
+        drawn = ""
         if plot.y:
             path = "".join(f"M0,{_n(plot.down(tick))}h{_n(plot.width)}" for tick in plot.y.ticks)
-            found += _tag("path", d=path, stroke=self.paint(FAINT))
+            drawn += _tag("path", d=path, stroke=self.paint(FAINT))
         if plot.x and plot.x.grid:
-            found += self._uprights(plot, "grid", 0, plot.height, FAINT)
-        return found
+            drawn += self._uprights(plot, "grid", 0, plot.height, FAINT)
+        return drawn
 
     def _uprights(self, plot: Plot, name: str, y: float, length: float, token: Token) -> str:
         """A line for each tick of the axis, each with a place of its own, since they move."""
@@ -268,7 +268,7 @@ class _Pen:
             fill, width = None, 1.0
         elif not mark.levels:
             stroke, width = (PAPER, 0.9) if mark.dot is DotStyle.SOLID else (None, 1.0)
-        found = []
+        dots = []
         for place, (x, y) in enumerate(mark.places):
             level, size, own = Level.VALID, mark.size, fill
             if mark.levels:
@@ -276,10 +276,10 @@ class _Pen:
                 size = (42 if level is Level.VALID else 70) / (3 if mark.small else 1)
                 own = fill if level is Level.VALID else self.paint(PAPER)
             move = f"translate({_n(plot.across(x))},{_n(plot.down(y))})"
-            found.append(_tag("path", transform=move, d=_shape(level, size), fill=own))
+            dots.append(_tag("path", transform=move, d=_shape(level, size), fill=own))
         return _tag(
             "g",
-            "".join(found),
+            "".join(dots),
             stroke=stroke and self.paint(stroke),
             stroke_width=_width(0.8 if mark.small else width),
         )
@@ -422,7 +422,7 @@ def _width(value: float) -> str | None:
 
 
 def _dashes(dash: Sequence[float]) -> str | None:
-    return ",".join(f"{one:g}" for one in dash) or None
+    return ",".join(f"{length:g}" for length in dash) or None
 
 
 def _escaped(text: str) -> str:
@@ -483,33 +483,33 @@ def _points(mark: Mark, plot: Plot, index: int, axes: list[list[float]]) -> dict
     x, y = _values(mark)
     if x not in axes:
         axes.append(x)
-    found: dict[str, Any] = {"p": index, "x": axes.index(x)}
+    points: dict[str, Any] = {"p": index, "x": axes.index(x)}
     levels = getattr(mark, "levels", ())
     verdicts = tip.verdicts or [level.value if level else "" for level in levels]
     if tip.name:
-        found["n"] = clean(tip.name)
+        points["n"] = clean(tip.name)
     if plot.y:
-        found["y"] = y
+        points["y"] = y
     if any(tip.ends):
-        found["e"] = [list(ends) if ends else 0 for ends in tip.ends]
+        points["e"] = [list(ends) if ends else 0 for ends in tip.ends]
     if any(verdicts):
-        found["v"] = list(verdicts if len(set(verdicts)) > 1 else verdicts[:1])
+        points["v"] = list(verdicts if len(set(verdicts)) > 1 else verdicts[:1])
     if any(tip.texts):
-        found["s"] = [clean(text) for text in tip.texts]
+        points["s"] = [clean(text) for text in tip.texts]
     if tip.single:
-        found["r"] = 1
-    return found
+        points["r"] = 1
+    return points
 
 
 def _values(mark: Mark) -> tuple[list[float], list[float]]:
     """The places of a mark; of a box its end, since it lies across the plot from zero."""
     match mark:
         case Line():
-            known = _known(mark)
+            places = _known(mark)
         case Points():
-            known = list(mark.places)
+            places = list(mark.places)
         case Boxes():
-            known = [(x2 or 0.0, y or 0.0) for _, y, x2, _ in mark.boxes]
+            places = [(x2 or 0.0, y or 0.0) for _, y, x2, _ in mark.boxes]
         case _:
             raise TypeError(f"Nothing can be told of a {type(mark).__name__}.")
-    return [x for x, _ in known], [y for _, y in known]
+    return [x for x, _ in places], [y for _, y in places]

@@ -85,8 +85,8 @@ def _clients(study: Study, configuration: Configuration, facts: Sequence[HostFac
     text = hosts_word(study, configuration.hosts)
     name = count(number, "client") if text == str(number) else text
     cpu, memory = facts[0].cpu, facts[0].memory
-    each = "each " if number > 1 else ""
-    size = f"{each}{count(cpu.threads, 'CPU')}, {format_bytes(memory.total_bytes)}"
+    prefix = "each " if number > 1 else ""
+    size = f"{prefix}{count(cpu.threads, 'CPU')}, {format_bytes(memory.total_bytes)}"
     return _Side(name, (listing(list(configuration.hosts), HOSTS_NAMED), size))
 
 
@@ -155,7 +155,7 @@ def _drawn(rows: Mapping[tuple[_Side, str, _Side], Sequence[str]]) -> Topology:
     for (clients, network, storage), titles in shown:
         over = f" over {network}" if network else ""
         whose = f"{listing(list(titles), 3)}: " if several else ""
-        boxes = (", ".join(filter(None, (one.name, *one.lines))) for one in (clients, storage))
+        boxes = (", ".join(filter(None, (side.name, *side.lines))) for side in (clients, storage))
         notes.append(f"{whose}{f'{over} load '.join(boxes).strip()}.")
     hidden = len(rows) - len(shown)
     notes += [f"{count(hidden, 'configuration')} more in the table."] if hidden > 0 else []

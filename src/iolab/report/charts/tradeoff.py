@@ -108,7 +108,7 @@ def tradeoff_figure(
         for index, line in enumerate(drawn)
         for key in keys
     }
-    every = [place for found in placed.values() for place in found]
+    every = [place for line_places in placed.values() for place in line_places]
     x_scale = linear_scale(unit, [_ROOM * rate for _, rate, _, _ in every], ticks=3)
     held = limit if limit is not None and limit.metric in keys else None
     drawn_latencies = _latencies(every, keys)
@@ -118,22 +118,24 @@ def tradeoff_figure(
         level = y_scale.of(held.latency_ns)
         across = [(None, level, None, level)]
         marks.append(Rules(token=MUTED, pieces=across, dash=(1, 3), width=1.2))
-    taken = [box for found in placed.values() for box in _markers(found, x_scale, y_scale)]
+    taken = [
+        box for line_places in placed.values() for box in _markers(line_places, x_scale, y_scale)
+    ]
     ends: list[End] = []
     for index, line in enumerate(drawn):
-        for dash, one in zip(_DASHES, latencies, strict=False):
-            found = placed[index, one.key]
-            if not found:
+        for dash, latency in zip(_DASHES, latencies, strict=False):
+            line_places = placed[index, latency.key]
+            if not line_places:
                 continue
-            several = one.label if len(drawn) == 1 else line.full_name if not dash else ""
-            tip_name = several or f"{line.full_name}, {one.label}"
-            marks += _marks(found, line, one.key, dash, tip_name, (x_scale, y_scale))
+            several = latency.label if len(drawn) == 1 else line.full_name if not dash else ""
+            tip_name = several or f"{line.full_name}, {latency.label}"
+            marks += _marks(line_places, line, latency.key, dash, tip_name, (x_scale, y_scale))
             few = len(drawn) <= FEW_LINES
-            marks += _loads(found, line, (x_scale, y_scale), taken, few=few)
-            name = one.label if len(drawn) == 1 or dash else line.name
-            ends.append(End(name, y_scale.of(found[-1][2]), line.token))
-    for (index, key), found in placed.items():  # the loads of every line come first
-        remarks = _remarks(found, drawn[index], key, held)
+            marks += _loads(line_places, line, (x_scale, y_scale), taken, few=few)
+            name = latency.label if len(drawn) == 1 or dash else line.name
+            ends.append(End(name, y_scale.of(line_places[-1][2]), line.token))
+    for (index, key), line_places in placed.items():  # the loads of every line come first
+        remarks = _remarks(line_places, drawn[index], key, held)
         marks += _named(remarks, x_scale, y_scale, drawn[index], taken)
     notes = [f"The number at a point is its {axis_word(axis)}, and arrows point to more of it; "]
     notes[0] += "down and to the right is better."
@@ -167,24 +169,32 @@ def _in_words(name: str) -> str:
 
 def places(line: ChartLine, axis: str, rate: str, latency: str) -> list[Place]:
     """The line's points that have both, in the order of the load."""
-    found = []
+    ordered = []
     for point in line.points:
         at = axis_value(point, axis)
         x, y = (point.metrics.get(key, NOT_KNOWN).value for key in (rate, latency))
         if at is not None and x is not None and y is not None:
-            found.append((at, (str(dict(point.key.axis)[axis]), x, y, point)))
-    return [place for _, place in sorted(found, key=lambda pair: pair[0])]
+            ordered.append((at, (str(dict(point.key.axis)[axis]), x, y, point)))
+    return [place for _, place in sorted(ordered, key=lambda pair: pair[0])]
 
 
 def _remarks(
-    found: Sequence[Place], line: ChartLine, key: str, limit: LatencyLimit | None
+    line_places: Sequence[Place], line: ChartLine, key: str, limit: LatencyLimit | None
 ) -> list[tuple[str, Place]]:
     """Which points have a name of their own: the knee, and the most that stays under a limit."""
-    remarks = [("knee", one) for one in found if line.knee is not None and one[0] == str(line.knee)]
-    under = [one for one in found if limit and key == limit.metric and one[2] <= limit.latency_ns]
-    if under and len(under) < len(found):
-        most = max(under, key=lambda one: one[1])
-        remarks = [(f"{name}, limit", one) for name, one in remarks if one == most] or [
+    remarks = [
+        ("knee", place)
+        for place in line_places
+        if line.knee is not None and place[0] == str(line.knee)
+    ]
+    under = [
+        place
+        for place in line_places
+        if limit and key == limit.metric and place[2] <= limit.latency_ns
+    ]
+    if under and len(under) < len(line_places):
+        most = max(under, key=lambda place: place[1])
+        remarks = [(f"{name}, limit", place) for name, place in remarks if place == most] or [
             *remarks,
             ("limit", most),
         ]
@@ -209,15 +219,15 @@ def _box(text: str, x: float, y: float, align: str = "start") -> Box:
     return left, y - _UP, left + width, y + _DOWN
 
 
-def _markers(found: Sequence[Place], x_scale: Scale, y_scale: Scale) -> Iterator[Box]:
+def _markers(line_places: Sequence[Place], x_scale: Scale, y_scale: Scale) -> Iterator[Box]:
     """What the markers of a line take."""
-    for place in found:
+    for place in line_places:
         x, y = _at(place, x_scale, y_scale)
         yield x - _MARKER, y - _MARKER, x + _MARKER, y + _MARKER
 
 
 def _loads(
-    found: Sequence[Place],
+    line_places: Sequence[Place],
     line: ChartLine,
     scales: tuple[Scale, Scale],
     taken: list[Box],
@@ -231,7 +241,7 @@ def _loads(
     """
     x_scale, y_scale = scales
     marks: dict[tuple[str, float, float], list[tuple[float, float, str]]] = {}
-    for place in (*found[-1:], *found[:-1]):
+    for place in (*line_places[-1:], *line_places[:-1]):
         x, y = _at(place, x_scale, y_scale)
         own = (x - _MARKER, y - _MARKER, x + _MARKER, y + _MARKER)
         for align, dx, dy in _BESIDE if few else _BESIDE[:1]:
@@ -284,15 +294,15 @@ def _named(
 
 def _latencies(every: Sequence[Place], keys: Sequence[str]) -> list[float]:
     """Everything that is drawn, so that it fits the scale."""
-    found = [latency for _, _, latency, _ in every]
+    values = [latency for _, _, latency, _ in every]
     for _, _, _, point in every:
         metrics = [point.metrics.get(key, NOT_KNOWN) for key in keys]
-        found += [v for metric in metrics for v in metric.interval or ()]
-    return found
+        values += [v for metric in metrics for v in metric.interval or ()]
+    return values
 
 
 def _marks(
-    found: Sequence[Place],
+    line_places: Sequence[Place],
     line: ChartLine,
     key: str,
     dash: tuple[int, ...],
@@ -301,10 +311,13 @@ def _marks(
 ) -> list[Mark]:
     """The line through the points, intervals, and markers by verdict."""
     (x_scale, y_scale), token = scales, line.token
-    places = [(x_scale.of(rate), y_scale.of(latency)) for _, rate, latency, _ in found]
-    loads = [text for text, *_ in found]
-    ends = [interval_on(point.metrics.get(key, NOT_KNOWN).interval, y_scale) for *_, point in found]
-    levels = [point.level for *_, point in found]
+    places = [(x_scale.of(rate), y_scale.of(latency)) for _, rate, latency, _ in line_places]
+    loads = [text for text, *_ in line_places]
+    ends = [
+        interval_on(point.metrics.get(key, NOT_KNOWN).interval, y_scale)
+        for *_, point in line_places
+    ]
+    levels = [point.level for *_, point in line_places]
     marks = joining_line(token, places, levels, dash)
     marks += markers(token, places, levels, MarkTip(name, ends, texts=loads))
     heads = _heads(reliable(places, levels), x_scale, y_scale)
@@ -337,16 +350,16 @@ def _finding(
     """One sentence a line: its first and its last point."""
     sentences = []
     for index, line in enumerate(lines):
-        found = placed[index, latency.key]
+        line_places = placed[index, latency.key]
         name = f"{clean(line.name)}: " if len(lines) > 1 else ""
-        if not found:
+        if not line_places:
             sentences.append(f"{name}{'no' if name else 'No'} point has both values.")
             continue
         parts = [
             f"{show_value(rate, unit)} at {latency.label} {show_value(value, 'ns')} ({axis} {text})"
-            for text, rate, value, _ in (found[0], found[-1])[: len(found)]
+            for text, rate, value, _ in (line_places[0], line_places[-1])[: len(line_places)]
         ]
-        trust = trust_of([place[3].level for place in found])
+        trust = trust_of([place[3].level for place in line_places])
         start = "From " if not name else "from "
         joined = f"{start}{' to '.join(parts)}" if len(parts) > 1 else parts[0]
         sentences.append(f"{name}{joined}; {trust}.")

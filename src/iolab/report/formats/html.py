@@ -142,12 +142,15 @@ def make_page(brief: Brief) -> ReportPage:
     failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
     workloads, notes = shared_notes(workload_charts(brief))
     sentences = linked_sentences(brief)
-    made = sections(brief)
-    in_brief = tuple(one for one in made if not one.in_appendix)
-    backing = (*further_parts(workloads, in_brief), *(one for one in made if one.in_appendix))
-    gains = tuple(one for kind in kinds for one in kind.gains(brief))
+    every_section = sections(brief)
+    in_brief = tuple(section for section in every_section if not section.in_appendix)
+    backing = (
+        *further_parts(workloads, in_brief),
+        *(section for section in every_section if section.in_appendix),
+    )
+    gains = tuple(gain for kind in kinds for gain in kind.gains(brief))
     caveats = objections(brief.results, names_among_several(brief.study))
-    bests = next((one for one in made if one.anchor == MAXIMA), None)
+    bests = next((section for section in every_section if section.anchor == MAXIMA), None)
     hidden = len(failures) - MAX_FAILURES
     more = f"{count(hidden, 'more run')} failed or was interrupted." if hidden > 0 else ""
     colours = tuple((look.legend, look.token.css) for look in brief.looks.values())
@@ -169,7 +172,7 @@ def make_page(brief: Brief) -> ReportPage:
         sections=in_brief,
         backing=backing,
         results=_results(brief),
-        runs=run_parts(brief, (link for one in sentences for link, _ in one.links)),
+        runs=run_parts(brief, (link for sentence in sentences for link, _ in sentence.links)),
         runs_note=runs_note(brief),
         configurations=configuration_tables(brief.study.configurations),
         hardware=hardware_table(brief.facts),
@@ -186,8 +189,10 @@ def make_page(brief: Brief) -> ReportPage:
 
 def _results(brief: Brief) -> tuple[Table, ...]:
     """Every run, a table for each kind of load."""
-    found = brief.kinds.apart(brief.results)
-    return tuple(kind.result_table(brief.study, own, brief.anchors) for kind, own in found.items())
+    by_kind = brief.kinds.apart(brief.results)
+    return tuple(
+        kind.result_table(brief.study, own, brief.anchors) for kind, own in by_kind.items()
+    )
 
 
 def _hosts(brief: Brief) -> tuple[tuple[str, tuple[Table, ...]], ...]:
@@ -204,17 +209,21 @@ def shared_notes(groups: Sequence[ChartGroup]) -> tuple[tuple[ChartGroup, ...], 
     Why figures have no interval is said of all on the first page.
     """
     sentences = [_SENTENCES.split(figure.note) for group in groups for figure in group.figures]
-    counted = Counter(one for note in sentences for one in dict.fromkeys(note) if one)
+    counted = Counter(
+        sentence for note in sentences for sentence in dict.fromkeys(note) if sentence
+    )
     few = {sentence for sentence in counted if sentence.startswith(NO_INTERVAL)}
-    shared = [one for one, number in counted.items() if number > 1 and one not in few]
+    shared = [
+        sentence for sentence, number in counted.items() if number > 1 and sentence not in few
+    ]
     dropped = {*shared, *few}
 
     def own(figure: Figure) -> Figure:
-        kept = (one for one in _SENTENCES.split(figure.note) if one not in dropped)
+        kept = (sentence for sentence in _SENTENCES.split(figure.note) if sentence not in dropped)
         return replace(figure, note=" ".join(kept))
 
-    found = tuple(replace(group, figures=tuple(map(own, group.figures))) for group in groups)
-    return found, " ".join(shared)
+    stripped = tuple(replace(group, figures=tuple(map(own, group.figures))) for group in groups)
+    return stripped, " ".join(shared)
 
 
 _SENTENCES: Final = re.compile(r"(?<=\.) (?=[A-Z0-9])")
@@ -227,13 +236,13 @@ def further_parts(
 ) -> Iterator[ReportSection]:
     """What backs the charts of the brief: their other charts and tables, as one section."""
     groups = (*workloads, *(group for section in sections for group in section.groups))
-    found = tuple(
+    further = tuple(
         replace(group, table=None, note="", figures=group.further, further=())
         for group in groups
         if group.further or any(table.rows for table, _ in group.more)
     )
-    if found:
-        shared, notes = shared_notes(found)
+    if further:
+        shared, notes = shared_notes(further)
         yield ReportSection(FURTHER, "More of each workload", notes, shared)
 
 
@@ -329,9 +338,9 @@ def digest_source(text: str) -> str:
 
 def _drawn(figures: Iterable[Figure]) -> list[DrawnFigure]:
     """The figures with their SVG, in their order."""
-    made = ((figure, draw(figure)) for figure in figures)
+    pairs = ((figure, draw(figure)) for figure in figures)
     # What is foreign in either was escaped where it was written.
-    return [DrawnFigure(figure, Markup(one.svg), Markup(one.marks)) for figure, one in made]  # noqa: S704
+    return [DrawnFigure(figure, Markup(svg.svg), Markup(svg.marks)) for figure, svg in pairs]  # noqa: S704
 
 
 def figures_of(page: ReportPage) -> Iterator[Figure]:

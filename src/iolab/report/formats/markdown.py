@@ -158,11 +158,11 @@ def _back(page: ReportPage) -> Iterator[str]:
         yield from ("", f"### {text(names)}")
         yield from _tables(tables)
     yield from ("", "## How to repeat it")
-    for one in page.repeats:
-        yield from ("", f"### {text(one.label)}") if one.label else ()
-        yield from ("", *fenced(shlex.join(one.command)))
-        yield from _tables((one.versions,))
-        yield from ("", "The study file as it was run:", "", *fenced(one.text, "toml"))
+    for repeat in page.repeats:
+        yield from ("", f"### {text(repeat.label)}") if repeat.label else ()
+        yield from ("", *fenced(shlex.join(repeat.command)))
+        yield from _tables((repeat.versions,))
+        yield from ("", "The study file as it was run:", "", *fenced(repeat.text, "toml"))
 
 
 def _tables(tables: Iterable[Table]) -> Iterator[str]:
@@ -182,6 +182,6 @@ def _table(table: Table, title: str | None = None) -> Iterator[str]:
 
 def fenced(content: str, language: str = "") -> tuple[str, ...]:
     """A block of code whose fence is longer than any in it."""
-    longest = max((len(found) for found in _FENCE.findall(content)), default=2)
+    longest = max((len(run) for run in _FENCE.findall(content)), default=2)
     fence = "`" * (longest + 1)
     return (f"{fence}{language}", clean(content.rstrip("\n")), fence)

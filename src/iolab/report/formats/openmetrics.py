@@ -147,7 +147,7 @@ class _Samples:
     """Lines by family, each labelled metric's together."""
 
     session: Labels
-    found: dict[_Family, list[str]] = field(default_factory=dict)
+    lines: dict[_Family, list[str]] = field(default_factory=dict)
 
     def add(
         self,
@@ -161,7 +161,7 @@ class _Samples:
         every = ",".join(f'{name}="{_escaped(text)}"' for name, text in (*self.session, *labels))
         moment = "" if at_s is None else f" {at_s:.3f}"
         line = f"{family.name}{suffix}{{{every}}} {_number(value)}{moment}"
-        self.found.setdefault(family, []).append(line)
+        self.lines.setdefault(family, []).append(line)
 
 
 def run_counts(
@@ -201,8 +201,8 @@ def _rows_of_bins(intervals: IntervalTable, bins: BinTable, row: Ints) -> Ints:
     keys = intervals.host * width + intervals.seq
     order = np.argsort(keys, kind="stable")
     wanted = bins.host.astype(np.int64) * width + bins.seq.astype(np.int64)
-    found = np.searchsorted(keys[order], wanted)
-    return row[order][np.minimum(found, order.size - 1)]
+    places = np.searchsorted(keys[order], wanted)
+    return row[order][np.minimum(places, order.size - 1)]
 
 
 def _counted(
@@ -212,11 +212,11 @@ def _counted(
     number: int,
     times: Floats,
 ) -> OperationTotals:
-    mine, binned = intervals.direction == number, bins.direction == number
+    own, binned = intervals.direction == number, bins.direction == number
 
     def summed(values: Any) -> Any:  # noqa: ANN401 - an array of the values' type
         total = np.zeros(times.size, dtype=values.dtype)
-        np.add.at(total, rows[0][mine], values)
+        np.add.at(total, rows[0][own], values)
         return np.cumsum(total)
 
     buckets = np.zeros((times.size, len(_EDGES_NS) + 1), dtype=np.int64)
@@ -224,9 +224,9 @@ def _counted(
     np.add.at(buckets, (rows[1][binned], places), bins.count[binned].astype(np.int64))
     return OperationTotals(
         times_s=times,
-        operations=summed(intervals.ios[mine]),
-        bytes=summed(intervals.bytes[mine]),
-        lat_sum_s=summed(intervals.lat_sum_ns[mine] / NS_PER_S),
+        operations=summed(intervals.ios[own]),
+        bytes=summed(intervals.bytes[own]),
+        lat_sum_s=summed(intervals.lat_sum_ns[own] / NS_PER_S),
         buckets=np.cumsum(np.cumsum(buckets, axis=0), axis=1),
     )
 
@@ -250,10 +250,10 @@ def _host_counters(
                 continue
             cells = block.cells(metric)
             for place, name in enumerate(block.names):
-                seen = kept[cells.seen[place][kept]]
-                if seen.size:
-                    values = cells.values[place][seen] * factor
-                    yield HostCounter(family, (host, ("device", name)), times[seen], values)
+                moments = kept[cells.seen[place][kept]]
+                if moments.size:
+                    values = cells.values[place][moments] * factor
+                    yield HostCounter(family, (host, ("device", name)), times[moments], values)
 
 
 def _every_step(times: Floats) -> Ints:
@@ -270,7 +270,7 @@ def document(sessions: Iterable[Mapping[_Family, Sequence[str]]]) -> str:
         for family, lines in samples.items():
             families.setdefault(family, []).extend(lines)
     parts = []
-    for family, lines in sorted(families.items(), key=lambda one: one[0].name):
+    for family, lines in sorted(families.items(), key=lambda pair: pair[0].name):
         parts.append(f"# TYPE {family.name} {family.kind}")
         if family.unit:
             parts.append(f"# UNIT {family.name} {family.unit}")
@@ -304,7 +304,7 @@ def session_samples(
         _add_point(samples, point, at_s)
     _add_counts(samples, counts, name)
     _add_hosts(samples, counts)
-    return samples.found
+    return samples.lines
 
 
 def _add_ends(samples: _Samples, results: Sequence[Result], at_s: float | None) -> None:
@@ -361,7 +361,7 @@ def _add_counts(samples: _Samples, counts: Counts, name: Callable[[Result, int],
             named = (*_point_labels(key), ("operation", name(result, number)))
             series.setdefault(named, []).append(counted)
     for named, runs in series.items():
-        runs.sort(key=lambda one: float(one.times_s[0]))
+        runs.sort(key=lambda run: float(run.times_s[0]))
         if counts.timed:
             _add_moments(samples, named, runs)
         else:
@@ -413,7 +413,7 @@ def _add_hosts(samples: _Samples, counts: Counts) -> None:
         for host in run.hosts:
             series.setdefault((host.family, host.labels), []).append(host)
     for (family, labels), parts in series.items():
-        parts.sort(key=lambda one: float(one.times_s[0]))
+        parts.sort(key=lambda part: float(part.times_s[0]))
         if not counts.timed:
             samples.add(family, labels, float(parts[-1].values[-1]))
             continue

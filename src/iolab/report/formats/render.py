@@ -63,7 +63,7 @@ def typeset(template: str, document: object, files: Mapping[str, bytes]) -> byte
             (Path(folder) / name).write_bytes(content)
         data = json.dumps(document, sort_keys=True, allow_nan=False)
         try:
-            made = typst.compile(
+            pdf = typst.compile(
                 str(main),
                 root=folder,
                 format="pdf",
@@ -76,9 +76,9 @@ def typeset(template: str, document: object, files: Mapping[str, bytes]) -> byte
                 f"The report cannot be typeset: {str(error).splitlines()[0]}.",
                 "Report this with the session directory.",
             ) from error
-    if not isinstance(made, bytes):
+    if not isinstance(pdf, bytes):
         raise ReportError("The report came out as several files.", "Report this as a bug.")
-    return made
+    return pdf
 
 
 DRAWN_RUNS: Final = 12
@@ -140,18 +140,18 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
         **_caveats(brief, page),
         "findings": [finding.text for finding in page.findings],
         "gains": [{"table": typst(table), "note": note} for table, note in page.gains],
-        "sections": [_section(one, figures) for one in page.backing],
+        "sections": [_section(section, figures) for section in page.backing],
         "configuration": _tables([*page.jobs, *page.guests]),
         "hosts": [{"title": names, "tables": _tables(tables)} for names, tables in page.hosts],
         "results": _tables(page.results),
         "repeats": [
             {
-                "title": one.label,
-                "command": shlex.join(one.command),
-                "versions": _tables([one.versions]),
-                "study_text": one.text,
+                "title": repeat.label,
+                "command": shlex.join(repeat.command),
+                "versions": _tables([repeat.versions]),
+                "study_text": repeat.text,
             }
-            for one in page.repeats
+            for repeat in page.repeats
         ],
         **_runs(page, names, figures),
     }
@@ -161,7 +161,7 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
 def _names(brief: Brief) -> str:
     """What charts call configurations whose titles are too long for them."""
     looks = brief.looks.values()
-    legends = [one.legend for one in looks if one.name != one.title]
+    legends = [look.legend for look in looks if look.name != look.title]
     return f"{'; '.join(legends)}." if legends else ""
 
 
@@ -281,7 +281,7 @@ def _runs(page: ReportPage, names: Mapping[str, str], figures: _Figures) -> dict
     session = f"{only}, " if only else ""
     groups = [ChartGroup("", part.figures) for part in with_charts]
     drawn, notes = shared_notes(groups)
-    shown = [one.figures for one in drawn] + [()] * (len(shown_runs) - len(drawn))
+    shown = [group.figures for group in drawn] + [()] * (len(shown_runs) - len(drawn))
     return {
         "runs_notes": [
             *([f"Of each run, unless it says otherwise: {usual}"] if usual else []),
@@ -312,24 +312,24 @@ def _unusual(result: Result, usual: str) -> str:
 
 def _objections(parts: Sequence[RunPart], names: Mapping[str, str]) -> Iterator[Table]:
     """A table for each check that objects to any of these runs; evidence that all share once."""
-    found: dict[str, list[tuple[RunPart, CheckResult]]] = {}
+    by_code: dict[str, list[tuple[RunPart, CheckResult]]] = {}
     for part in parts:
         for objection in part.result.verdict.objections:
-            found.setdefault(objection.code, []).append((part, objection))
-    for code, some in found.items():
+            by_code.setdefault(objection.code, []).append((part, objection))
+    for code, some in by_code.items():
         first = some[0][1]
         shared = {
             name: value
             for name, value in first.evidence.items()
-            if len(some) > 1 and all(one.evidence.get(name) == value for _, one in some)
+            if len(some) > 1 and all(objection.evidence.get(name) == value for _, objection in some)
         }
         rows = [
             row(
                 whose_run(part.result, names),
-                one.level or Level.INVALID,
-                evidence_text({k: v for k, v in one.evidence.items() if k not in shared}),
+                objection.level or Level.INVALID,
+                evidence_text({k: v for k, v in objection.evidence.items() if k not in shared}),
             )
-            for part, one in some
+            for part, objection in some
         ]
         if shared:
             rows.insert(0, (*row("all of these", ""), *row(evidence_text(shared))))
@@ -372,7 +372,9 @@ NAME_MOST: Final = 80
 def figure_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
     """(name, content) of each file; names are numbered in the order of the report."""
     page = make_page(brief)
-    drawn = {id(one): one for one in figures_of(page)}  # that of the first page stands twice
+    drawn = {
+        id(figure): figure for figure in figures_of(page)
+    }  # that of the first page stands twice
     for number, figure in enumerate(drawn.values(), 1):
         name = _name("figure", number, figure)
         yield f"{name}.svg", document(figure)
@@ -388,7 +390,7 @@ def _every_table(page: ReportPage) -> Iterable[Table]:
         *(
             table
             for group in page.groups
-            for table in (group.table, *(one for one, _ in group.more))
+            for table in (group.table, *(extra for extra, _ in group.more))
         ),
         *page.configurations,
         page.hardware,
@@ -396,7 +398,7 @@ def _every_table(page: ReportPage) -> Iterable[Table]:
         *page.jobs,
         *page.results,
     )
-    return dict.fromkeys(one for one in every if one is not None and one.rows)
+    return dict.fromkeys(table for table in every if table is not None and table.rows)
 
 
 def _name(kind: str, number: int, figure: Figure) -> str:

@@ -81,8 +81,9 @@ def _answer(document: Document, page: ReportPage) -> None:
     if answer.caveats or answer.failed:
         document.add_heading("Caveats", 2)
     _paragraphs(document, [answer.failed])
-    for one in answer.caveats:
-        text = f"{mark(one.level)} {one.level.value}: {one.says} ({one.codes}, {where(one)})"
+    for caveat in answer.caveats:
+        level = f"{mark(caveat.level)} {caveat.level.value}"
+        text = f"{level}: {caveat.says} ({caveat.codes}, {where(caveat)})"
         document.add_paragraph(clean(text), style="List Bullet")
 
 
