@@ -80,7 +80,7 @@ class Log:
         """The runs of a point."""
         return list(self._points.get(digest, {}).values())
 
-    def made(self, digest: str) -> int:
+    def counted(self, digest: str) -> int:
         """How many runs of a point count towards its repeats: none that moved ground spoilt."""
         return sum(1 for run in self.of(digest) if _done(run) and not self._doubted(run))
 
@@ -116,14 +116,14 @@ class Log:
         """Half of the published interval of each point's figure as a share, where it has runs."""
         used = [run for run in self._runs.values() if enters(run) and not self._doubted(run)]
         priors = priors_of(grouped(used), self._study)
-        found: dict[str, float] = {}
+        widths: dict[str, float] = {}
         for key, runs in grouped(used).items():
             metric = self._workloads[key.workload].metric
             values = _values(runs, metric) if metric else []
             if runs[0].digest in digests and metric and len(log_means_of(values)) > 1:
-                made = publish(values, priors.of(key, metric))
-                found[runs[0].digest] = _narrower(made, found.get(runs[0].digest))
-        return found
+                published = publish(values, priors.of(key, metric))
+                widths[runs[0].digest] = _narrower(published, widths.get(runs[0].digest))
+        return widths
 
 
 def log_means_of(values: Sequence[float]) -> Sequence[float]:
@@ -131,14 +131,14 @@ def log_means_of(values: Sequence[float]) -> Sequence[float]:
     return log_means(values) if values else ()
 
 
-def _narrower(made: PublishedValue, other: float | None) -> float:
+def _narrower(published: PublishedValue, other: float | None) -> float:
     """Of a point that was measured with and without some hosts the better known is enough."""
-    return made.half_width if other is None else min(made.half_width, other)
+    return published.half_width if other is None else min(published.half_width, other)
 
 
 def _values(runs: Iterable[Result], metric: str) -> list[float]:
-    found = (value_of(run, metric) for run in runs)
-    return [value for value in found if value is not None and value > 0]
+    values = (value_of(run, metric) for run in runs)
+    return [value for value in values if value is not None and value > 0]
 
 
 def _done(run: Result) -> bool:
@@ -207,19 +207,21 @@ class Repeats:
         # Where the ground moves on and on, runs that do not count must come to an end too.
         alive = [p for p in points if not log.failed(p.digest) and len(log.of(p.digest)) < 2 * most]
         wide = log.half_widths([point.digest for point in alive])
-        few = {p.digest for p in alive if log.made(p.digest) < least or self._lacks(log, p, most)}
+        few = {
+            p.digest for p in alive if log.counted(p.digest) < least or self._lacks(log, p, most)
+        }
         vague = {digest for digest, half in wide.items() if half > method.target_half_width}
         return [
             point
             for point in alive
-            if point.digest in few or (point.digest in vague and log.made(point.digest) < most)
+            if point.digest in few or (point.digest in vague and log.counted(point.digest) < most)
         ]
 
     def _lacks(self, log: Log, point: Point, most: int) -> bool:
         """Whether a point has a sound run but no second, so that it would have no interval."""
         sound = sum(enters(run) for run in log.of(point.digest))
         wanted = min(2, self._study.method.repeats)
-        return 0 < sound < wanted and log.made(point.digest) < most
+        return 0 < sound < wanted and log.counted(point.digest) < most
 
 
 class AxisPart:
@@ -241,10 +243,10 @@ class AxisPart:
         load = None if axis is None else axis.wanted()
         if load is not None:
             return (alive[load],)
-        measured = [point for point in alive.values() if log.made(point.digest)]
+        measured = [point for point in alive.values() if log.counted(point.digest)]
         if self._study.method.sequential:
             return self._repeats.wanted(log, measured)
-        return [p for p in measured if log.made(p.digest) < self._study.method.repeats]
+        return [p for p in measured if log.counted(p.digest) < self._study.method.repeats]
 
 
 def axis_of(study: Study, search: Search, log: Log) -> AdaptiveAxis | None:
@@ -288,13 +290,13 @@ class PeakPart:
 def peak_of(search: Search, log: Log) -> PeakSearch:
     """The search as far as it has come."""
     metric = search.workload.figure
-    found = PeakSearch(search.axes)
+    peaks = PeakSearch(search.axes)
     places: dict[str, Place] = {point.digest: place for place, point in search.points.items()}
     sd = log.sd(metric, places)
     for digest in dict.fromkeys(run.digest for run in log.results if run.digest in places):
         for value in log.values(digest, metric):
-            found.record(places[digest], value, sd)
-    return found
+            peaks.record(places[digest], value, sd)
+    return peaks
 
 
 class LoadPart:
@@ -492,23 +494,23 @@ class AdaptiveQueue:
 
     def _look(self) -> None:
         """What the sentinel says; where it has moved, what lies between is measured again, once."""
-        found = self._log.look()
-        if len(found) <= self._alarms:
+        alarms = self._log.look()
+        if len(alarms) <= self._alarms:
             self._redone = False
             return
-        self._alarms = len(found)
+        self._alarms = len(alarms)
         if self._redone:
             self._messages.append(
-                f"{alarm_text(found[-1])} It had been redone before and is left so."
+                f"{alarm_text(alarms[-1])} It had been redone before and is left so."
             )
             return
         self._redone = True
         self._queue.extendleft(
             self._points[run.digest]
             for run in reversed(self._since)
-            if found[-1].after < run.order < found[-1].at
+            if alarms[-1].after < run.order < alarms[-1].at
         )
-        self._messages.append(f"{alarm_text(found[-1])} The runs between are made again.")
+        self._messages.append(f"{alarm_text(alarms[-1])} The runs between are made again.")
 
 
 def _blocks(plan: Plan, sentinel: Point | None) -> list[list[Point]]:
@@ -516,10 +518,10 @@ def _blocks(plan: Plan, sentinel: Point | None) -> list[list[Point]]:
     blocks: dict[int, list[Point]] = {}
     for run in plan.runs:
         blocks.setdefault(run.repeat, []).append(run.point)
-    found = list(blocks.values())
-    if found and sentinel is not None:
-        found[0].sort(key=lambda point: point.digest != sentinel.digest)
-    return found
+    ordered = list(blocks.values())
+    if ordered and sentinel is not None:
+        ordered[0].sort(key=lambda point: point.digest != sentinel.digest)
+    return ordered
 
 
 def queue_maker(

@@ -70,10 +70,10 @@ def check(
 ) -> Callable[[Callable[[View], CheckAnswer]], Check[View]]:
     """Make a function a check; its documentation is docs/reference/checks/<code>.md."""
 
-    def made(judge: Callable[[View], CheckAnswer]) -> Check[View]:
+    def decorate(judge: Callable[[View], CheckAnswer]) -> Check[View]:
         return Check(code, title, judge, needs_load)
 
-    return made
+    return decorate
 
 
 def valid(says: str, **evidence: Value) -> CheckAnswer:

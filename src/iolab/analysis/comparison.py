@@ -88,11 +88,11 @@ def compare_sides(
     """
     same = baseline.is_same_as(candidate)
     one_session = baseline.session == candidate.session
-    mine, theirs = (
+    first, second = (
         {place: s for place, s in side.summaries.items() if not workloads or place[0] in workloads}
         for side in (baseline, candidate)
     )
-    pairs, skipped = match_points(mine, theirs, ("the baseline", "the candidate"))
+    pairs, skipped = match_points(first, second, ("the baseline", "the candidate"))
     priors = _priors(pairs, baseline)
 
     def judge(place: Place, metric: str) -> Comparison:
@@ -119,9 +119,9 @@ def _priors(pairs: Mapping[Place, Pair], baseline: ComparisonSide) -> Priors:
     Within a cell the variance of runs is one side's own, so that a difference is not taken for it.
     """
     groups: dict[PointKey, Sequence[Result]] = {}
-    for place, (one, other) in pairs.items():
-        groups[_named(place, "baseline")] = one.results
-        groups[_named(place, "candidate")] = other.results
+    for place, (first, second) in pairs.items():
+        groups[_named(place, "baseline")] = first.results
+        groups[_named(place, "candidate")] = second.results
     return priors_of(groups, baseline.study)
 
 
@@ -213,21 +213,21 @@ class Tracked:
     @property
     def changes(self) -> int:
         """How many changes there are over all series."""
-        return sum(len(one.found.changes) for one in self.series)
+        return sum(len(series.found.changes) for series in self.series)
 
 
 def forbidding(sessions: Sequence[ComparisonSide]) -> dict[int, tuple[Difference, ...]]:
     """What keeps sessions from standing in one history with the first, by their place."""
-    found: dict[int, tuple[Difference, ...]] = {}
+    forbidden: dict[int, tuple[Difference, ...]] = {}
     for place, side in enumerate(sessions[1:], start=1):
         unlike = tuple(
-            one
-            for one in differences(sessions[0], side)
-            if one.forbids or (one.area is Area.STUDY and one.what == "study")
+            difference
+            for difference in differences(sessions[0], side)
+            if difference.forbids or (difference.area is Area.STUDY and difference.what == "study")
         )
         if unlike:
-            found[place] = unlike
-    return found
+            forbidden[place] = unlike
+    return forbidden
 
 
 def track(
@@ -250,7 +250,7 @@ def track(
     alpha = min(ALPHA, FALSE_ALARMS / max(len(wanted), 1))
     return Tracked(
         sessions=ordered,
-        changed=((), *(differences(one, other) for one, other in pairwise(ordered))),
+        changed=((), *(differences(earlier, later) for earlier, later in pairwise(ordered))),
         series=tuple(
             MetricHistory(*place, metric, values, _search(values, alpha))
             for place, metric, values in wanted
@@ -259,20 +259,20 @@ def track(
 
 
 def _workload(sessions: Sequence[ComparisonSide], place: Place) -> Workload:
-    known: Mapping[str, Workload] = {
+    workloads: Mapping[str, Workload] = {
         workload.id: workload for side in sessions for workload in side.study.workloads
     }
-    return known[place[0]]
+    return workloads[place[0]]
 
 
 def _figures(workload: Workload, sessions: Sequence[ComparisonSide], place: Place) -> list[str]:
     figure = workload.metric
     if figure is not None:
         return [figure]
-    known = [side for side in sessions if place in side.summaries]
-    trusted = [side for side in known if side.summaries[place].trusted]
+    present = [side for side in sessions if place in side.summaries]
+    trusted = [side for side in present if side.summaries[place].trusted]
     return rates_of(
-        dict.fromkeys(key for side in known for key in side.summaries[place].metrics),
+        dict.fromkeys(key for side in present for key in side.summaries[place].metrics),
         lambda key: all(_values([side], place, key) for side in trusted),
     )
 
@@ -281,17 +281,17 @@ def _values(
     sessions: Sequence[ComparisonSide], place: Place, metric: str
 ) -> tuple[HistoryValue, ...]:
     """The sessions' values: of points whose runs may be published, and that are not 0."""
-    found = []
+    values = []
     for number, side in enumerate(sessions):
         summary = side.summaries.get(place)
         if summary is None or not summary.trusted:
             continue
-        seen = summary.metrics.get(metric)
-        if seen is not None and seen.value is not None and seen.value > 0:
-            found.append(HistoryValue(number, seen, summary.level))
-    return tuple(found)
+        figure = summary.metrics.get(metric)
+        if figure is not None and figure.value is not None and figure.value > 0:
+            values.append(HistoryValue(number, figure, summary.level))
+    return tuple(values)
 
 
 def _search(values: Sequence[HistoryValue], alpha: float) -> History:
-    means = [seen.metric.value for seen in values if seen.metric.value is not None]
+    means = [value.metric.value for value in values if value.metric.value is not None]
     return find_changes(means, np.random.default_rng(_SEED), alpha=alpha)

@@ -70,8 +70,8 @@ class ComparisonSide:
     @cached_property
     def summaries(self) -> dict[Place, PointSummary]:
         """Each point that has a committed run."""
-        found = summarise(self.results, self.study)
-        return {(one.key.workload, one.key.axis): one for one in found}
+        points = summarise(self.results, self.study)
+        return {(point.key.workload, point.key.axis): point for point in points}
 
     def is_same_as(self, other: ComparisonSide) -> bool:
         """Whether both are the very same measurement, maybe a copy of it."""
@@ -86,9 +86,11 @@ def read_side(
     chosen = _chosen(name, study, configuration)
     # A configuration that lost hosts has the points of the whole one.
     lost = {result.without for result in results if result.configuration == chosen.id}
-    whole = {chosen.id.removesuffix(f" without {', '.join(names)}") for names in lost if names}
-    mine = tuple(result for result in results if result.configuration == chosen.id)
-    manifests = [reader.manifest(one.digest, one.repeat) for one in (*mine[:1], *mine[-1:])]
+    full_ids = {chosen.id.removesuffix(f" without {', '.join(names)}") for names in lost if names}
+    own_results = tuple(result for result in results if result.configuration == chosen.id)
+    manifests = [
+        reader.manifest(run.digest, run.repeat) for run in (*own_results[:1], *own_results[-1:])
+    ]
     session = reader.session
     engines = (host.engine_version for manifest in manifests for host in manifest.hosts)
     return ComparisonSide(
@@ -99,11 +101,11 @@ def read_side(
         study=study,
         configuration=chosen,
         points={
-            **_measured(reader, mine),
+            **_measured(reader, own_results),
             **{
                 (point.workload, point.axis): point
                 for point in reader.plan.points
-                if point.configuration in {chosen.id, *whole}
+                if point.configuration in {chosen.id, *full_ids}
             },
         },
         facts={
@@ -111,7 +113,7 @@ def read_side(
             for host, facts in reader.facts.items()
             if host in {*chosen.hosts, *chosen.storage, *_nodes(study, chosen)}
         },
-        results=mine,
+        results=own_results,
         engine_versions=tuple(sorted({version for version in engines if version})),
         analysis_versions=tuple(sorted({manifest.analysis.version for manifest in manifests})),
     )
@@ -126,35 +128,35 @@ def _measured(reader: MeasuredSession, results: tuple[Result, ...]) -> dict[Plac
     """The points that no plan foresaw: those of a search follow from what was measured."""
     planned = {point.digest for point in reader.plan.points}
     return {
-        (one.workload, one.axis): reader.manifest(one.digest, one.repeat).run.point
-        for one in {
+        (result.workload, result.axis): reader.manifest(result.digest, result.repeat).run.point
+        for result in {
             result.digest: result for result in results if result.digest not in planned
         }.values()
     }
 
 
 def _chosen(name: str, study: Study, wanted: str | None) -> Configuration:
-    known = {configuration.id: configuration for configuration in study.configurations}
-    if wanted is None and len(known) == 1:
+    by_id = {configuration.id: configuration for configuration in study.configurations}
+    if wanted is None and len(by_id) == 1:
         return study.configurations[0]
     if wanted is None:
         example = f"{name}:{study.configurations[0].id}"
         raise UsageError(
-            f"The session {shown(name)} has {len(known)} configurations.",
+            f"The session {shown(name)} has {len(by_id)} configurations.",
             f"Name one of them, as in {shown(example)}.",
         )
-    if wanted not in known:
+    if wanted not in by_id:
         raise UsageError(
             f"The session {shown(name)} cannot be compared as asked.",
             "Name a configuration of its study.",
             (
                 Fault(
                     f"There is no configuration {shown(wanted)}.",
-                    suggestion(wanted, known, "configurations"),
+                    suggestion(wanted, by_id, "configurations"),
                 ),
             ),
         )
-    return known[wanted]
+    return by_id[wanted]
 
 
 HYPERVISOR: Final = "hypervisor"
@@ -198,7 +200,7 @@ class Difference:
 
 def differences(baseline: ComparisonSide, candidate: ComparisonSide) -> tuple[Difference, ...]:
     """Everything in which the sides differ, what forbids a comparison first."""
-    found = [
+    every = [
         *_study(baseline, candidate),
         *_workloads(baseline, candidate),
         *_server(baseline, candidate),
@@ -208,14 +210,16 @@ def differences(baseline: ComparisonSide, candidate: ComparisonSide) -> tuple[Di
         *_hosts(baseline.facts, candidate.facts),
         *_software(baseline, candidate),
     ]
-    return tuple(sorted(found, key=lambda one: not one.forbids))
+    return tuple(sorted(every, key=lambda difference: not difference.forbids))
 
 
 def _study(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
-    one, other = baseline.study, candidate.study
-    yield from _unequal(Area.STUDY, "study", one.id, other.id)
-    yield from _unequal(Area.STUDY, "scale", one.scale, other.scale)
-    yield from _unequal(Area.STUDY, "overrides", " ".join(one.overrides), " ".join(other.overrides))
+    first, second = baseline.study, candidate.study
+    yield from _unequal(Area.STUDY, "study", first.id, second.id)
+    yield from _unequal(Area.STUDY, "scale", first.scale, second.scale)
+    yield from _unequal(
+        Area.STUDY, "overrides", " ".join(first.overrides), " ".join(second.overrides)
+    )
 
 
 def _workloads(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
@@ -227,12 +231,12 @@ def _workloads(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[
         dict.fromkeys(place[0] for place in baseline.points if place in candidate.points)
     )
     alike: dict[tuple[str, str, str, bool], list[str]] = {}
-    for workload, name, mine, theirs, forbids in _of_points(baseline, candidate):
-        alike.setdefault((name, mine, theirs, forbids), []).append(workload)
-    for (name, mine, theirs, forbids), workloads in alike.items():
+    for workload, name, first, second, forbids in _of_points(baseline, candidate):
+        alike.setdefault((name, first, second, forbids), []).append(workload)
+    for (name, first, second, forbids), workloads in alike.items():
         every = len(workloads) > 1 and len(workloads) == len(compared)
         for where in ["every workload"] if every else workloads:
-            yield Difference(Area.WORKLOAD, name, mine, theirs, forbids, workload=where)
+            yield Difference(Area.WORKLOAD, name, first, second, forbids, workload=where)
     counts = (_clients(baseline), _clients(candidate))
     yield from _unequal(Area.WORKLOAD, "clients", *counts, forbids=True)
 
@@ -241,7 +245,7 @@ def _of_points(
     baseline: ComparisonSide, candidate: ComparisonSide
 ) -> Iterator[tuple[str, str, str, str, bool]]:
     """A workload, the name of a setting, both values in words, and whether that forbids."""
-    seen: set[tuple[str, str]] = set()
+    named: set[tuple[str, str]] = set()
     for place, point in baseline.points.items():
         other = candidate.points.get(place)
         if other is None:
@@ -249,16 +253,16 @@ def _of_points(
         workload = place[0]
         free = _free(point.job, other.job)
         if type(point.job) is not type(other.job):
-            found: Iterable[tuple[str, object, object]] = [
+            settings: Iterable[tuple[str, object, object]] = [
                 ("engine", point.job.engine, other.job.engine)
             ]
         else:
-            found = _fields(point.job, other.job)
+            settings = _fields(point.job, other.job)
         hosts = ("host_numjobs", _numbers(point.host_numjobs), _numbers(other.host_numjobs))
-        for name, mine, theirs in (*found, hosts):
-            if mine != theirs and (workload, name) not in seen:
-                seen.add((workload, name))
-                values = (_text(name, mine), _text(name, theirs))
+        for name, first, second in (*settings, hosts):
+            if first != second and (workload, name) not in named:
+                named.add((workload, name))
+                values = (_text(name, first), _text(name, second))
                 yield workload, name.replace("_", " "), *values, name not in free
 
 
@@ -279,51 +283,54 @@ def _clients(side: ComparisonSide) -> str:
     return f"guests on {len({side.study.host(name).node for name in hosts})} nodes"
 
 
-def _fields(one: DataclassInstance, other: object) -> Iterator[tuple[str, object, object]]:
+def _fields(job: DataclassInstance, other: object) -> Iterator[tuple[str, object, object]]:
     """Every setting of two jobs of one kind by its name, those of sets of data and each option."""
-    for field in fields(one):
-        mine, theirs = getattr(one, field.name), getattr(other, field.name)
-        if is_dataclass(mine) and not isinstance(mine, type):
-            yield from _fields(mine, theirs)
+    for field in fields(job):
+        first, second = getattr(job, field.name), getattr(other, field.name)
+        if is_dataclass(first) and not isinstance(first, type):
+            yield from _fields(first, second)
         elif field.name in _OPTIONS:
-            yield from _options(dict(mine), dict(theirs))
+            yield from _options(dict(first), dict(second))
         else:
-            yield field.name, mine, theirs
+            yield field.name, first, second
 
 
 def _options(
-    mine: Mapping[str, object], theirs: Mapping[str, object]
+    first: Mapping[str, object], second: Mapping[str, object]
 ) -> Iterator[tuple[str, object, object]]:
     """Each option that is not the same on both sides."""
-    for name in dict.fromkeys((*mine, *theirs)):
-        yield name, mine.get(name), theirs.get(name)
+    for name in dict.fromkeys((*first, *second)):
+        yield name, first.get(name), second.get(name)
 
 
 def _server(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
     """The server that the load works against, where both sides do."""
     if not all(_on_server(side) for side in (baseline, candidate)):
         return
-    mine, theirs = baseline.study.server, candidate.study.server
-    if mine is not None and theirs is not None:
-        yield from _of_hosts("server", mine, theirs)
+    first, second = baseline.study.server, candidate.study.server
+    if first is not None and second is not None:
+        yield from _of_hosts("server", first, second)
 
 
-def _guests(one: Study, other: Study) -> Iterator[Difference]:
+def _guests(baseline: Study, candidate: Study) -> Iterator[Difference]:
     """What guests have that were booted; how fast a disk may be at most is no difference of it."""
-    if one.guests is None or other.guests is None:
-        booted = ("existed already" if study.guests is None else "booted" for study in (one, other))
+    if baseline.guests is None or candidate.guests is None:
+        booted = (
+            "existed already" if study.guests is None else "booted"
+            for study in (baseline, candidate)
+        )
         yield from _unequal(Area.WORKLOAD, "guests", *booted)
         return
-    yield from _of_hosts("guests", one.guests, other.guests)
+    yield from _of_hosts("guests", baseline.guests, candidate.guests)
 
 
 def _of_hosts(
-    whose: str, mine: ServedBy | BootedGuests, theirs: ServedBy | BootedGuests
+    whose: str, first: ServedBy | BootedGuests, second: ServedBy | BootedGuests
 ) -> Iterator[Difference]:
-    for field in fields(mine):
-        values = (getattr(mine, field.name), getattr(theirs, field.name))
+    for field in fields(first):
+        values = (getattr(first, field.name), getattr(second, field.name))
         texts = (_text(field.name, value) for value in values)
-        name, forbids = field.name.replace("_", " "), field.name in mine.must_agree
+        name, forbids = field.name.replace("_", " "), field.name in first.must_agree
         yield from _unequal(Area.WORKLOAD, f"{whose}: {name}", *texts, forbids=forbids)
 
 
@@ -340,47 +347,51 @@ def _numbers(host_numjobs: tuple[tuple[str, int], ...]) -> tuple[int, ...]:
     return tuple(sorted(count for _, count in host_numjobs))
 
 
-def _method(one: Study, other: Study) -> Iterator[Difference]:
+def _method(baseline: Study, candidate: Study) -> Iterator[Difference]:
     """How long, how often and in which order was measured; the seed alone matters to nobody."""
-    for name in dict.fromkeys((*_settings(one.method), *_settings(other.method))):
-        mine, theirs = (_settings(study.method).get(name, "") for study in (one, other))
+    for name in dict.fromkeys((*_settings(baseline.method), *_settings(candidate.method))):
+        first, second = (_settings(study.method).get(name, "") for study in (baseline, candidate))
         forbids = name == "drop caches"
-        yield from _unequal(Area.METHOD, name, mine, theirs, forbids=forbids)
-    rotations = (str(one.target.rotate), str(other.target.rotate))
+        yield from _unequal(Area.METHOD, name, first, second, forbids=forbids)
+    rotations = (str(baseline.target.rotate), str(candidate.target.rotate))
     yield from _unequal(Area.METHOD, "rotate", *rotations, forbids=True)
 
 
 def _settings(settings: Method | RuleSettings, prefix: str = "") -> dict[str, str]:
     """Every setting by its name; those of the rule that ends a run are called `rule …`."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for field in fields(settings):
         value = getattr(settings, field.name)
         name = f"{prefix}{field.name.replace('_', ' ')}"
         if isinstance(value, RuleSettings):
-            found |= _settings(value, f"{name} ")
+            values |= _settings(value, f"{name} ")
         elif field.name != "seed":
-            found[name] = _value(value)
-    return found
+            values[name] = _value(value)
+    return values
 
 
 def _target(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
-    one, other = baseline.configuration, candidate.configuration
-    yield from _unequal(Area.TARGET, "configuration", one.id, other.id)
-    yield from _unequal(Area.TARGET, "path", one.path, other.path)
-    mine, theirs = dict(one.hardware), dict(other.hardware)
-    for name in dict.fromkeys((*mine, *theirs)):
-        yield from _unequal(Area.TARGET, name, mine.get(name, ""), theirs.get(name, ""))
+    first, second = baseline.configuration, candidate.configuration
+    yield from _unequal(Area.TARGET, "configuration", first.id, second.id)
+    yield from _unequal(Area.TARGET, "path", first.path, second.path)
+    hardware, other_hardware = dict(first.hardware), dict(second.hardware)
+    for name in dict.fromkeys((*hardware, *other_hardware)):
+        yield from _unequal(Area.TARGET, name, hardware.get(name, ""), other_hardware.get(name, ""))
 
 
-def _hosts(one: Mapping[str, HostFacts], other: Mapping[str, HostFacts]) -> Iterator[Difference]:
-    if not one or not other:
+def _hosts(
+    baseline: Mapping[str, HostFacts], candidate: Mapping[str, HostFacts]
+) -> Iterator[Difference]:
+    if not baseline or not candidate:
         return
-    for what, of in _FACTS.items():
-        mine, theirs = (Counter(of(facts) for facts in side.values()) for side in (one, other))
-        untold = what == MACHINE and {""} in (set(mine), set(theirs))
-        if set(mine) != set(theirs) and not untold:
-            emulated = what == HYPERVISOR and _is_emulated(mine) != _is_emulated(theirs)
-            yield Difference(Area.HOSTS, what, _counted(mine), _counted(theirs), forbids=emulated)
+    for name, fact_of in _FACTS.items():
+        first, second = (
+            Counter(fact_of(facts) for facts in side.values()) for side in (baseline, candidate)
+        )
+        untold = name == MACHINE and {""} in (set(first), set(second))
+        if set(first) != set(second) and not untold:
+            emulated = name == HYPERVISOR and _is_emulated(first) != _is_emulated(second)
+            yield Difference(Area.HOSTS, name, _counted(first), _counted(second), forbids=emulated)
 
 
 def _is_emulated(hypervisors: Iterable[str]) -> bool:
@@ -389,34 +400,34 @@ def _is_emulated(hypervisors: Iterable[str]) -> bool:
 
 
 def _software(baseline: ComparisonSide, candidate: ComparisonSide) -> Iterator[Difference]:
-    for name, mine in baseline.versions.items():
-        yield from _unequal(Area.SOFTWARE, name, mine, candidate.versions.get(name, ""))
+    for name, first in baseline.versions.items():
+        yield from _unequal(Area.SOFTWARE, name, first, candidate.versions.get(name, ""))
     for name in dict.fromkeys((*_tools(baseline.facts), *_tools(candidate.facts))):
-        mine, theirs = (_tools(side.facts).get(name, "") for side in (baseline, candidate))
-        yield from _unequal(Area.SOFTWARE, name, mine, theirs)
+        first, second = (_tools(side.facts).get(name, "") for side in (baseline, candidate))
+        yield from _unequal(Area.SOFTWARE, name, first, second)
     engines = (baseline.engine_versions, candidate.engine_versions)
     yield from _unequal(Area.SOFTWARE, "engine", *(", ".join(each) for each in engines))
     analyses = (baseline.analysis_versions, candidate.analysis_versions)
     if all(analyses):
-        what = "analysis version (what percentiles and verdicts mean)"
+        name = "analysis version (what percentiles and verdicts mean)"
         texts = (", ".join(map(str, each)) for each in analyses)
-        yield from _unequal(Area.SOFTWARE, what, *texts, forbids=True)
+        yield from _unequal(Area.SOFTWARE, name, *texts, forbids=True)
 
 
 def _tools(facts: Mapping[str, HostFacts]) -> dict[str, str]:
     """The versions of each tool over the hosts."""
-    found: dict[str, dict[str, None]] = {}
+    by_tool: dict[str, dict[str, None]] = {}
     for host in facts.values():
         for tool in host.tools:
-            found.setdefault(tool.name, {})[tool.version or "missing"] = None
-    return {name: ", ".join(sorted(versions)) for name, versions in found.items()}
+            by_tool.setdefault(tool.name, {})[tool.version or "missing"] = None
+    return {name: ", ".join(sorted(versions)) for name, versions in by_tool.items()}
 
 
 def _unequal(
-    area: Area, what: str, mine: str, theirs: str, *, forbids: bool = False
+    area: Area, name: str, first: str, second: str, *, forbids: bool = False
 ) -> Iterator[Difference]:
-    if mine != theirs:
-        yield Difference(area, what, mine or NOT_SET, theirs or NOT_SET, forbids)
+    if first != second:
+        yield Difference(area, name, first or NOT_SET, second or NOT_SET, forbids)
 
 
 def _counted(values: Counter[str]) -> str:

@@ -29,11 +29,11 @@ def spread_over(
     hosts: Sequence[HostRun], spans: Sequence[Window | None], rates: Floats
 ) -> Spread | None:
     """The spread of several hosts that all worked, by when and how fast each did; else None."""
-    known = [span for span in spans if span is not None]
-    if len(known) < 2 or len(known) < len(spans):
+    present = [span for span in spans if span is not None]
+    if len(present) < 2 or len(present) < len(spans):
         return None
-    starts = [span.start_ns for span in known]
-    ends = [span.end_ns for span in known]
+    starts = [span.start_ns for span in present]
+    ends = [span.end_ns for span in present]
     whole_ns = max(ends) - min(starts)
     least, most = int(np.argmin(rates)), int(np.argmax(rates))
     return Spread(

@@ -290,18 +290,18 @@ class LoadFindings:
 
 def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:
     """The best of each workload and configuration that any trusted point supports."""
-    for workload, configuration, mine in _groups(study, points):
+    for workload, configuration, members in _groups(study, points):
         key = workload.metric
         if key is None:
             continue
         less = spec_of(key).better is Better.LOWER
-        measured = [one for one in mine if one.value(key) is not None]
-        known = [one for one in measured if one.trusted]
-        if not known:
+        measured = [point for point in members if point.value(key) is not None]
+        trusted = [point for point in measured if point.trusted]
+        if not trusted:
             continue
         pick = min if less else max
-        best = pick(known, key=lambda one: one.value(key) or 0.0)
-        others = [one for one in known if one is not best]
+        best = pick(trusted, key=lambda point: point.value(key) or 0.0)
+        others = [point for point in trusted if point is not best]
         yield Best(
             configuration=configuration.id,
             workload=workload.id,
@@ -309,38 +309,38 @@ def bests(study: Study, points: Sequence[PointSummary]) -> Iterator[Best]:
             axis=best.key.axis,
             value=best.metrics[key],
             level=best.level,
-            alike=tuple(one.key.axis for one in others if _overlap(one, best, key)),
-            places=len(known),
+            alike=tuple(point.key.axis for point in others if _overlap(point, best, key)),
+            places=len(trusted),
             runs=runs_of([best]),
-            invalid=len(measured) - len(known),
+            invalid=len(measured) - len(trusted),
         )
 
 
 def bends(study: Study, points: Sequence[PointSummary]) -> Iterator[Bent]:
     """For each curve over one axis of load, the first step that no longer pays."""
-    for workload, configuration, mine in _groups(study, points):
+    for workload, configuration, members in _groups(study, points):
         rate = workload.metric
         names = [axis.name for axis in workload.sweep if axis.name in workload.job.load_axes]
         if rate is None or spec_of(rate).better is Better.LOWER or len(names) != 1:
             continue
         (name,) = names
-        for fixed, curve in trusted_curves(mine, name):
-            found = _bend(curve, name, rate)
-            if found is not None:
-                one, other, gained, waited = found
+        for fixed, curve in trusted_curves(members, name):
+            bend = _bend(curve, name, rate)
+            if bend is not None:
+                point, next_point, gained, waited = bend
                 yield Bent(
                     configuration=configuration.id,
                     workload=workload.id,
                     axis=name,
                     fixed=fixed,
-                    load=one.load(name),
-                    further=other.load(name),
+                    load=point.load(name),
+                    further=next_point.load(name),
                     rate=gained,
                     latency=waited,
-                    single=min(len(one.results), len(other.results)) < REPLICATED,
-                    sure=_surely_bends(one, other, name, rate),
-                    level=worst_level((one.level, other.level)),
-                    runs=runs_of([one, other]),
+                    single=min(len(point.results), len(next_point.results)) < REPLICATED,
+                    sure=_surely_bends(point, next_point, name, rate),
+                    level=worst_level((point.level, next_point.level)),
+                    runs=runs_of([point, next_point]),
                 )
 
 
@@ -348,34 +348,34 @@ def knee_of(points: Sequence[PointSummary], job: AnyJob, axis: str, rate: str) -
     """The load from which one curve no longer pays; None where it does, or `axis` is no load."""
     if axis not in job.load_axes:
         return None
-    found = (_bend(curve, axis, rate) for _, curve in trusted_curves(points, axis))
-    return next((one[0].load(axis) for one in found if one is not None), None)
+    bends = (_bend(curve, axis, rate) for _, curve in trusted_curves(points, axis))
+    return next((bend[0].load(axis) for bend in bends if bend is not None), None)
 
 
-def prices(study: Study, found: Sequence[Best]) -> Iterator[Priced]:
+def prices(study: Study, best: Sequence[Best]) -> Iterator[Priced]:
     """Bests over cost and size, and capacity over cost, where the study says these.
 
     What loads the storage of another with fewer hosts was not bought besides.
     """
     owners = whole_ones(study.configurations)
-    offers = [*quotients(owners, map(_maximum, found)), *capacities(owners)]
+    offers = [*quotients(owners, map(_maximum, best)), *capacities(owners)]
     for (workload, metric, per), members in _by_kind(offers).items():
-        ranked = sorted(members, key=lambda one: -(one.value.value or 0.0))
+        ranked = sorted(members, key=lambda offer: -(offer.value.value or 0.0))
         levels = [member.of.level for member in members if member.of.level is not None]
-        for place, one in enumerate(ranked):
+        for place, offer in enumerate(ranked):
             behind = ranked[place + 1 :]
             yield Priced(
-                configuration=one.of.configuration,
+                configuration=offer.of.configuration,
                 workload=workload,
                 metric=metric,
                 per=per,
-                value=one.value.value or 0.0,
-                unit=one.value.unit,
+                value=offer.value.value or 0.0,
+                unit=offer.value.unit,
                 rank=place + 1,
                 of=len(ranked),
-                sure=all(_low(one.value) > _high(other.value) for other in behind),
+                sure=all(_low(offer.value) > _high(other.value) for other in behind),
                 level=max(levels, key=lambda level: level.rank, default=None),
-                runs=one.of.runs,
+                runs=offer.of.runs,
             )
 
 
@@ -392,10 +392,10 @@ def _maximum(best: Best) -> Maximum:
 
 
 def _by_kind(offers: Iterable[Quotient]) -> dict[tuple[str, str, str], list[Quotient]]:
-    found: dict[tuple[str, str, str], list[Quotient]] = {}
-    for one in offers:
-        found.setdefault(one.kind, []).append(one)
-    return found
+    by_kind: dict[tuple[str, str, str], list[Quotient]] = {}
+    for offer in offers:
+        by_kind.setdefault(offer.kind, []).append(offer)
+    return by_kind
 
 
 def trusted_curves(
@@ -431,14 +431,14 @@ def _bend(
 ) -> tuple[PointSummary, PointSummary, float, float] | None:
     if len(curve) < BEND_LOADS_MIN:
         return None
-    for one, other in pairwise(curve):
-        low, high = one.value(rate), other.value(rate)
-        short, long = mean_latency(one), mean_latency(other)
+    for point, next_point in pairwise(curve):
+        low, high = point.value(rate), next_point.value(rate)
+        short, long = mean_latency(point), mean_latency(next_point)
         if not (low and high and short and long):
             continue
-        more = math.log(other.load(name) / one.load(name))
+        more = math.log(next_point.load(name) / point.load(name))
         if math.log(high / low) < PAYS * more and math.log(long / short) > PAYS * more:
-            return one, other, high / low, long / short
+            return point, next_point, high / low, long / short
     return None
 
 
@@ -459,14 +459,14 @@ def _groups(
     study: Study, points: Sequence[PointSummary]
 ) -> Iterator[tuple[Workload, Configuration, list[PointSummary]]]:
     """The whole fleet's points of each workload and configuration, in the study's order."""
-    found: dict[tuple[str, str], list[PointSummary]] = {}
+    by_place: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
         if not point.key.without:
-            found.setdefault((point.key.workload, point.key.configuration), []).append(point)
+            by_place.setdefault((point.key.workload, point.key.configuration), []).append(point)
     for workload in study.workloads:
         for configuration in study.configurations:
-            if mine := found.get((workload.id, configuration.id)):
-                yield workload, configuration, mine
+            if members := by_place.get((workload.id, configuration.id)):
+                yield workload, configuration, members
 
 
 def _overlap(point: PointSummary, other: PointSummary, key: str) -> bool:
@@ -486,7 +486,7 @@ def _high(metric: Metric) -> float:
 def limited(
     study: Study,
     points: Sequence[PointSummary],
-    found: Sequence[Best],
+    bests: Sequence[Best],
     watched: Mapping[RunKey, RunResources],
 ) -> Iterator[Limited]:
     """What limits each best, of those with a run that was watched."""
@@ -496,20 +496,20 @@ def limited(
         ]
         for workload in study.workloads
     }
-    whole: dict[tuple[str, str], list[PointSummary]] = {}
+    by_place: dict[tuple[str, str], list[PointSummary]] = {}
     for point in points:
         if not point.key.without:
-            whole.setdefault((point.key.configuration, point.key.workload), []).append(point)
-    for best in found:
+            by_place.setdefault((point.key.configuration, point.key.workload), []).append(point)
+    for best in bests:
         key = next((run for run in best.runs if run in watched), None)
         if key is None:
             continue
-        mine = whole[best.configuration, best.workload]
-        point = next(one for one in mine if one.key.axis == best.axis)
+        members = by_place[best.configuration, best.workload]
+        point = next(member for member in members if member.key.axis == best.axis)
         # A latency is best where the load is least: a step from there tells of no limit.
         less = spec_of(best.metric).better is Better.LOWER
         names = [] if less else axes.get(best.workload, [])
-        step = _telling(mine, point, names, best.metric)
+        step = _telling(members, point, names, best.metric)
         decision = decide(watched[key], step)
         steps = decision.step.runs if decision.step else ()
         yield Limited(
@@ -518,7 +518,7 @@ def limited(
             axis=best.axis,
             decision=decision,
             seen=watched[key],
-            law=_law(mine, point, decision, best.metric),
+            law=_law(members, point, decision, best.metric),
             level=best.level,
             runs=tuple(dict.fromkeys((key, *steps))),
         )

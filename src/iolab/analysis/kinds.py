@@ -124,14 +124,14 @@ def shared_checks(
     own, left_out = answers or {}, set(without)
     if foreign := {*after, *own, *left_out}.difference(CHECKS):
         raise ValueError(f"these checks are not shared: {foreign}")
-    found: list[Own[View]] = []
-    for one in CHECKS:
-        if isinstance(one, Check) and one in own:
-            found.append(one.answered_by(own[one]))
-        elif one not in left_out:
-            found.append(one)
-        found += after.get(one, ())
-    return tuple(found)
+    checks: list[Own[View]] = []
+    for check in CHECKS:
+        if isinstance(check, Check) and check in own:
+            checks.append(check.answered_by(own[check]))
+        elif check not in left_out:
+            checks.append(check)
+        checks += after.get(check, ())
+    return tuple(checks)
 
 
 class LoadAnalysis(Generic[View]):
@@ -177,14 +177,14 @@ class LoadAnalysis(Generic[View]):
         """The metrics of all hosts together."""
         ways = self.ways(view.record)
         metrics = fleet_metrics(view.load, ways)
-        found = with_intervals(metrics, view.record, view.load, view.steady, ways)
+        metrics = with_intervals(metrics, view.record, view.load, view.steady, ways)
         shared = list(range(len(view.hosts))) if view.load.shared else []
-        return found | service_metrics(view.service, shared)
+        return metrics | service_metrics(view.service, shared)
 
     def host(self, view: View, index: int) -> dict[str, Metric]:
         """The metrics of one host, by its place in the record."""
-        found = host_metrics(view.load, index, self.ways(view.record))
-        return found | service_metrics(view.service, [index])
+        metrics = host_metrics(view.load, index, self.ways(view.record))
+        return metrics | service_metrics(view.service, [index])
 
     def window_s(self, view: View) -> float:
         """The least time that the measured intervals of any host cover; 0 without a window."""
@@ -222,8 +222,8 @@ class Analyses:
     @property
     def metrics(self) -> tuple[str, ...]:
         """Every metric that results may have."""
-        known = [key for kind in self.loads.values() for key in kind().operation_metrics]
-        return tuple(dict.fromkeys((*known, *declared())))
+        of_loads = [key for kind in self.loads.values() for key in kind().operation_metrics]
+        return tuple(dict.fromkeys((*of_loads, *declared())))
 
     def view(
         self, record: RunRecord, facts: Facts, telemetry: tuple[CounterSeries, ...]

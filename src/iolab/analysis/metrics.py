@@ -179,13 +179,13 @@ def with_intervals(
 ) -> dict[str, Metric]:
     """The fleet's metrics, with low, high and n where the run can tell them."""
     prefixes = [prefix for prefix, _ in scopes(ways)]
-    found = without_rare_stalls(metrics, prefixes, "p99_5", steady)
+    bounded = without_rare_stalls(metrics, prefixes, "p99_5", steady)
     if record.rule is not None and steady is not None:
         for key in _rate_keys(record, load, ways):
-            found[key] = rate_interval(found[key], steady)
+            bounded[key] = rate_interval(bounded[key], steady)
     for prefix, used in scopes(ways):
-        found |= resampled(found, prefix, PERCENTILES, record, load.cut, used)
-    return found
+        bounded |= resampled(bounded, prefix, PERCENTILES, record, load.cut, used)
+    return bounded
 
 
 def without_rare_stalls(
@@ -195,17 +195,17 @@ def without_rare_stalls(
 
     One stall more or less would decide them. The prefixes are those of keys of latencies.
     """
-    found = dict(metrics)
+    kept = dict(metrics)
     if steady is None or not decides(steady.episodes):
-        return found
+        return kept
     for prefix in prefixes:
-        near = found[f"{prefix}lat_ns_{nearest}"]
+        near = kept[f"{prefix}lat_ns_{nearest}"]
         for name in STALL_DECIDED:
             key = f"{prefix}lat_ns_{name}"
-            if found[key].value is not None:
+            if kept[key].value is not None:
                 low = near.low if near.bounded else near.value
-                found[key] = Metric(None, found[key].unit, low=low)
-    return found
+                kept[key] = Metric(None, kept[key].unit, low=low)
+    return kept
 
 
 def _rate_keys(record: RunRecord, load: LoadSums, ways: Ways) -> list[str]:
@@ -254,14 +254,14 @@ def resampled(
     # The same run has the same intervals whenever it is judged.
     seed = [int(record.run.point.digest, 16), record.run.repeat, len(prefix)]
     quantiles = of_run_each(counts, MIDDLE_NS, list(keys.values()), np.random.default_rng(seed))
-    found = {}
+    bounded = {}
     for key, quantile in zip(keys, quantiles, strict=True):
         value = metrics[key].value
         if value is None or quantile.low_ns is None or quantile.high_ns is None:
             continue
         low, high = min(quantile.low_ns, value), max(quantile.high_ns, value)
-        found[key] = replace(metrics[key], low=low, high=high, n=count)
-    return found
+        bounded[key] = replace(metrics[key], low=low, high=high, n=count)
+    return bounded
 
 
 def _by_second(record: RunRecord, measured: Cut, window: Window, ways: Sequence[int]) -> Ints:

@@ -94,8 +94,7 @@ def rates_of(keys: Iterable[str], is_known: Callable[[str], bool]) -> list[str]:
 
 
 def _known(pair: Pair, metric: str) -> bool:
-    found = [side.metrics.get(metric) for side in pair]
-    return all(one is not None and one.value is not None for one in found)
+    return all(side.value(metric) is not None for side in pair)
 
 
 def objection(pair: Pair, metric: str) -> str:
@@ -126,17 +125,17 @@ def compare_pair(pair: Pair, metric: str, prior: Prior, *, one_session: bool) ->
     """
     better = spec_of(metric).better
     allowance = RATIO_ALLOWANCE + pair_bin_error(pair, metric)
-    mine, theirs = (
+    first, second = (
         {run.repeat: value for run in side.results if (value := value_of(run, metric)) is not None}
         for side in pair
     )
     runs = (*pair[0].results, *pair[1].results)
-    both = sorted(mine.keys() & theirs.keys())
+    both = sorted(first.keys() & second.keys())
     if one_session and len(both) > 1 and len({session_of(run) for run in runs}) == 1:
         return compare_paired(
-            _of(mine, both), _of(theirs, both), better, prior, allowance=allowance
+            _of(first, both), _of(second, both), better, prior, allowance=allowance
         )
-    values = (list(mine.values()), list(theirs.values()))
+    values = (list(first.values()), list(second.values()))
     return compare(*values, better, prior, allowance=allowance)
 
 
@@ -206,19 +205,19 @@ def match_points(
 
     `names` are what the reasons call the two.
     """
-    found: dict[Place, Pair] = {}
+    pairs: dict[Place, Pair] = {}
     skipped: list[Skipped] = []
     for place in dict.fromkeys((*baseline, *candidate)):
-        one, other = baseline.get(place), candidate.get(place)
-        if one is None or other is None:
-            lacking = names[0] if one is None else names[1]
+        first, second = baseline.get(place), candidate.get(place)
+        if first is None or second is None:
+            lacking = names[0] if first is None else names[1]
             skipped.append(Skipped(*place, f"{lacking} has no such point"))
-        elif not (one.trusted and other.trusted):
-            lacking = names[1] if one.trusted else names[0]
+        elif not (first.trusted and second.trusted):
+            lacking = names[1] if first.trusted else names[0]
             skipped.append(Skipped(*place, f"no run of {lacking} is done and not invalid"))
         else:
-            found[place] = (one, other)
-    return found, skipped
+            pairs[place] = (first, second)
+    return pairs, skipped
 
 
 def compare_metrics(
@@ -232,21 +231,21 @@ def compare_metrics(
     Without metrics named those of `default_metrics`. Verdicts are held together by Holm's
     correction.
     """
-    found: list[ComparedMetric] = []
+    compared: list[ComparedMetric] = []
     skipped: list[Skipped] = []
     for place, pair in pairs.items():
         for metric in metrics or default_metrics(study.workload(place[0]), pair):
             if why := objection(pair, metric):
                 skipped.append(Skipped(*place, f"{metric}: {why}"))
                 continue
-            one, other = (side.metrics[metric] for side in pair)
+            first, second = (side.metrics[metric] for side in pair)
             level = worst_level(side.level for side in pair)
             error = pair_bin_error(pair, metric)
-            found.append(
-                ComparedMetric(*place, metric, one, other, judge(place, metric), level, error)
+            compared.append(
+                ComparedMetric(*place, metric, first, second, judge(place, metric), level, error)
             )
-    judged = judged_together([one.comparison for one in found])
-    held = (replace(one, comparison=last) for one, last in zip(found, judged, strict=True))
+    judged = judged_together([row.comparison for row in compared])
+    held = (replace(row, comparison=last) for row, last in zip(compared, judged, strict=True))
     return tuple(held), skipped
 
 
@@ -306,13 +305,13 @@ class Gains:
         whose interval with all others reaches below 0: that is none that can be quoted with it.
         """
         cells = self.of(metric)
-        found = [
+        gains = [
             LargestGain(cell, len(cells), *(_together(cell, len(cells)) or (None, None)))
             for cell in cells
             if cell.comparison.verdict is ComparisonVerdict.BETTER
         ]
-        held = (one for one in found if one.low is None or one.low > 0)
-        return max(held, key=lambda one: one.gain.share, default=None)
+        held = (gain for gain in gains if gain.low is None or gain.low > 0)
+        return max(held, key=lambda gain: gain.gain.share, default=None)
 
 
 def gains(

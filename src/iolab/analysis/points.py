@@ -83,8 +83,8 @@ class PointSummary:
 
     def value(self, metric: str) -> float | None:
         """The value of a metric; None where it has none."""
-        found = self.metrics.get(metric)
-        return None if found is None else found.value
+        figure = self.metrics.get(metric)
+        return None if figure is None else figure.value
 
     def load(self, axis: str) -> int:
         """Where it stands on an axis of load; KeyError where it is on no such axis."""
@@ -130,13 +130,13 @@ def along(
 
     `place_of` tells the owner of an item, as its configuration, and its axis values.
     """
-    found: dict[tuple[str, Axis], list[tuple[int, T]]] = {}
+    by_place: dict[tuple[str, Axis], list[tuple[int, T]]] = {}
     for item in items:
         owner, values = place_of(item)
         load = dict(values).get(axis)
         if isinstance(load, int):
-            found.setdefault((owner, other_axes(values, axis)), []).append((load, item))
-    for place, members in found.items():
+            by_place.setdefault((owner, other_axes(values, axis)), []).append((load, item))
+    for place, members in by_place.items():
         yield place, tuple(item for _, item in sorted(members, key=itemgetter(0)))
 
 
@@ -167,11 +167,11 @@ def summarise(results: Sequence[Result], study: Study) -> tuple[PointSummary, ..
 
 def grouped(results: Iterable[Result]) -> dict[PointKey, list[Result]]:
     """The results by point, each point's by repeat."""
-    found: dict[PointKey, list[Result]] = {}
+    by_point: dict[PointKey, list[Result]] = {}
     for result in results:
         key = PointKey(result.configuration, result.workload, result.axis, result.without)
-        found.setdefault(key, []).append(result)
-    return {key: sorted(runs, key=lambda run: run.repeat) for key, runs in found.items()}
+        by_point.setdefault(key, []).append(result)
+    return {key: sorted(runs, key=lambda run: run.repeat) for key, runs in by_point.items()}
 
 
 def positive_values(runs: Iterable[Result], metric: str) -> list[float]:
@@ -181,10 +181,10 @@ def positive_values(runs: Iterable[Result], metric: str) -> list[float]:
 
 def value_of(result: Result, metric: str) -> float | None:
     """A run's value of a metric, None where it has none or one that is not finite."""
-    found = result.metrics.get(metric)
-    if found is None or found.value is None or not math.isfinite(found.value):
+    figure = result.metrics.get(metric)
+    if figure is None or figure.value is None or not math.isfinite(figure.value):
         return None
-    return found.value
+    return figure.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,10 +268,10 @@ def _published(name: str, unit: str, runs: Sequence[Result], prior: Prior) -> Me
         return Metric(None, unit)
     if not values or min(values) <= 0 or spec_of(name).combine is Combine.EXTREME:
         return _unpublished(name, unit, runs)
-    found = publish(values, prior, allowance=_allowance(name, runs))
-    if found.low is None and (single := _in_bin(name, runs)):
+    published = publish(values, prior, allowance=_allowance(name, runs))
+    if published.low is None and (single := _in_bin(name, runs)):
         return single
-    return Metric(_middle(values), unit, found.low, found.high, found.runs)
+    return Metric(_middle(values), unit, published.low, published.high, published.runs)
 
 
 def _of_one_run(name: str, unit: str, own: Metric, value: float) -> Metric:
@@ -289,12 +289,12 @@ def _beyond(name: str, unit: str, runs: Sequence[Result]) -> Metric | None:
     Those runs had the stalls: the others alone would tell of a storage that never stalls. A mean
     with bounds for values is itself a bound.
     """
-    found = [run.metrics[name] for run in runs if name in run.metrics]
-    least = [one.low if one.value is None else one.value for one in found]
-    if all(one.value is not None or one.low is None for one in found):
+    figures = [run.metrics[name] for run in runs if name in run.metrics]
+    least = [figure.low if figure.value is None else figure.value for figure in figures]
+    if all(figure.value is not None or figure.low is None for figure in figures):
         return None
-    known = [value for value in least if value is not None and value > 0]
-    return Metric(None, unit, low=_middle(known), n=len(known)) if known else None
+    positive = [value for value in least if value is not None and value > 0]
+    return Metric(None, unit, low=_middle(positive), n=len(positive)) if positive else None
 
 
 def _unpublished(name: str, unit: str, runs: Sequence[Result]) -> Metric:
@@ -322,8 +322,8 @@ def _is_partial(name: str, values: Sequence[float], runs: Sequence[Result]) -> b
 
 def _in_bin(name: str, runs: Sequence[Result]) -> Metric | None:
     """Of a single run a value that is known to a coarse bin, with the edges of this."""
-    found = [run.metrics[name] for run in runs if value_of(run, name) is not None]
-    return found[0] if len(found) == 1 and found[0].bounded else None
+    figures = [run.metrics[name] for run in runs if value_of(run, name) is not None]
+    return figures[0] if len(figures) == 1 and figures[0].bounded else None
 
 
 def _middle(values: Sequence[float]) -> float:
@@ -347,8 +347,8 @@ def bin_error(metric: str, runs: Iterable[Result]) -> float:
     """
     if spec_of(metric).combine is not Combine.QUANTILE:
         return 0.0
-    found = [run.metrics[metric] for run in runs if metric in run.metrics]
-    return max((_reach(one) for one in found if one.bounded), default=BIN_ERROR)
+    figures = [run.metrics[metric] for run in runs if metric in run.metrics]
+    return max((_reach(figure) for figure in figures if figure.bounded), default=BIN_ERROR)
 
 
 def _reach(metric: Metric) -> float:
@@ -396,7 +396,7 @@ def alarms(results: Sequence[Result], study: Study) -> tuple[Alarm, ...]:
     if point is None:
         return ()
     metric = study.workload(point.workload).figure
-    found: list[Alarm] = []
+    moved: list[Alarm] = []
     series: list[float] = []
     last = 0
     ordered = sorted((r for r in results if r.order), key=lambda result: result.order)
@@ -405,12 +405,12 @@ def alarms(results: Sequence[Result], study: Study) -> tuple[Alarm, ...]:
         if not values or result.status is not RunStatus.DONE:
             continue
         series += values
-        seen = watch(series, spread_of(ordered[: index + 1], metric))
-        if seen.movement is not Movement.STILL:
-            found.append(Alarm(seen.movement, seen.change, last, result.order))
+        state = watch(series, spread_of(ordered[: index + 1], metric))
+        if state.movement is not Movement.STILL:
+            moved.append(Alarm(state.movement, state.change, last, result.order))
             series = values
         last = result.order
-    return tuple(found)
+    return tuple(moved)
 
 
 def spread_of(results: Sequence[Result], metric: str) -> float:
@@ -434,11 +434,13 @@ def spread_of(results: Sequence[Result], metric: str) -> float:
 
 def mark_moved(results: Sequence[Result], study: Study) -> tuple[Result, ...]:
     """The results; those that were measured while the sentinel moved say so, and are indicative."""
-    found = alarms(results, study)
-    if not found:
+    moves = alarms(results, study)
+    if not moves:
         return tuple(results)
     return tuple(
-        result.judged(_check(next((a for a in found if a.after < result.order < a.at), None)))
+        result.judged(
+            _check(next((alarm for alarm in moves if alarm.after < result.order < alarm.at), None))
+        )
         for result in results
     )
 

@@ -77,8 +77,8 @@ def _curves(
     workload: Workload, points: Sequence[PointSummary], axis: str
 ) -> Iterator[tuple[PointSummary, ...]]:
     """Points that differ in that axis alone, by load."""
-    mine = (point for point in points if point.key.workload == workload.id)
-    return (curve for _, curve in curves(mine, axis))
+    of_workload = (point for point in points if point.key.workload == workload.id)
+    return (curve for _, curve in curves(of_workload, axis))
 
 
 def _predicted(
@@ -92,26 +92,26 @@ def _predicted(
 ) -> Predicted:
     metric = workload.rate
     used = [point for point in curve if point.trusted and point.value(metric)]
-    known = tuple(_known(point, axis, metric) for point in used)
+    measured = tuple(_known(point, axis, metric) for point in used)
     single = sum(_runs(point, metric) < REPEATS_LEAST for point in used)
-    reason = _objection(known, load, single, extrapolate=extrapolate)
+    reason = _objection(measured, load, single, extrapolate=extrapolate)
     busiest = None
-    found = None
+    prediction = None
     if not reason:
-        busiest = _limiting(watch(used[-1]), axis) if load > known[-1].load else None
+        busiest = _limiting(watch(used[-1]), axis) if load > measured[-1].load else None
         limit = None
         if busiest is not None and busiest.share:
             # A resource that was used to that share leaves so much more, and no more.
-            limit = known[-1].rate / min(busiest.share, 1.0)
-        found = predict(known, load, limit)
+            limit = measured[-1].rate / min(busiest.share, 1.0)
+        prediction = predict(measured, load, limit)
     return Predicted(
         configuration=curve[0].key.configuration,
         workload=workload.id,
         fixed=other_axes(curve[0].key.axis, axis),
         metric=metric,
-        measured=known,
+        measured=measured,
         level=worst_level(point.level for point in used or curve),
-        prediction=found,
+        prediction=prediction,
         limited_by=busiest,
         reason=reason,
         runs=min((_runs(point, metric) for point in used), default=0),
@@ -123,41 +123,41 @@ def _runs(point: PointSummary, metric: str) -> int:
     return point.metrics[metric].n or 1
 
 
-def _objection(known: Sequence[Known], load: int, single: int, *, extrapolate: bool) -> str:
+def _objection(measured: Sequence[Known], load: int, single: int, *, extrapolate: bool) -> str:
     """Why nothing is predicted, `single` loads having too few runs; empty where it is."""
-    if any(one.load == load for one in known):
+    if any(point.load == load for point in measured):
         return "it was measured: see 'iolab show'"
-    if len(known) < POINTS_LEAST:
-        loads = "load is" if len(known) == 1 else "loads are"
-        return f"{len(known) or 'no'} {loads} sound, at least {POINTS_LEAST} must be"
+    if len(measured) < POINTS_LEAST:
+        loads = "load is" if len(measured) == 1 else "loads are"
+        return f"{len(measured) or 'no'} {loads} sound, at least {POINTS_LEAST} must be"
     if single:
         return (
-            f"{single} of {len(known)} loads have n=1, which does not tell how far runs differ; "
+            f"{single} of {len(measured)} loads have n=1, which does not tell how far runs differ; "
             f"measure each {REPEATS_LEAST} times, better 3"
         )
-    if load < known[0].load:
-        return f"{load} is below the smallest measured load, {known[0].load:g}"
-    if load > REACH * known[-1].load and not extrapolate:
+    if load < measured[0].load:
+        return f"{load} is below the smallest measured load, {measured[0].load:g}"
+    if load > REACH * measured[-1].load and not extrapolate:
         return (
-            f"{load} is more than {REACH:g} times the largest measured load, {known[-1].load:g}; "
-            "--extrapolate goes there all the same"
+            f"{load} is more than {REACH:g} times the largest measured load, "
+            f"{measured[-1].load:g}; --extrapolate goes there all the same"
         )
     return ""
 
 
-def _limiting(seen: RunResources | None, axis: str) -> ResourceUse | None:
+def _limiting(resources: RunResources | None, axis: str) -> ResourceUse | None:
     """The busiest resource that does not grow with the load, of those whose use is known.
 
     More hosts bring processors and ports of their own; what they share are the storage's nodes.
     """
-    if seen is None:
+    if resources is None:
         return None
     shared = [
         use
-        for use in seen.uses
+        for use in resources.uses
         if use.share and (axis != HOSTS or use.role is not Role.CLIENT) and _counts(use)
     ]
-    return max(shared, key=lambda one: one.share or 0.0, default=None)
+    return max(shared, key=lambda use: use.share or 0.0, default=None)
 
 
 def _counts(use: ResourceUse) -> bool:
@@ -166,11 +166,11 @@ def _counts(use: ResourceUse) -> bool:
 
 
 def _known(point: PointSummary, axis: str, metric: str) -> Known:
-    found = point.metrics[metric]
+    figure = point.metrics[metric]
     values = positive_values(point.results, metric)
     width = 0.0
-    if found.low is not None and found.high is not None and found.low > 0:
-        width = math.log(found.high / found.low) / 2
+    if figure.low is not None and figure.high is not None and figure.low > 0:
+        width = math.log(figure.high / figure.low) / 2
     return Known(
         load=point.load(axis),
         rate=point.value(metric) or 0.0,

@@ -37,22 +37,22 @@ from iolab.stats.comparison import ComparisonVerdict
 Cell = tuple[str, Axis]
 
 
-def gained(found: Sequence[Gains], points: Sequence[PointSummary]) -> Iterator[Gained]:
+def gained(compared: Sequence[Gains], points: Sequence[PointSummary]) -> Iterator[Gained]:
     """For each candidate and metric the largest gain of all that are supported.
 
     A gain is supported where the verdict over all cells is better; the largest of all would often
     be the noisiest.
     """
     runs = _runs(points)
-    for one in found:
-        for metric in one.metrics:
-            largest = one.largest_supported(metric)
+    for gains in compared:
+        for metric in gains.metrics:
+            largest = gains.largest_supported(metric)
             if largest is None:
                 continue
             cell = largest.gain
             yield Gained(
-                baseline=one.baseline,
-                candidate=one.candidate,
+                baseline=gains.baseline,
+                candidate=gains.candidate,
                 workload=cell.workload,
                 axis=cell.axis,
                 metric=metric,
@@ -62,49 +62,49 @@ def gained(found: Sequence[Gains], points: Sequence[PointSummary]) -> Iterator[G
                 factor=cell.factor,
                 cells=largest.cells,
                 level=cell.level,
-                runs=_both(one, cell, runs),
+                runs=_both(gains, cell, runs),
             )
 
 
-def tallied(found: Sequence[Gains], points: Sequence[PointSummary]) -> Iterator[Tallied]:
+def tallied(compared: Sequence[Gains], points: Sequence[PointSummary]) -> Iterator[Tallied]:
     """For each candidate and metric how many cells are better, worse, the same, or neither."""
     runs = _runs(points)
-    for one in found:
-        covered = {(cell.workload, cell.metric) for cell in one.cells}
-        silent = {out.workload for out in one.skipped} - {name for name, _ in covered}
-        for metric in one.metrics:
-            cells = one.of(metric)
-            about = silent | {name for name, known in covered if known == metric}
+    for gains in compared:
+        covered = {(cell.workload, cell.metric) for cell in gains.cells}
+        silent = {skipped.workload for skipped in gains.skipped} - {name for name, _ in covered}
+        for metric in gains.metrics:
+            cells = gains.of(metric)
+            about = silent | {cell.workload for cell in gains.cells if cell.metric == metric}
             counts = Counter(cell.comparison.verdict for cell in cells)
             yield Tallied(
-                baseline=one.baseline,
-                candidate=one.candidate,
+                baseline=gains.baseline,
+                candidate=gains.candidate,
                 metric=metric,
                 verdicts=tuple((verdict, counts[verdict]) for verdict in ComparisonVerdict),
                 skipped=sum(
                     1
-                    for out in one.skipped
-                    if out.workload in about and _speaks_of(out.reason, metric)
+                    for skipped in gains.skipped
+                    if skipped.workload in about and _speaks_of(skipped.reason, metric)
                 ),
-                runs=tuple(key for cell in cells for key in _both(one, cell, runs)),
+                runs=tuple(key for cell in cells for key in _both(gains, cell, runs)),
             )
 
 
 def crossed(
-    study: Study, found: Sequence[Gains], points: Sequence[PointSummary]
+    study: Study, compared: Sequence[Gains], points: Sequence[PointSummary]
 ) -> Iterator[Crossed]:
     """Where one configuration leads at small loads and the other at large ones, both supported."""
     runs = _runs(points)
-    for one in found:
+    for gains in compared:
         for workload in study.workloads:
             names = [axis.name for axis in workload.sweep if axis.name in workload.job.load_axes]
             if len(names) != 1:
                 continue
-            for metric in one.metrics[:1]:
+            for metric in gains.metrics[:1]:
                 for (_, fixed), cells in along(
-                    names[0], one.of(metric, workload.id), lambda cell: ("", cell.axis)
+                    names[0], gains.of(metric, workload.id), lambda cell: ("", cell.axis)
                 ):
-                    yield from _crossing(one, cells, names[0], fixed, runs)
+                    yield from _crossing(gains, cells, names[0], fixed, runs)
 
 
 def _crossing(
@@ -190,10 +190,12 @@ def findings(
     """
     best = tuple(bests(study, points))
     needs = tuple(suited(study, best))
-    dear = sorted(prices(study, best), key=lambda one: (one.workload, one.per, one.rank))
+    dear = sorted(
+        prices(study, best), key=lambda finding: (finding.workload, finding.per, finding.rank)
+    )
     return (
         *(need for need in needs if need.sure),
-        *sorted(gained(compared, points), key=lambda one: -one.share),
+        *sorted(gained(compared, points), key=lambda finding: -finding.share),
         *tallied(compared, points),
         *crossed(study, compared, points),
         *(need for need in needs if not need.sure),
@@ -253,23 +255,23 @@ class _Field:
 
     def terabytes(self) -> _Scores:
         """Capacity, for money where all costs are known; exact, since it is bought."""
-        found = {}
+        scores = {}
         for owner, size in self.capacity.items():
             figure = size / self.costs.get(owner, 1.0)
-            found[owner] = _Score(figure, figure, figure)
-        return found
+            scores[owner] = _Score(figure, figure, figure)
+        return scores
 
     def priced(self, scores: _Scores) -> _Scores:
         """Scores for money where all costs are known, else as they are."""
-        return {owner: _over(one, self.costs.get(owner, 1.0)) for owner, one in scores.items()}
+        return {owner: _over(score, self.costs.get(owner, 1.0)) for owner, score in scores.items()}
 
 
-def suited(study: Study, found: Sequence[Best]) -> Iterator[Suits]:
+def suited(study: Study, best: Sequence[Best]) -> Iterator[Suits]:
     """A finding for each need that the study can tell of; none of one configuration.
 
     One that loads the storage of another with fewer hosts is no choice of its own.
     """
-    field = _field_of(whole_ones(study.configurations), found)
+    field = _field_of(whole_ones(study.configurations), best)
     if len(field.owners) < 2:
         return
     if field.capacity:
@@ -283,21 +285,25 @@ def suited(study: Study, found: Sequence[Best]) -> Iterator[Suits]:
     if field.capacity:
         sides = {CAPACITY: _shares(field.terabytes()), **sides}
     if len(sides) > 1:
-        least = {owner: _least([one[owner] for one in sides.values()]) for owner in field.owners}
+        least = {
+            owner: _least([shares[owner] for shares in sides.values()]) for owner in field.owners
+        }
         yield _of_runs(field, Need.BALANCE, least, field.per, sides)
 
 
-def _field_of(configurations: Sequence[Configuration], found: Sequence[Best]) -> _Field:
+def _field_of(configurations: Sequence[Configuration], best: Sequence[Best]) -> _Field:
     owners = tuple(configuration.id for configuration in configurations)
-    rates = [one for one in found if one.metric in SIDES and (one.value.value or 0.0) > 0]
-    by_place = {(one.configuration, one.workload): one for one in rates}
+    rates = [
+        figure for figure in best if figure.metric in SIDES and (figure.value.value or 0.0) > 0
+    ]
+    by_place = {(figure.configuration, figure.workload): figure for figure in rates}
     common = [
         name
-        for name in dict.fromkeys(one.workload for one in rates)
+        for name in dict.fromkeys(figure.workload for figure in rates)
         if all((owner, name) in by_place for owner in owners)
     ]
-    mine = {owner: [by_place[owner, name] for name in common] for owner in owners}
-    used = [one for several in mine.values() for one in several]
+    of_owner = {owner: [by_place[owner, name] for name in common] for owner in owners}
+    used = [figure for several in of_owner.values() for figure in several]
     metric, capacity = _capacities(configurations)
     money = currencies(configurations)
     priced = {
@@ -306,19 +312,20 @@ def _field_of(configurations: Sequence[Configuration], found: Sequence[Best]) ->
         if configuration.cost is not None
     }
     priced = {owner: cost for owner, cost in priced.items() if cost > 0}
-    known = len(priced) == len(owners) and len(money) == 1
+    priced_alike = len(priced) == len(owners) and len(money) == 1
     return _Field(
         owners=owners,
         capacity=capacity,
         metric=metric,
-        costs=priced if known else {},
-        currency=money[0] if known else "",
-        sides=_sides(mine),
+        costs=priced if priced_alike else {},
+        currency=money[0] if priced_alike else "",
+        sides=_sides(of_owner),
         workloads=tuple(common),
-        level=worst_level(one.level for one in used),
-        single=any(one.value.low is None for one in used),
+        level=worst_level(figure.level for figure in used),
+        single=any(figure.value.low is None for figure in used),
         runs={
-            owner: tuple(key for one in best for key in one.runs) for owner, best in mine.items()
+            owner: tuple(key for figure in best for key in figure.runs)
+            for owner, best in of_owner.items()
         },
     )
 
@@ -326,22 +333,22 @@ def _field_of(configurations: Sequence[Configuration], found: Sequence[Best]) ->
 def _capacities(configurations: Sequence[Configuration]) -> tuple[str, dict[str, float]]:
     """Usable capacity where all tell it, else raw; nothing where they tell different ones."""
     for metric in ("usable_tb", "raw_tb"):
-        found = {
+        sizes = {
             configuration.id: getattr(configuration.capacity, metric)
             for configuration in configurations
         }
-        if all(found.values()):
-            return metric, found
+        if all(sizes.values()):
+            return metric, sizes
     return "", {}
 
 
-def _sides(mine: Mapping[str, Sequence[Best]]) -> dict[str, _Scores]:
+def _sides(of_owner: Mapping[str, Sequence[Best]]) -> dict[str, _Scores]:
     """By kind of performance each configuration's geometric mean over its workloads."""
-    kinds = dict.fromkeys(one.metric for best in mine.values() for one in best)
+    kinds = dict.fromkeys(figure.metric for best in of_owner.values() for figure in best)
     return {
         SIDES[kind]: {
-            owner: _mean([_of_metric(one.value) for one in best if one.metric == kind])
-            for owner, best in mine.items()
+            owner: _mean([_of_metric(figure.value) for figure in best if figure.metric == kind])
+            for owner, best in of_owner.items()
         }
         for kind in kinds
     }
@@ -386,15 +393,15 @@ def _shares(scores: _Scores) -> _Scores:
     Where intervals overlap any of them may be the best: none is sure to have all of it.
     """
     top = max(score.value for score in scores.values())
-    found = {}
-    for owner, one in scores.items():
+    shares = {}
+    for owner, score in scores.items():
         others = [other for name, other in scores.items() if name != owner]
         most = max(other.high for other in others)
         least = max(other.low for other in others)
-        low = 0.0 if one.low <= 0 else one.low / max(one.low, most)
-        high = 1.0 if one.high >= least else one.high / least
-        found[owner] = _Score(one.value / top, low, high)
-    return found
+        low = 0.0 if score.low <= 0 else score.low / max(score.low, most)
+        high = 1.0 if score.high >= least else score.high / least
+        shares[owner] = _Score(score.value / top, low, high)
+    return shares
 
 
 def _least(shares: Sequence[_Score]) -> _Score:
@@ -412,7 +419,7 @@ def _order(scores: _Scores) -> list[str]:
 
 def _leads(scores: _Scores, best: str) -> bool:
     """Whether it is above all others whatever their intervals allow."""
-    return all(scores[best].low > one.high for owner, one in scores.items() if owner != best)
+    return all(scores[best].low > score.high for owner, score in scores.items() if owner != best)
 
 
 def _capacity(field: _Field) -> Suits:
@@ -453,7 +460,7 @@ def _of_runs(
         of=len(field.owners),
         sure=_leads(scores, best),
         single=field.single,
-        sides=tuple(NeedSide(name, one[best].value) for name, one in (sides or {}).items()),
+        sides=tuple(NeedSide(name, side[best].value) for name, side in (sides or {}).items()),
         workloads=field.workloads,
         terabytes=None,
         metric="",

@@ -28,8 +28,8 @@ def shown_of(session: Stored) -> tuple[Study, tuple[Result, ...]]:
     of several sittings say so, and those that were measured while the sentinel moved; repeats that
     do not agree with each other do as well.
     """
-    whole = session.study
-    study, results = split_by_hosts(whole, mark_moved(session.results(), whole))
+    planned = session.study
+    study, results = split_by_hosts(planned, mark_moved(session.results(), planned))
     return study, mark_disagreeing(checked(results, session), study)
 
 
@@ -62,17 +62,17 @@ def _is_mixed(result: Result) -> bool:
     return bool(result.without) and not result.configuration.endswith(_name("", result.without))
 
 
-def _lesser(whole: Configuration, names: tuple[str, ...]) -> Configuration:
+def _lesser(configuration: Configuration, names: tuple[str, ...]) -> Configuration:
     return replace(
-        whole,
-        id=_name(whole.id, names),
-        title=_name(whole.title, names),
-        hosts=tuple(host for host in whole.hosts if host not in names),
+        configuration,
+        id=_name(configuration.id, names),
+        title=_name(configuration.title, names),
+        hosts=tuple(host for host in configuration.hosts if host not in names),
     )
 
 
-def _name(whole: str, names: tuple[str, ...]) -> str:
-    return f"{whole} without {', '.join(names)}"
+def _name(name: str, names: tuple[str, ...]) -> str:
+    return f"{name} without {', '.join(names)}"
 
 
 CODE: Final = "repeats-disagree"

@@ -72,14 +72,14 @@ def mark_resumed(
 
 
 def _check(sittings: Sequence[int], facts: Sequence[Mapping[str, HostFacts]]) -> CheckResult:
-    known = [facts[sitting - 1] for sitting in sittings if sitting <= len(facts)]
-    found = [
-        fault.happened for before, after in pairwise(known) for fault in changes(before, after)
+    present = [facts[sitting - 1] for sitting in sittings if sitting <= len(facts)]
+    changed = [
+        fault.happened for before, after in pairwise(present) for fault in changes(before, after)
     ]
     text = ", ".join(str(sitting) for sitting in sittings)
-    evidence: dict[str, int | str] = {"sittings": text, "changes": len(found)}
-    if not found:
+    evidence: dict[str, int | str] = {"sittings": text, "changes": len(changed)}
+    if not changed:
         says = f"Measured over several starts ({text}) of the session, on unchanged hosts."
         return CheckResult(CODE, Level.VALID, says, evidence)
-    says = f"Measured over several starts ({text}), and hosts had changed: {found[0]}"
+    says = f"Measured over several starts ({text}), and hosts had changed: {changed[0]}"
     return CheckResult(CODE, Level.INDICATIVE, says, evidence)

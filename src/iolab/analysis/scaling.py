@@ -61,7 +61,7 @@ class Scaling:
 def scalings(study: Study, points: Sequence[PointSummary]) -> tuple[Scaling, ...]:
     """Every curve over hosts that make load, in the study's order of workloads."""
     return tuple(
-        found for workload in study.workloads for found in _of_workload(study, workload, points)
+        scaling for workload in study.workloads for scaling in _of_workload(study, workload, points)
     )
 
 
@@ -69,8 +69,10 @@ def _of_workload(
     study: Study, workload: Workload, points: Sequence[PointSummary]
 ) -> Iterator[Scaling]:
     metric = workload.rate
-    known = (point for point in points if point.key.workload == workload.id and point.value(metric))
-    for (configuration, fixed), curve in curves(known, HOSTS):
+    measured = (
+        point for point in points if point.key.workload == workload.id and point.value(metric)
+    )
+    for (configuration, fixed), curve in curves(measured, HOSTS):
         if len(curve) > 1:
             steps = tuple(_steps(study, curve, metric))
             law = law_of(curve, HOSTS, metric) if _are_known(curve, metric) else None
@@ -79,13 +81,13 @@ def _of_workload(
 
 def _are_known(curve: Sequence[PointSummary], metric: str) -> bool:
     """Whether every interval is narrow enough for a law to be wrong."""
-    found = [point.metrics[metric] for point in curve]
+    figures = [point.metrics[metric] for point in curve]
     return all(
-        one.value is not None
-        and one.low is not None
-        and one.high is not None
-        and one.high - one.low <= 2 * LAW_HALF_WIDTH * one.value
-        for one in found
+        figure.value is not None
+        and figure.low is not None
+        and figure.high is not None
+        and figure.high - figure.low <= 2 * LAW_HALF_WIDTH * figure.value
+        for figure in figures
     )
 
 
@@ -97,7 +99,7 @@ def _steps(study: Study, curve: Sequence[PointSummary], metric: str) -> Iterator
         each = first.load(HOSTS) / point.load(HOSTS)
         pair = (first, point)
         if objection(pair, metric) or not (first.trusted and point.trusted):
-            values = [one.metrics[metric].value or 0.0 for one in pair]
+            values = [side.metrics[metric].value or 0.0 for side in pair]
             yield ScalingStep(
                 point.load(HOSTS), point, Metric(values[1] / values[0] * each, "share")
             )

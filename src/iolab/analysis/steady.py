@@ -53,10 +53,10 @@ def fleet_seconds(record: RunRecord, weights: Weights = EVERY_ROW) -> FleetSecon
         return None
     start_ns = max(min(int(times[0]) for times, _ in lines) for lines in hosts)
     end_ns = min(_end_ns(host, lines) for host, lines in zip(record.hosts, hosts, strict=True))
-    whole = (end_ns - start_ns) // NS_PER_S
-    if whole < 1:
+    seconds = (end_ns - start_ns) // NS_PER_S
+    if seconds < 1:
         return None
-    edges = np.arange(whole + 1, dtype=np.float64) * NS_PER_S
+    edges = np.arange(seconds + 1, dtype=np.float64) * NS_PER_S
     # Subtracted first: nanoseconds since the epoch have no exact floats.
     each = [line for lines in hosts for line in lines]
     done = sum(np.interp(edges, times - start_ns, counts) for times, counts in each)
@@ -76,12 +76,14 @@ def _lines(record: RunRecord, host: int, rows: Ints, weights: Weights) -> list[_
     their own, so that each has a line, with what makes a whole operation of it.
     """
     table = record.intervals
-    mine = rows[counted_once(table.direction[rows])]
-    if mine.size == 0:
+    own_rows = rows[counted_once(table.direction[rows])]
+    if own_rows.size == 0:
         return []
     if not weights:
-        return [_line(record, host, mine)]
-    parts = ((mine[table.direction[mine] == way], weight) for way, weight in weights.items())
+        return [_line(record, host, own_rows)]
+    parts = (
+        (own_rows[table.direction[own_rows] == way], weight) for way, weight in weights.items()
+    )
     lines = ((_line(record, host, rows), weight) for rows, weight in parts if rows.size)
     return [(times, until * weight) for (times, until), weight in lines]
 
@@ -137,10 +139,12 @@ def steady_of(
     settings = record.rule or _fixed(len(series.counts), preset)
     if settings is None or len(series.counts) < BLOCKS_MIN * settings.block_s:
         return None
-    seen = _decided(series, settings) if record.rule else judge(series.counts, settings)
-    window = Window(series.at_ns(seen.cut_s), series.at_ns(seen.seconds))
-    excess = 0.0 if record.rule else _excess(record, series, seen)
-    return Steady(_steadiness(seen, settings), window, seen.halves, seen.episodes, excess)
+    decision = _decided(series, settings) if record.rule else judge(series.counts, settings)
+    window = Window(series.at_ns(decision.cut_s), series.at_ns(decision.seconds))
+    excess = 0.0 if record.rule else _excess(record, series, decision)
+    return Steady(
+        _steadiness(decision, settings), window, decision.halves, decision.episodes, excess
+    )
 
 
 def measured_window(record: RunRecord) -> Window | None:
@@ -151,10 +155,10 @@ def measured_window(record: RunRecord) -> Window | None:
 
 def _decided(series: FleetSeconds, settings: RuleSettings) -> StoppingDecision:
     """The live decision again; of a run that ended before there was one, what it is worth."""
-    seen = decide(series.counts, settings)
-    if seen.status is Status.RUNNING:
+    decision = decide(series.counts, settings)
+    if decision.status is Status.RUNNING:
         return judge(series.counts[: settings.longest_s], settings)
-    return seen
+    return decision
 
 
 def _fixed(seconds: int, preset: RuleSettings) -> RuleSettings | None:
@@ -166,54 +170,58 @@ def _fixed(seconds: int, preset: RuleSettings) -> RuleSettings | None:
     return replace(preset, shortest_s=seconds, longest_s=seconds, retained_s=retained_s)
 
 
-def _excess(record: RunRecord, series: FleetSeconds, seen: StoppingDecision) -> float:
+def _excess(record: RunRecord, series: FleetSeconds, decision: StoppingDecision) -> float:
     counted = series.counts[round(record.warmup_s) :]
-    if seen.mean <= 0 or len(counted) == 0:
+    if decision.mean <= 0 or len(counted) == 0:
         return 0.0
-    return float(counted.mean()) / seen.mean - 1
+    return float(counted.mean()) / decision.mean - 1
 
 
-def _steadiness(seen: StoppingDecision, settings: RuleSettings) -> Steadiness:
+def _steadiness(decision: StoppingDecision, settings: RuleSettings) -> Steadiness:
     return Steadiness(
-        status=SeriesStatus(seen.status.value),
-        cut_s=seen.cut_s,
-        seconds=seen.seconds,
-        mean=seen.mean,
-        half_width=seen.relative,
-        df=seen.df,
-        period_s=seen.period_s,
-        cycles=seen.cycles,
-        tau_s=seen.tau_s,
-        reasons=tuple(_reasons(seen, settings)),
+        status=SeriesStatus(decision.status.value),
+        cut_s=decision.cut_s,
+        seconds=decision.seconds,
+        mean=decision.mean,
+        half_width=decision.relative,
+        df=decision.df,
+        period_s=decision.period_s,
+        cycles=decision.cycles,
+        tau_s=decision.tau_s,
+        reasons=tuple(_reasons(decision, settings)),
     )
 
 
-def _reasons(seen: StoppingDecision, settings: RuleSettings) -> Iterator[str]:
+def _reasons(decision: StoppingDecision, settings: RuleSettings) -> Iterator[str]:
     """Sentences on why the status is not ok."""
-    match seen.status:
-        case Status.TRANSIENT if not seen.steady:
-            fitted = f"; it fades with a time constant of {seen.tau_s:.0f} s" if seen.tau_s else ""
-            yield f"Its start still showed after {seen.seconds} s{fitted}."
+    match decision.status:
+        case Status.TRANSIENT if not decision.steady:
+            fitted = (
+                f"; it fades with a time constant of {decision.tau_s:.0f} s"
+                if decision.tau_s
+                else ""
+            )
+            yield f"Its start still showed after {decision.seconds} s{fitted}."
         case Status.TRANSIENT:
             yield (
-                f"The second half's rate differs by {100 * seen.halves:+.1f} % from the first's, "
-                f"±{100 * settings.equivalence * settings.precision:.1f} % may."
+                f"The second half's rate differs by {100 * decision.halves:+.1f} % from the "
+                f"first's, ±{100 * settings.equivalence * settings.precision:.1f} % may."
             )
         case Status.CYCLE:
             yield (
-                f"It swings with a period of {seen.period_s} s, of which {seen.cycles} whole ones "
-                f"were seen; {settings.cycles_min} must."
+                f"It swings with a period of {decision.period_s} s, of which "
+                f"{decision.cycles} whole ones were seen; {settings.cycles_min} must."
             )
         case Status.IMPRECISE:
-            stalls = f" It stalled {seen.episodes} times." if seen.episodes else ""
+            stalls = f" It stalled {decision.episodes} times." if decision.episodes else ""
             yield (
-                f"Its mean is known to ±{100 * seen.relative:.1f} %, "
+                f"Its mean is known to ±{100 * decision.relative:.1f} %, "
                 f"±{100 * settings.precision:.1f} % was asked.{stalls}"
             )
         case Status.CORRELATED:
             yield (
-                f"Too correlated for one run: {seen.seconds - seen.cut_s} s are worth "
-                f"{seen.effective:.0f} independent measurements, {EFFECTIVE_MIN:.0f} must be. "
+                f"Too correlated for one run: {decision.seconds - decision.cut_s} s are worth "
+                f"{decision.effective:.0f} independent measurements, {EFFECTIVE_MIN:.0f} must be. "
                 "Take repeats."
             )
         case _:
@@ -256,16 +264,16 @@ class FleetRule:
     @property
     def says(self) -> str:
         """How the run stands, for people: `steady, 1 of 2 looks`."""
-        seen = self._live.seen
-        if seen is None:
+        decision = self._live.seen
+        if decision is None:
             return f"first look at {self._settings.shortest_s} s"
-        if seen.status is Status.OK:
+        if decision.status is Status.OK:
             return f"steady, {self._live.satisfied} of {self._settings.consecutive} looks"
-        if seen.status is Status.IMPRECISE:
-            return f"imprecise, ±{100 * min(seen.relative, 9.99):.1f} %"
-        if seen.status is Status.CORRELATED:
-            return f"too correlated, {seen.effective:.0f} of {EFFECTIVE_MIN:.0f} independent"
-        return seen.status.value
+        if decision.status is Status.IMPRECISE:
+            return f"imprecise, ±{100 * min(decision.relative, 9.99):.1f} %"
+        if decision.status is Status.CORRELATED:
+            return f"too correlated, {decision.effective:.0f} of {EFFECTIVE_MIN:.0f} independent"
+        return decision.status.value
 
     def _advance(self) -> None:
         """One more edge between seconds: hand the second before it to the rule."""

@@ -82,13 +82,13 @@ def _claimed(record: RunRecord, way: Direction) -> int:
 
 
 def _node(record: RunRecord, index: int, node: Bystander) -> NodeBytes:
-    known = bool(node.devices) and node.error is None
+    counted = bool(node.devices) and node.error is None
     received, sent = _port_bytes(record, index)
     return NodeBytes(
         host=node.host,
         devices=node.devices,
-        read_bytes=sum(delta.read_bytes for delta in node.devices) if known else None,
-        write_bytes=sum(delta.write_bytes for delta in node.devices) if known else None,
+        read_bytes=sum(delta.read_bytes for delta in node.devices) if counted else None,
+        write_bytes=sum(delta.write_bytes for delta in node.devices) if counted else None,
         received_bytes=received,
         sent_bytes=sent,
     )
@@ -97,12 +97,13 @@ def _node(record: RunRecord, index: int, node: Bystander) -> NodeBytes:
 def _port_bytes(record: RunRecord, index: int) -> tuple[int | None, int | None]:
     """Received and sent bytes between the first and the last sample of the host's ports."""
     table = record.counters
-    mine = np.flatnonzero(np.asarray(table.host == index))
+    own_rows = np.flatnonzero(np.asarray(table.host == index))
     moved: list[int | None] = []
     for metric in ("rx_bytes", "tx_bytes"):
         total: int | None = None
-        rows = mine[
-            (np.asarray(table.scope[mine]) == "nic") & (np.asarray(table.metric[mine]) == metric)
+        rows = own_rows[
+            (np.asarray(table.scope[own_rows]) == "nic")
+            & (np.asarray(table.metric[own_rows]) == metric)
         ]
         names = np.asarray(table.name[rows])
         for port in sorted(set(names.tolist()) - {LOOPBACK}):
@@ -125,14 +126,14 @@ def devices_once(
 ) -> tuple[DeviceDelta, ...]:
     """The hosts' disks, each of a kernel once: as the host that counted the most of it saw it."""
     kernels = kernels_of(facts)
-    found: dict[tuple[str, str], DeviceDelta] = {}
+    largest: dict[tuple[str, str], DeviceDelta] = {}
     for host, devices in hosts:
         kernel = kernels.get(host, host)
         for delta in devices:
-            other = found.get((kernel, delta.device))
+            other = largest.get((kernel, delta.device))
             if other is None or _size(delta) > _size(other):
-                found[kernel, delta.device] = delta
-    return tuple(found.values())
+                largest[kernel, delta.device] = delta
+    return tuple(largest.values())
 
 
 def _size(delta: DeviceDelta) -> int:

@@ -52,22 +52,22 @@ def sum_operations(
     rows = np.flatnonzero(intervals & (places[table.direction] >= 0))
     width = len(operations)
     where = table.host[rows] * width + places[table.direction[rows]]
-    found = OperationSums(
+    sums = OperationSums(
         np.zeros(shape, dtype=np.int64),
         np.zeros(shape, dtype=np.int64),
         np.zeros(shape, dtype=np.float64),
         np.zeros((*shape, BIN_COUNT), dtype=np.int64),
     )
     if not operations:
-        return found
+        return sums
     # Flat, which numpy adds up many times as fast.
-    np.add.at(found.done.reshape(-1), where, table.ios[rows])
-    np.add.at(found.bytes.reshape(-1), where, table.bytes[rows])
-    np.add.at(found.lat_sum_ns.reshape(-1), where, table.lat_sum_ns[rows])
+    np.add.at(sums.done.reshape(-1), where, table.ios[rows])
+    np.add.at(sums.bytes.reshape(-1), where, table.bytes[rows])
+    np.add.at(sums.lat_sum_ns.reshape(-1), where, table.lat_sum_ns[rows])
     asked = parts.among(places[parts.direction] >= 0)
     cells = asked.host * width + places[asked.direction]
-    record.bins.add_to(found.bins.reshape(-1, BIN_COUNT), asked, cells)
-    return found
+    record.bins.add_to(sums.bins.reshape(-1, BIN_COUNT), asked, cells)
+    return sums
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def sizes(configuration: Configuration) -> tuple[Size, ...]:
     """What a configuration's figures may be divided by, of all measures those that it tells."""
     capacity, cost = configuration.capacity, configuration.cost
     money = None if cost is None else cost.total / MONEY
-    found = (
+    measures = (
         (Over.RAW, capacity.raw_tb, ""),
         (Over.USABLE, capacity.usable_tb, ""),
         (Over.NODE, configuration.nodes, ""),
@@ -113,7 +113,7 @@ def sizes(configuration: Configuration) -> tuple[Size, ...]:
     )
     return tuple(
         Size(over, float(amount), currency)
-        for over, amount, currency in found
+        for over, amount, currency in measures
         if amount is not None and amount > 0
     )
 
@@ -136,11 +136,11 @@ def capacities(
 ) -> tuple[Quotient, ...]:
     """Raw and usable capacity for money, or also for each node; exact, since it is counted."""
     return tuple(
-        Quotient(whole, size, divided(whole.value, size.amount))
+        Quotient(capacity, size, divided(capacity.value, size.amount))
         for configuration in configurations
         for size in sizes(configuration)
         if size.over in overs
-        for whole in _capacities_of(configuration)
+        for capacity in _capacities_of(configuration)
     )
 
 
@@ -163,23 +163,23 @@ def over(best: Maximum, base: Maximum | None) -> Metric | None:
     return factor(best.value, base.value, spec_of(best.metric).better)
 
 
-def factor(one: Metric, base: Metric, better: Better = Better.HIGHER) -> Metric | None:
+def factor(metric: Metric, base: Metric, better: Better = Better.HIGHER) -> Metric | None:
     """How many times as good as `base` the other is: 2 is twice as good.
 
     The interval reaches from the least to the most that both intervals allow, so that it is wider
     than one of their difference would be. None where either value is not known or not above 0.
     """
-    if one.value is None or base.value is None or one.value <= 0 or base.value <= 0:
+    if metric.value is None or base.value is None or metric.value <= 0 or base.value <= 0:
         return None
     if better is Better.LOWER:
-        one, base = base, one
-    top, bottom = one.value or 0.0, base.value or 1.0
-    known = None not in (one.low, one.high, base.low, base.high)
-    if not known or (base.low or 0.0) <= 0:
+        metric, base = base, metric
+    top, bottom = metric.value or 0.0, base.value or 1.0
+    bounded = None not in (metric.low, metric.high, base.low, base.high)
+    if not bounded or (base.low or 0.0) <= 0:
         return Metric(top / bottom, "")
-    low = (one.low or 0.0) / (base.high or bottom)
-    high = (one.high or top) / (base.low or bottom)
-    counts = [metric.n for metric in (one, base) if metric.n is not None]
+    low = (metric.low or 0.0) / (base.high or bottom)
+    high = (metric.high or top) / (base.low or bottom)
+    counts = [part.n for part in (metric, base) if part.n is not None]
     return Metric(top / bottom, "", low, high, min(counts, default=None))
 
 
@@ -243,13 +243,13 @@ def _scaled(
             yield Scaled(single, fleet, times, kept)
 
 
-def _is_part(configuration: Configuration, whole: Configuration) -> bool:
+def _is_part(configuration: Configuration, other: Configuration) -> bool:
     """Whether the first is the second with fewer of its hosts, and nothing else differs."""
-    bare = [replace(owner, id="", title="", hosts=()) for owner in (configuration, whole)]
+    bare = [replace(owner, id="", title="", hosts=()) for owner in (configuration, other)]
     return (
         bare[0] == bare[1]
         and bool(configuration.hosts)
-        and (set(configuration.hosts) < set(whole.hosts) or not whole.hosts)
+        and (set(configuration.hosts) < set(other.hosts) or not other.hosts)
     )
 
 
@@ -259,18 +259,18 @@ def lacking(configurations: Sequence[Configuration]) -> tuple[tuple[Over, tuple[
         configuration.id: {size.over for size in sizes(configuration)}
         for configuration in configurations
     }
-    found = []
+    uneven = []
     for over in Over:
-        without = tuple(name for name, known in sized.items() if over not in known)
+        without = tuple(name for name, overs in sized.items() if over not in overs)
         if 0 < len(without) < len(sized):
-            found.append((over, without))
-    return tuple(found)
+            uneven.append((over, without))
+    return tuple(uneven)
 
 
 def currencies(configurations: Iterable[Configuration]) -> tuple[str, ...]:
     """The currencies of all costs, each once: amounts in two are never put on one scale."""
-    found = (size.currency for configuration in configurations for size in sizes(configuration))
-    return tuple(dict.fromkeys(name for name in found if name))
+    names = (size.currency for configuration in configurations for size in sizes(configuration))
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def _capacities_of(configuration: Configuration) -> Iterator[Maximum]:

@@ -68,8 +68,8 @@ class RunView:
         places: dict[_Place, list[CounterSeries]] = {}
         for series in self.telemetry:
             places.setdefault((series.host, series.scope, series.metric), []).append(series)
-        found = {place: tuple(several) for place, several in places.items()}
-        object.__setattr__(self, "_places", found)
+        by_place = {place: tuple(several) for place, several in places.items()}
+        object.__setattr__(self, "_places", by_place)
         # A host's clock may be ahead of the controller's.
         ahead = {host.host: host.clock_offset_ns for host in self.record.hosts}
         ahead |= {host.host: host.clock_offset_ns for host in self.record.bystanders}
@@ -150,11 +150,11 @@ class RunView:
         """The part of the run that counts for this host, on the controller's clock."""
         if self.load.cut.common is not None:
             return self.load.cut.common
-        whole = self.load.cut.hosts[host]
-        if whole is None:
+        window = self.load.cut.hosts[host]
+        if window is None:
             return None
-        start = min(whole.start_ns + round(self.record.warmup_s * 1e9), whole.end_ns)
-        return Window(start, whole.end_ns)
+        start = min(window.start_ns + round(self.record.warmup_s * 1e9), window.end_ns)
+        return Window(start, window.end_ns)
 
     def mean_of(
         self,
@@ -183,9 +183,9 @@ class RunView:
             if window is None or (name is not None and series.name != name):
                 continue
             shared = self.shared_ns(series, window)
-            known = (shared > 0) & np.isfinite(series.value)
-            values.append(series.value[known])
-            weights.append(shared[known].astype(np.float64))
+            counted = (shared > 0) & np.isfinite(series.value)
+            values.append(series.value[counted])
+            weights.append(shared[counted].astype(np.float64))
         if not any(part.size for part in values):
             return None
         return float(np.average(np.concatenate(values), weights=np.concatenate(weights)))
@@ -246,8 +246,8 @@ def served(
     """
     host, scope = place
     way = direction.key
-    rates = {one.name: one for one in view.series_of(host, scope, f"{way}_iops")}
-    times = {one.name: one for one in view.series_of(host, scope, f"{way}_lat_ns")}
+    rates = {series.name: series for series in view.series_of(host, scope, f"{way}_iops")}
+    times = {series.name: series for series in view.series_of(host, scope, f"{way}_lat_ns")}
     total = NOTHING
     for name in names:
         rate, time = rates.get(name), times.get(name)

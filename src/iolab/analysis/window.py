@@ -144,10 +144,13 @@ def _common(hosts: tuple[Window | None, ...], ends_ns: Ints, warmup_ns: int) -> 
 
 def joint(windows: Sequence[Window | None]) -> Window | None:
     """What all windows share, None when that is nothing or one is not known."""
-    known = [window for window in windows if window is not None]
-    if not known or len(known) < len(windows):
+    present = [window for window in windows if window is not None]
+    if not present or len(present) < len(windows):
         return None
-    start, end = max(one.start_ns for one in known), min(one.end_ns for one in known)
+    start, end = (
+        max(window.start_ns for window in present),
+        min(window.end_ns for window in present),
+    )
     return Window(start, end) if end > start else None
 
 

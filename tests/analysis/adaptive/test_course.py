@@ -185,7 +185,7 @@ def test_runs_in_doubt_count_where_a_point_has_no_others() -> None:
     assert (alarm.after, alarm.at) == (2, 5)
     assert log.values(again.digest, "iops") == [500.0]
     assert log.values(once.digest, "iops") == [333.0]
-    assert (log.made(again.digest), log.made(once.digest)) == (1, 0)
+    assert (log.counted(again.digest), log.counted(once.digest)) == (1, 0)
 
 
 def test_a_point_that_failed_is_not_asked_for_again_and_ends_no_search() -> None:

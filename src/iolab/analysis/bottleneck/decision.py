@@ -57,8 +57,8 @@ class ResourceUse:
     @property
     def rank(self) -> tuple[float, float, float]:
         """Orders uses of one resource, the busiest last."""
-        known = -1.0 if self.share is None else self.share
-        return (known, self.queue or 0.0, self.rate or 0.0)
+        share = -1.0 if self.share is None else self.share
+        return (share, self.queue or 0.0, self.rate or 0.0)
 
 
 class Loop(StrEnum):
@@ -122,8 +122,8 @@ class RunResources:
 
     def most(self, resource: Resource) -> ResourceUse | None:
         """The busiest of a resource; None where none was watched."""
-        mine = [use for use in self.uses if use.resource is resource and use.share is not None]
-        return max(mine, key=lambda one: one.share or 0.0, default=None)
+        watched = [use for use in self.uses if use.resource is resource and use.share is not None]
+        return max(watched, key=lambda use: use.share or 0.0, default=None)
 
 
 PAYS: Final = 0.5
@@ -159,7 +159,7 @@ def step_at(
 
     `curve` ascends in the load and holds `best`; `key` is the metric that is best there.
     """
-    index = next((at for at, one in enumerate(curve) if one is best), None)
+    index = next((at for at, point in enumerate(curve) if point is best), None)
     if index is None or len(curve) < 2:
         return None
     last = index == len(curve) - 1
@@ -182,25 +182,25 @@ def step_at(
         pays=pays,
         sure=sure,
         single=min(len(low.results), len(high.results)) < REPLICATED,
-        runs=tuple(run.key for one in (low, high) for run in one.results),
+        runs=tuple(run.key for point in (low, high) for run in point.results),
     )
 
 
 def law_of(curve: Sequence[PointSummary], axis: str, key: str) -> Usl | None:
     """The Universal Scalability Law of the curve; None unless every point lies on it."""
-    measured = [(one.load(axis), one.metrics[key]) for one in curve if key in one.metrics]
-    known = [
+    measured = [(point.load(axis), point.metrics[key]) for point in curve if key in point.metrics]
+    bounded = [
         (load, metric.value, (metric.high - metric.low) / (2 * metric.value))
         for load, metric in measured
         if metric.value and metric.low is not None and metric.high is not None
     ]
-    if len(known) < USL_POINTS_LEAST or len(known) < len(curve):
+    if len(bounded) < USL_POINTS_LEAST or len(bounded) < len(curve):
         return None
     from iolab.stats.curve import fit_usl  # and numpy, which few results need for this alone
 
-    loads, rates, widths = zip(*known, strict=True)
-    found = fit_usl(loads, rates, widths)
-    return found if found.describes else None
+    loads, rates, widths = zip(*bounded, strict=True)
+    law = fit_usl(loads, rates, widths)
+    return law if law.describes else None
 
 
 FULL_PORT: Final = 0.95
@@ -274,24 +274,24 @@ class BottleneckDecision:
     also: tuple[ResourceUse, ...] = ()
 
 
-def decide(seen: RunResources, step: LoadStep | None) -> BottleneckDecision:
+def decide(resources: RunResources, step: LoadStep | None) -> BottleneckDecision:
     """What the evidence supports; `step` is None where no other load was measured."""
-    flight = seen.flight
+    flight = resources.flight
     if flight is not None and flight.loop is not Loop.CLOSED:
         paced = _paced(flight)
         if paced is not None:
             return BottleneckDecision(paced, sure=True)
-    full, aside = _full(seen, step)
-    device = _busy_device(seen)
+    full, aside = _full(resources, step)
+    device = _busy_device(resources)
     if full:
         # A core that is full with all others is nothing more; beside a port they are.
         also = (*full[1:], *aside)[:1] if full[0].resource is Resource.PORT else ()
         sure = not _is_of_others(full[0])
         return BottleneckDecision(_CAUSES[full[0].resource], sure=sure, use=full[0], also=also)
     alone = step is None and flight is not None and flight.one_each
-    if device is not None and not alone and not _pays(step) and _may_explain(seen):
+    if device is not None and not alone and not _pays(step) and _may_explain(resources):
         return _of_device(device, step, aside)
-    return _of_load(seen, step, device, aside)
+    return _of_load(resources, step, device, aside)
 
 
 def _of_device(
@@ -303,13 +303,13 @@ def _of_device(
 
 
 def _of_load(
-    seen: RunResources,
+    resources: RunResources,
     step: LoadStep | None,
     device: ResourceUse | None,
     aside: tuple[ResourceUse, ...],
 ) -> BottleneckDecision:
     """Where no resource is at its limit: the load that was asked for, or what cannot be seen."""
-    flight, nearest = seen.flight, seen.most(Resource.DEVICE)
+    flight, nearest = resources.flight, resources.most(Resource.DEVICE)
     if flight is not None and flight.loop is Loop.CLOSED:
         if flight.kept < QUEUE_KEPT and aside:
             return BottleneckDecision(Cause.PROCESSORS, sure=True, use=aside[0])
@@ -325,20 +325,20 @@ def _of_load(
         return BottleneckDecision(Cause.NONE, sure=False, use=device)
     if step.pays:
         return BottleneckDecision(Cause.LOAD, sure=step.sure, use=device, step=step, also=aside)
-    if nearest is not None and _explains(seen):
+    if nearest is not None and _explains(resources):
         # I/Os are at a device that was not busy all the time, as one that is slowed down in turns.
         return BottleneckDecision(Cause.DEVICE, sure=False, use=nearest, step=step, also=aside)
     if not step.sure:
         return BottleneckDecision(Cause.NONE, sure=False, step=step)
     return BottleneckDecision(
-        Cause.SOFTWARE if seen.storage_seen else Cause.BEYOND, sure=True, step=step
+        Cause.SOFTWARE if resources.storage_seen else Cause.BEYOND, sure=True, step=step
     )
 
 
 def _is_of_others(use: ResourceUse) -> bool:
     """Whether processors are full of what is hardly the load's: it may wait for these, or not."""
-    known = use.resource is Resource.PROCESSORS and use.own is not None and use.share is not None
-    return known and (use.own or 0.0) < OWN_PART * (use.share or 0.0)
+    parted = use.resource is Resource.PROCESSORS and use.own is not None and use.share is not None
+    return parted and (use.own or 0.0) < OWN_PART * (use.share or 0.0)
 
 
 def _paced(flight: Flight) -> Cause | None:
@@ -349,23 +349,23 @@ def _paced(flight: Flight) -> Cause | None:
 
 
 def _full(
-    seen: RunResources, step: LoadStep | None
+    resources: RunResources, step: LoadStep | None
 ) -> tuple[tuple[ResourceUse, ...], tuple[ResourceUse, ...]]:
     """Resources whose limit is a hard one, the strongest evidence first; and full processors aside.
 
     Others may use the processors, too: while nearly all of the latency is spent at devices, the
     load does not wait for them. A job that uses a whole core does.
     """
-    found, aside = [], []
+    full, aside = [], []
     for resource, limit in _LIMITS:
-        use = seen.most(resource)
+        use = resources.most(resource)
         if use is None or use.share is None or use.share < limit:
             continue
-        if resource is Resource.PROCESSORS and _explains(seen, NEARLY_ALL):
+        if resource is Resource.PROCESSORS and _explains(resources, NEARLY_ALL):
             aside.append(use)
-        elif resource is not Resource.CORE or not (_pays(step) or _explains(seen)):
-            found.append(use)
-    return tuple(found), tuple(aside)
+        elif resource is not Resource.CORE or not (_pays(step) or _explains(resources)):
+            full.append(use)
+    return tuple(full), tuple(aside)
 
 
 _LIMITS: Final = (
@@ -383,22 +383,22 @@ _CAUSES: Final = {
 }
 
 
-def _busy_device(seen: RunResources) -> ResourceUse | None:
+def _busy_device(resources: RunResources) -> ResourceUse | None:
     """The busiest device where it is always busy; memory is none, its work is the processors'."""
-    use = None if seen.memory_backed else seen.most(Resource.DEVICE)
+    use = None if resources.memory_backed else resources.most(Resource.DEVICE)
     return use if use is not None and (use.share or 0.0) >= ALWAYS_BUSY else None
 
 
-def _explains(seen: RunResources, share: float = MOST_OF_LATENCY) -> bool:
+def _explains(resources: RunResources, share: float = MOST_OF_LATENCY) -> bool:
     """Whether devices take that share of the latency by themselves, and not by the processors."""
-    known = None if seen.flight is None else seen.flight.at_device
-    return known is not None and known >= share and not seen.memory_backed
+    at_device = None if resources.flight is None else resources.flight.at_device
+    return at_device is not None and at_device >= share and not resources.memory_backed
 
 
-def _may_explain(seen: RunResources) -> bool:
+def _may_explain(resources: RunResources) -> bool:
     """Whether nothing says that the I/Os wait elsewhere than at the devices."""
-    known = None if seen.flight is None else seen.flight.at_device
-    return known is None or known >= MOST_OF_LATENCY
+    at_device = None if resources.flight is None else resources.flight.at_device
+    return at_device is None or at_device >= MOST_OF_LATENCY
 
 
 def _pays(step: LoadStep | None) -> bool:

@@ -55,12 +55,12 @@ def watch(view: RunView) -> RunResources:
 
 def _busiest(uses: Iterable[ResourceUse]) -> Iterator[ResourceUse]:
     """Of each resource and role the busiest; a port of unknown speed by what it moved."""
-    found: dict[tuple[Resource, Role], ResourceUse] = {}
+    busiest: dict[tuple[Resource, Role], ResourceUse] = {}
     for use in uses:
         place = (use.resource, use.role)
-        if place not in found or use.rank > found[place].rank:
-            found[place] = use
-    return iter(found.values())
+        if place not in busiest or use.rank > busiest[place].rank:
+            busiest[place] = use
+    return iter(busiest.values())
 
 
 def _client_uses(view: RunView) -> Iterator[ResourceUse]:
@@ -98,10 +98,10 @@ def _node_uses(view: RunView) -> Iterator[ResourceUse]:
 def _processor_uses(
     view: RunView, host: str, role: Role, window: Window, own: float | None = None
 ) -> Iterator[ResourceUse]:
-    found = means(view, host, "cpu", "busy_share", window)
-    if ALL_CORES in found:
-        yield ResourceUse(Resource.PROCESSORS, host, role, "", found[ALL_CORES], own=own)
-    cores = {name: share for name, share in found.items() if "@" in name}
+    busy = means(view, host, "cpu", "busy_share", window)
+    if ALL_CORES in busy:
+        yield ResourceUse(Resource.PROCESSORS, host, role, "", busy[ALL_CORES], own=own)
+    cores = {name: share for name, share in busy.items() if "@" in name}
     if cores:
         name = max(cores, key=lambda core: cores[core])
         yield ResourceUse(Resource.CORE, host, role, name.partition("@")[0], cores[name])
@@ -137,10 +137,10 @@ def _flight(view: RunView) -> Flight | None:
     point, load = view.record.run.point, view.load
     jobs = [point.job_on(host.host) for host in view.hosts]
     service = view.service
-    found = [concurrency(load, index, job.depth_total, service) for index, job in enumerate(jobs)]
-    known = [one for one in found if one is not None]
+    by_host = [concurrency(load, index, job.depth_total, service) for index, job in enumerate(jobs)]
+    measured = [flight for flight in by_host if flight is not None]
     ios = int(load.ios.sum())
-    if not known or ios == 0:
+    if not measured or ios == 0:
         return None
     asked_rates = [job.asked_iops * job.jobs for job in jobs if job.asked_iops is not None]
     seconds = np.maximum(load.seconds, 1e-9)
@@ -150,7 +150,7 @@ def _flight(view: RunView) -> Flight | None:
         else Loop.CLOSED
         if all(job.is_closed_loop for job in jobs)
         else Loop.PACED,
-        in_flight=sum(one.in_flight for one in known),
+        in_flight=sum(flight.in_flight for flight in measured),
         asked=sum(job.depth_total for job in jobs),
         one_each=all(job.depth_total == 1 for job in jobs),
         latency_ns=float((load if service is None else service).lat_sum_ns.sum()) / ios,
@@ -181,10 +181,10 @@ def _device_ns(view: RunView) -> float | None:
         for way in DIRECTIONS:
             if not view.load.ios[:, way].any():
                 continue
-            seen = served(view, (host_name, "disk"), devices, way, window)
-            if seen is None:
+            service = served(view, (host_name, "disk"), devices, way, window)
+            if service is None:
                 return None
-            total += seen
+            total += service
     return total.mean_ns
 
 
@@ -194,14 +194,14 @@ def means(view: RunView, host: str, scope: str, metric: str, window: Window) -> 
     Each step weighs as much as it shares with the window; names without a sample there are left
     out.
     """
-    found: dict[str, float] = {}
+    by_name: dict[str, float] = {}
     for series in view.series_of(host, scope, metric):
         shared = view.shared_ns(series, window)
-        known = (shared > 0) & np.isfinite(series.value)
-        if known.any():
-            weights = shared[known].astype(np.float64)
-            found[series.name] = float(np.average(series.value[known], weights=weights))
-    return found
+        counted = (shared > 0) & np.isfinite(series.value)
+        if counted.any():
+            weights = shared[counted].astype(np.float64)
+            by_name[series.name] = float(np.average(series.value[counted], weights=weights))
+    return by_name
 
 
 NOMINAL_DRIVERS: Final = frozenset(
@@ -294,4 +294,4 @@ def _waited_for(uses: Sequence[ResourceUse], leaves: int) -> ResourceUse:
         for use in uses
         if (use.share or 0.0) >= ALWAYS_BUSY and (use.queue or 0.0) >= HELD * longest / leaves
     ]
-    return full[-1] if full else max(uses, key=lambda one: one.rank)
+    return full[-1] if full else max(uses, key=lambda use: use.rank)

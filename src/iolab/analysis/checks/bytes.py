@@ -150,8 +150,8 @@ def _probed(host: HostRun) -> int:
 
 def _is_opaque(facts: HostFacts | None, parts: list[str]) -> bool:
     """A loop device without known parents, unless its blocks are known to be memory anyway."""
-    known = facts is not None and facts.target is not None and facts.target.memory_backed
-    return not known and any(name.startswith("loop") for name in parts)
+    in_memory = facts is not None and facts.target is not None and facts.target.memory_backed
+    return not in_memory and any(name.startswith("loop") for name in parts)
 
 
 def _moved(deltas: tuple[DeviceDelta, ...], names: list[str], way: Direction) -> int:
@@ -162,8 +162,8 @@ def _moved(deltas: tuple[DeviceDelta, ...], names: list[str], way: Direction) ->
 def _discarded(host: HostRun, names: list[str]) -> int | None:
     """Bytes that those devices were told to forget; None where one of them does not count it."""
     discarded = [delta.discard_bytes for delta in host.devices if delta.device in names]
-    known = [count for count in discarded if count is not None]
-    return sum(known) if len(known) == len(discarded) else None
+    counted = [count for count in discarded if count is not None]
+    return sum(counted) if len(counted) == len(discarded) else None
 
 
 @check("bytes-moved", "Bytes claimed and bytes moved")
@@ -172,13 +172,13 @@ def bytes_moved(view: RunView) -> CheckAnswer:
     groups = moved_by_device(view)
     if groups is None:
         kinds = {target.fs_type for host in view.hosts if (target := view.target(host))}
-        what = ", ".join(sorted(kinds)) or "an unknown file system"
+        file_systems = ", ".join(sorted(kinds)) or "an unknown file system"
         if is_accounted(view):
             return not_applicable(
-                f"The clients have no block device below {what}; the storage nodes' disks are "
-                "compared with them instead."
+                f"The clients have no block device below {file_systems}; the storage nodes' disks "
+                "are compared with them instead."
             )
-        return unchecked(f"no block device of {what} is counted on every host")
+        return unchecked(f"no block device of {file_systems} is counted on every host")
     return worst(answer for group in groups for answer in _answers(group))
 
 

@@ -72,8 +72,8 @@ def _busy(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
             **evidence,
         )
     if cores is None or job is None:
-        what = "no telemetry of its cores" if cores is None else "no CPU use of its jobs"
-        return unchecked(f"{host.host} has {what}", **evidence)
+        missing = "no telemetry of its cores" if cores is None else "no CPU use of its jobs"
+        return unchecked(f"{host.host} has {missing}", **evidence)
     return valid(
         f"All cores{where} were {percent(cores)} busy, each job used {job:.0f} % of a core.",
         **evidence,
@@ -98,8 +98,8 @@ def allowed_busy(view: RunView, index: int) -> float | None:
         for series in view.series_of(host.host, "cpu", "busy_share")
         if series.name.partition("@")[0] in names
     )
-    known = [share for share in shares if share is not None]
-    return sum(known) / len(known) if known else None
+    measured = [share for share in shares if share is not None]
+    return sum(measured) / len(measured) if measured else None
 
 
 def _jobs_a_core(totals: EngineTotals) -> float:
@@ -199,7 +199,7 @@ def _throttled(view: RunView, host: HostRun) -> CheckAnswer:
     limited = [group for group in use.groups if group.quota_cores is not None and group.period_ns]
     if not limited:
         return valid(f"No quota of processor time is above the load{view.on(host)}.")
-    group = max(limited, key=lambda one: (_stood(one, use), _used_up(one, use)))
+    group = max(limited, key=lambda group: (_stood(group, use), _used_up(group, use)))
     periods, stood, waited = _used_up(group, use), _stood(group, use), _wait_share(use)
     evidence: Numbers = {
         "host": host.host,

@@ -54,8 +54,8 @@ def start_skew(view: RunView) -> CheckAnswer:
     if len(view.hosts) == 1:
         return not_applicable(_ONE)
     spans = zip(view.hosts, spans_of(view.record, view.load.cut), strict=True)
-    known = [(span.start_ns, host.host) for host, span in spans if span is not None]
-    (first_ns, first), (last_ns, last) = min(known), max(known)
+    starts = [(span.start_ns, host.host) for host, span in spans if span is not None]
+    (first_ns, first), (last_ns, last) = min(starts), max(starts)
     skew_s = (last_ns - first_ns) / 1e9
     evidence: Numbers = {
         "start_skew_s": skew_s,

@@ -43,8 +43,8 @@ def idle_before(view: RunView, index: int, seconds: float | None) -> CheckAnswer
     `seconds` are those in which they moved it; None where nobody knows.
     """
     devices = view.hosts[index].devices
-    moved = max((one.read_bytes + one.write_bytes for one in devices), default=0)
-    ios = max((one.read_ios + one.write_ios for one in devices), default=0)
+    moved = max((device.read_bytes + device.write_bytes for device in devices), default=0)
+    ios = max((device.read_ios + device.write_ios for device in devices), default=0)
     return _beside_others(view, index, moved, ios, seconds)
 
 

@@ -266,14 +266,14 @@ FEWER_BAD: Final = 0.90
 """Below this share more than one operation in ten was none."""
 
 
-def counts_text(by: str, what: str, claimed: int, counted: float) -> tuple[str, Numbers]:
+def counts_text(by: str, operation: str, claimed: int, counted: float) -> tuple[str, Numbers]:
     """Both counts as a sentence without its end, and as evidence."""
     text = (
-        f"{by} counted {format_count(counted)} operations of {what}, the engine claims "
+        f"{by} counted {format_count(counted)} operations of {operation}, the engine claims "
         f"{format_count(claimed)}"
     )
     return text, {
-        "operation": what,
+        "operation": operation,
         "claimed": claimed,
         "counted": counted,
         "counted_share": counted / claimed,

@@ -260,16 +260,16 @@ def _provisioned(view: RunView) -> tuple[float, str] | None:
     if not ios or not view.hosts:
         return None
     io_bytes = int(table.bytes.sum()) / ios
-    found: list[tuple[float, str]] = []
+    limits: list[tuple[float, str]] = []
     for host in view.hosts:
         facts = view.facts_of(host)
         limit = limit_of(facts, view.record.volume) if facts else None
         iops = limit.iops_at(io_bytes) if limit else None
         if limit is None or iops is None:
             return None
-        found.append((iops, limit.type))
-    types = dict.fromkeys(name for _, name in found)
-    return sum(iops for iops, _ in found), " and ".join(types)
+        limits.append((iops, limit.type))
+    types = dict.fromkeys(name for _, name in limits)
+    return sum(iops for iops, _ in limits), " and ".join(types)
 
 
 @check("cycle", "A cycle seen too few times")
@@ -296,13 +296,13 @@ def imprecise(view: RunView) -> CheckAnswer:
     if steady is None:
         return _unseen(view)
     steadiness, rule = steady.steadiness, view.record.rule
-    known = math.isfinite(steadiness.half_width)
+    bounded = math.isfinite(steadiness.half_width)
     evidence: Numbers = {
-        "half_width": steadiness.half_width if known else None,
+        "half_width": steadiness.half_width if bounded else None,
         "df": steadiness.df,
         "stalls": steady.episodes,
     }
-    if not known:
+    if not bounded:
         return _without_interval(view, steady, evidence)
     if rule is None:
         return valid(
