@@ -239,6 +239,11 @@ def watch_s(method: Method) -> float:
     return max(method.idle_watch_s - method.settle_s, 0.0)
 
 
+def rest_s(method: Method, runs: int) -> float:
+    """Seconds of rest in that many runs: the first follows none, and is only watched."""
+    return runs * method.settle_s - max(method.settle_s - method.idle_watch_s, 0.0)
+
+
 def overhead_s(method: Method) -> float:
     """What a run takes beside its load and its rest, with what its idle watch takes longer."""
     return RUN_OVERHEAD_S + watch_s(method)
@@ -327,14 +332,15 @@ def _reasons(
 ) -> tuple[Reason, ...]:
     method, prepared = study.method, sum(cost.prepared_runs for cost in costs)
     proving = f"{prepared} runs: verify files, drop caches, check idle, save"
-    settling = f"{runs} runs: settle {format_duration_s(method.settle_s)}"
+    settling = f"rest between {runs} runs: settle {format_duration_s(method.settle_s)}"
+    resting_s = rest_s(method, runs)
     return (
         ("connect hosts, read facts, clean up", SESSION_OVERHEAD_S),
         *layout,
         *(reason for cost in costs for reason in cost.load),
         *(((proving, prepared * overhead_s(method)),) if prepared else ()),
         *(reason for cost in costs for reason in cost.looks),
-        *(((settling, runs * method.settle_s),) if method.settle_s else ()),
+        *(((settling, resting_s),) if resting_s else ()),
     )
 
 
