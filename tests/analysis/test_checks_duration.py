@@ -44,9 +44,20 @@ def test_no_run_is_better_than_was_foretold_and_a_whole_one_is_as_good(asked_s: 
 
 
 def test_time_just_short_of_the_least_is_not_told_as_enough() -> None:
-    answer = ask(run_too_short, bursts_record([Burst(spans=3, span_s=0.99)]))
+    answer = ask(run_too_short, bursts_record([Burst(spans=3, span_s=0.98)]))
     assert answer.level is INVALID
     assert {"2.9", "3"} <= set(answer.says.split())
+
+
+@pytest.mark.parametrize(("late_s", "expected"), [(0.014, INDICATIVE), (0.06, INVALID)])
+def test_a_run_of_the_least_may_lack_what_an_interval_ended_late(
+    late_s: float, expected: Level
+) -> None:
+    """Seen with the native engine on two busy cores: 2.986 s of 3 s after a second of warm-up."""
+    edge_s = 1 + late_s
+    rest = Burst(start_s=edge_s, spans=3, span_s=(4 - edge_s) / 3, first_seq=1)
+    record = bursts_record([Burst(spans=1, span_s=edge_s), rest], warmup_s=1.0, runtime_s=3.0)
+    assert level(run_too_short, record) is expected
 
 
 def test_the_warm_up_is_not_measured_time() -> None:

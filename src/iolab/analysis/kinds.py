@@ -245,7 +245,7 @@ class Analyses:
                 yield check
 
 
-ANALYSIS_VERSION: Final = 13
+ANALYSIS_VERSION: Final = 14
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED: Final = {"cpu": "all", "agent": None, "thermal": None}

@@ -19,6 +19,10 @@ what is left of 20 s when the window's edges each cut an interval of a second.""
 RUN_USELESS_S: Final = 3.0
 """Below this a run is a handful of intervals, and its edges weigh as much as its middle."""
 
+LATE_EDGE_S: Final = 0.05
+"""What a run that was asked for the least may lack of it: the interval over the end of the warm-up
+ends up to so much late on a busy host, and the run's own end is not late."""
+
 RUN_ENOUGH_S: Final = 20.0
 """The least that a run is asked for, of which `RUN_SHORT_S` are left."""
 
@@ -28,7 +32,7 @@ def level_of_length(asked_s: float, measured_s: float) -> Level:
 
     An engine's last interval may end past the asked time: what it adds makes no run long enough.
     """
-    if min(asked_s, measured_s) < RUN_USELESS_S:
+    if asked_s < RUN_USELESS_S or measured_s < RUN_USELESS_S - LATE_EDGE_S:
         return Level.INVALID
     if asked_s < RUN_ENOUGH_S or measured_s < RUN_SHORT_S:
         return Level.INDICATIVE
