@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from iolab.core.events import (
     Event,
     FilesystemsMade,
     Notice,
+    PhaseTime,
     RunFinished,
     RunStarted,
     SessionEnded,
@@ -24,9 +26,11 @@ from iolab.core.events import (
 from iolab.core.host import HostFacts
 from iolab.core.metric import Level, Result
 from iolab.errors import HostError, StoreError
+from iolab.session.times import LOAD
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter
 from tests.cli.command_line import PLAN, SHAPE, STUDY
+from tests.cli.in_process import call
 
 STARTED = SessionStarted(PLAN, tuple(make_facts(SHAPE).items()), "0.1.0")
 RECORD = make_record(PLAN.runs[0], SHAPE)
@@ -131,3 +135,13 @@ def test_a_refusal_to_open_goes_to_the_session(tmp_path: Path) -> None:
             keeper.emit(STARTED)
         keeper.emit(SessionEnded(SessionStatus.FAILED, "The hosts changed."))
         assert not keeper.begun
+
+
+def test_seconds_of_a_session_are_told_alike_in_all_rows_and_in_the_sum(tmp_path: Path) -> None:
+    directory = tmp_path / "S"
+    with SessionWriter.create(directory, STUDY, PLAN, "session-1", ("iolab",)) as writer:
+        spent = (PhaseTime(LOAD, 9, 180.04), PhaseTime("prove", 3, 0.06), PhaseTime("judge", 9, 2))
+        writer.ended(SessionStatus.DONE, None, spent)
+    *rows, total = call("show", directory, "--time").stdout.splitlines()
+    assert [row.split()[-4] for row in rows[1:]] == ["180.0", "2.0", "0.1"]
+    assert re.findall(r"[\d.]+", total)[:2] == ["182.1", "2.1"]

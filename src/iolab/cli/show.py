@@ -145,21 +145,25 @@ def print_times(reader: SessionReader) -> None:
     from iolab.cli.output import result, result_screen
     from iolab.report.terminal import Heading, table
     from iolab.session.times import LOAD
-    from iolab.units import format_duration_s
 
-    times = sorted(reader.session.times, key=lambda phase: -phase.seconds)
-    total = sum(phase.seconds for phase in times)
-    if not total:
+    phases = sorted(reader.session.times, key=lambda phase: -phase.seconds)
+    all_s = sum(phase.seconds for phase in phases)
+    if not all_s:
         result("The session kept no times: it has not ended, or an older iolab made it.")
         return
     rows = [
-        [phase.phase, f"{phase.times}", f"{phase.seconds:.2f} s", f"{phase.seconds / total:.1%}"]
-        for phase in times
+        [
+            phase.phase,
+            f"{phase.times}",
+            f"{phase.seconds:.1f} s",
+            f"{100 * phase.seconds / all_s:.1f} %",
+        ]
+        for phase in phases
     ]
     headings = [Heading("phase"), *(Heading(name, number=True) for name in ("times", "", "share"))]
-    load = sum(phase.seconds for phase in times if phase.phase == LOAD)
+    load_s = sum(phase.seconds for phase in phases if phase.phase == LOAD)
     result_screen(table(headings, rows))
-    result(f"{format_duration_s(total)} in all, {total - load:.2f} s beside the load.")
+    result(f"{all_s:.1f} s in all, {all_s - load_s:.1f} s beside the load.")
 
 
 def print_summary(reader: SessionReader) -> set[Level]:
