@@ -107,6 +107,19 @@ def test_a_long_ceiling_leaves_a_last_look() -> None:
     assert idle_of(stage.records[0]).watched_s > 1.0
 
 
+def test_after_a_long_ceiling_nothing_is_left_to_watch_where_nothing_else_was_done() -> None:
+    """Reads follow proofs and drops on the same device, and a rest leaves time for others."""
+
+    def watched(settle: str) -> set[str]:
+        stage = Stage({"local": FakeScript(delay_s=0.2)}, sets=(f"method.settle={settle}",)).play()
+        assert all(idle_of(record).watched_s > 1.0 for record in stage.records)
+        asked = [one for one in stage.notes.of(PhaseStarted) if one.phase is Phase.IDLE and one.run]
+        return {one.run.point.workload for one in asked if one.run}
+
+    assert watched("0s") == {"rand-read"}
+    assert watched("2s") == {"rand-read", "seq-write"}
+
+
 @pytest.mark.parametrize(("watch", "pause_s"), [("1s", 1.0), ("0s", 2.0 - OWN_S)])
 def test_the_rest_before_a_run_ends_with_it(watch: str, pause_s: float) -> None:
     """The ceiling is measured in it, too: it touches no target."""

@@ -97,31 +97,35 @@ async def watch_idle(session: SessionContext, run: PlannedRun, shares: Sequence[
     The watch is the end of the target's rest.
     """
     seconds = session.study.method.idle_watch_s
-    known = [mine for mine in shares if mine.workdir.devices]
-    if not known or not seconds:
+    rests = session.study.method.settle_s > 0
+    left_s = {
+        mine.name: _left_s(mine, seconds, rests=rests) for mine in shares if mine.workdir.devices
+    }
+    longest_s = max(left_s.values(), default=0.0)
+    if not longest_s:
         return
-    left_s = {mine.name: _left_s(mine, seconds) for mine in known}
-    await settle(session, run, max(left_s.values()))
+    await settle(session, run, longest_s)
     if session.stop.requested:
         return
-    session.begin(Phase.IDLE, run, "checking for background I/O", max(left_s.values()))
+    session.begin(Phase.IDLE, run, "checking for background I/O", longest_s)
 
     async def watch(mine: HostShare) -> None:
         before = await snapshot(mine.workdir.host)
         await asyncio.sleep(left_s[mine.name])
-        seen = idle_proof(before, await snapshot(mine.workdir.host), mine.workdir.devices)
-        mine.idle = mine.idle.then(seen) if mine.idle and seen else seen
+        proof = idle_proof(before, await snapshot(mine.workdir.host), mine.workdir.devices)
+        mine.idle = mine.idle.then(proof) if mine.idle and proof else proof
 
-    await on_each(known, watch)
+    await on_each([mine for mine in shares if left_s.get(mine.name)], watch)
 
 
 LAST_WATCH_S: Final = 0.2
-"""The least that is watched after all that we do on the devices ourselves."""
+"""The least that is watched after a rest, or after what we do on the devices ourselves."""
 
 
-def _left_s(mine: HostShare, seconds: float) -> float:
-    seen_s = mine.idle.watched_s if mine.idle else 0.0
-    return max(seconds - seen_s, min(LAST_WATCH_S, seconds))
+def _left_s(mine: HostShare, seconds: float, *, rests: bool) -> float:
+    watched_s = mine.idle.watched_s if mine.idle else 0.0
+    used = mine.extents is not None or (mine.cache is not None and mine.cache.asked)
+    return max(seconds - watched_s, min(LAST_WATCH_S, seconds) if rests or used else 0.0)
 
 
 @asynccontextmanager
