@@ -31,6 +31,7 @@ from iolab.core.events import (
     Event,
     FilesystemsMade,
     LedgerKept,
+    Phase,
     PhaseStarted,
     RunFinished,
     SessionEnded,
@@ -51,6 +52,7 @@ from iolab.report.terminal import one_line
 from iolab.session.context import LiveRule, RuleFor
 from iolab.session.session import Earlier, run_session
 from iolab.session.times import COMMIT, JUDGE, Times, load_s
+from iolab.store import parquet
 from iolab.store.layout import INDEX
 from iolab.store.writer import SessionWriter
 from iolab.study.cost import overhead_s
@@ -97,6 +99,9 @@ class SessionRecorder:
                     self._writer.made(event.facts)
             case PhaseStarted():
                 self._times.begin(event.phase)
+                if event.phase is Phase.LAY_OUT:
+                    # Hosts write, we wait; the first commit would take this long more.
+                    threading.Thread(target=parquet.load).start()
                 self._view.see(event)
             case RunFinished():
                 self._keep(event)

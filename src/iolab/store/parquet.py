@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,6 +35,12 @@ _SETTINGS: Final[dict[str, str | bool | int | float | list[str]]] = {
 
 
 _DAMAGED: Final = "If it was written before, restore it from a copy or measure again."
+
+
+def load() -> None:
+    """Load the library ahead of the first table, whose writing tells what is wrong with it."""
+    with suppress(ImportError, OSError):
+        _connection()
 
 
 def write_columns(columns: Mapping[str, Column | CodedNames], path: Path) -> None:
