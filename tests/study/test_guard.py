@@ -88,6 +88,7 @@ def fio(path: str | None, version: str | None) -> HostFacts:
         (gone("not there: No such file or directory (ENOENT)"), "no directory '/mnt/t' on host"),
         (gone("not there: Permission denied (EACCES)"), "'Permission denied (EACCES)'"),
         (gone("not a folder"), "'/mnt/t' on host 'local' is not a directory"),
+        (gone("not for files, but proc"), "'/mnt/t' on host 'local' is no place for load"),
         (
             replace(FACTS, target=None, faults=("The target /mnt/t2 is not a folder.",)),
             "no directory '/mnt/t' on host 'local'",

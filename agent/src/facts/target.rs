@@ -19,6 +19,23 @@ const MAX_OVERLAYS: u32 = 4;
 const IN_MEMORY: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
 /// Block devices whose blocks are memory of this host, or nowhere.
 const MEMORY_DEVICES: [&str; 3] = ["ram", "zram", "nullb"];
+/// Windows on the kernel: no file of a user lies there, although root may seem to write.
+const OF_THE_KERNEL: [&str; 14] = [
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "efivarfs",
+    "fusectl",
+    "proc",
+    "pstore",
+    "securityfs",
+    "sysfs",
+    "tracefs",
+];
 const NETWORK: [&str; 20] = [
     "9p",
     "acfs",
@@ -86,6 +103,11 @@ pub fn target(roots: &Roots, path: &Path, faults: &mut Vec<String>) -> Option<Ta
         faults.push(format!("The mount of {} is not in /proc/self/mountinfo.", path.display()));
         return None;
     };
+    if OF_THE_KERNEL.contains(&mount.fs_type.as_str()) {
+        let fs_type = &mount.fs_type;
+        faults.push(format!("The target {} is not for files, but {fs_type}.", path.display()));
+        return None;
+    }
     let beneath = beneath(roots, &mounts, mount, MAX_OVERLAYS);
     if beneath.devices.is_empty() && !beneath.in_memory && !is_network(&mount.fs_type) {
         let fs_type = &mount.fs_type;
@@ -211,7 +233,12 @@ mod tests {
 
     #[test]
     fn what_is_no_target_is_a_fault_with_its_path() {
-        for (path, part) in [("/nowhere/x", "ENOENT"), ("/proc/stat", "not a folder")] {
+        let cases = [
+            ("/nowhere/x", "ENOENT"),
+            ("/proc/stat", "not a folder"),
+            ("/proc", "not for files, but proc"),
+        ];
+        for (path, part) in cases {
             let mut faults = Vec::new();
             assert_eq!(target(&Roots::default(), Path::new(path), &mut faults), None);
             let [fault] = &faults[..] else { panic!("{faults:?}") };

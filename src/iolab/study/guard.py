@@ -293,6 +293,13 @@ def no_target(facts: HostFacts, path: str, where: str) -> Fault:
         )
     if "not a folder" in said:
         return Fault(f"{where} is not a directory.", "Give a directory with --path.")
+    of_kernel = said.partition(" is not for files, but ")[2].rstrip(".")
+    if of_kernel:
+        return Fault(
+            f"{where} is no place for load: its file system is {of_kernel}, which is the kernel's "
+            "own and holds no files of users.",
+            "Give a directory on storage with --path.",
+        )
     reason = said.partition(" is not there: ")[2].rstrip(".")
     if reason and "ENOENT" not in reason:
         happened = f"The directory {where} cannot be reached: {shown(reason)}."

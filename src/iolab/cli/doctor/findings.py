@@ -243,6 +243,7 @@ def fact_findings(facts: HostFacts) -> Iterator[Finding]:
 
 
 def missing_facts(facts: HostFacts) -> Iterator[Finding]:
-    """What was asked for and could not be read."""
-    for fault in facts.faults:
+    """What was asked for and could not be read, but for a target that is none."""
+    faults = (fault for fault in facts.faults if not fault.startswith("The target "))
+    for fault in faults:
         yield Finding("facts", FindingState.NOTE, fault, "The report shows less without it.")
