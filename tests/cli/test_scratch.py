@@ -47,3 +47,16 @@ def test_no_output_goes_over_the_files_of_a_session(tmp_path: Path, place: str) 
             assert done.returncode == 2
             assert "session 'S'" in done.stderr
     assert sorted((path, path.stat().st_mtime_ns) for path in session.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "words", [("report", "--html"), ("report", "--pdf"), ("export", "-f", "csv", "-o")]
+)
+def test_a_dash_is_not_the_name_of_an_output(
+    words: tuple[str, ...], session: Path, tmp_path: Path
+) -> None:
+    command, *options = words
+    done = call(command, session, *options, "-", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "'-'" in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -178,11 +178,13 @@ def _write_nowhere(stream: TextIO) -> None:
 
 
 def refuse_output(path: Path) -> None:
-    """UsageError where a path leads to a session's own files, or into a target's scratch folder."""
+    """UsageError for `-`, a session's own file, or a place in a target's scratch folder."""
     from iolab.core.host import SCRATCH_PREFIX
     from iolab.store.layout import session_of_file
     from iolab.study.wording import shown
 
+    if path.name == "-":  # elsewhere it means standard output: nobody wants a file of that name
+        raise UsageError("'-' is not the name of a file.", "Give the name of one.")
     real = Path(os.path.realpath(path))
     session = session_of_file(real)
     if session is not None:
