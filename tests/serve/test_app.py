@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from bench.synthetic import make_facts, make_record, make_result
 
+from iolab.core.metric import Metric
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.loads.fileio.workload import Job
@@ -240,3 +241,19 @@ def test_nothing_in_a_page_leads_elsewhere(site: Site) -> None:
         assert "https://" not in answer.text
         assert " style=" not in answer.text
         assert re.findall(r" on\w+=", answer.text) == []
+
+
+def test_a_metric_that_no_kind_declares_is_shown_by_its_key_or_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "one"
+    with SessionWriter.create(folder, STUDY, PLAN, "session-1", ("iolab", "run")) as writer:
+        writer.started(make_facts(SHAPE), "0.1.0")
+        record = make_record(PLAN.runs[0], SHAPE)
+        result = make_result(record)
+        metrics = {"frames": Metric(3.0, "1/s"), **result.metrics}
+        writer.commit(record, replace(result, metrics=metrics), analysis_version=1)
+    site = Site(tmp_path)
+    page = site.get(f"/sessions/{site.id_of('one')}/live")
+    assert page.status == 200
+    assert "IOPS" in page.text
+    assert call("export", folder, "-f", "openmetrics").returncode == 0
+    assert "frames" in call("show", folder, "--details").stdout

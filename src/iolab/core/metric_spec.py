@@ -113,6 +113,11 @@ def spec_of(key: str) -> MetricSpec:
     return _DECLARED.get(key) or operation_metric(key)
 
 
+def is_known(key: str) -> bool:
+    """Whether `spec_of` has it: a stored result may be of a kind that declared more."""
+    return is_declared(key) or _KEY.fullmatch(key) is not None
+
+
 def shared_label(keys: Iterable[str]) -> str:
     """What metrics measure, whatever operations they are of; "" where they measure several."""
     labels = {_without_operation(spec_of(key)).label for key in keys}

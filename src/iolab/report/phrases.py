@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from iolab.core.configuration import limit_name
 from iolab.core.metric import CheckResult, Level, Metric, Result
-from iolab.core.metric_spec import OPS_PER_S, spec_of
+from iolab.core.metric_spec import OPS_PER_S, is_known, spec_of
 from iolab.core.run import Point
 from iolab.core.study import Study
 from iolab.report.numbers import axis_label, axis_word, count, fields_document, show, show_value
@@ -375,5 +375,5 @@ def metric_word(key: str) -> str:
 
 
 def metric_words(key: str) -> str:
-    """A metric in a sentence: `lat_ns_p99_9` as `p99.9 latency`."""
-    return spec_of(key).label
+    """A metric in a sentence: `lat_ns_p99_9` as `p99.9 latency`; an undeclared one by its key."""
+    return spec_of(key).label if is_known(key) else key

@@ -24,7 +24,7 @@ from iolab.analysis.differences import ComparisonSide
 from iolab.analysis.pairs import ComparedMetric
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
-from iolab.core.metric_spec import Combine, spec_of
+from iolab.core.metric_spec import Combine, is_known, spec_of
 from iolab.core.run import Plan, PlannedRun, RunStatus
 from iolab.core.samples import Floats, IntervalTable
 from iolab.errors import StoreError
@@ -354,7 +354,11 @@ def _figures(result: Result) -> tuple[Cell, ...]:
 
 def rate_of(result: Result) -> str | None:
     """The first known rate of a run that counts operations: of all, or else of one kind."""
-    specs = (spec_of(key) for key, metric in result.metrics.items() if metric.value is not None)
+    specs = (
+        spec_of(key)
+        for key, metric in result.metrics.items()
+        if metric.value is not None and is_known(key)
+    )
     rates = (spec for spec in specs if spec.combine is Combine.RATE and spec.unit != "bytes/s")
     return next((spec.key for spec in rates), None)
 

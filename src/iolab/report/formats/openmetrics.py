@@ -19,7 +19,7 @@ from iolab.analysis.points import PointKey, PointSummary
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import UPPER_NS
 from iolab.core.metric import Metric, Result
-from iolab.core.metric_spec import MetricSpec, is_declared, spec_of
+from iolab.core.metric_spec import MetricSpec, is_declared, is_known, spec_of
 from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable, Ints
 from iolab.hosts.counters import blocks
 from iolab.report.numbers import axis_label, clean
@@ -326,6 +326,8 @@ def _add_point(samples: _Samples, point: PointSummary, at_s: float | None) -> No
     labels = _point_labels(point.key)
     samples.add(VERDICT, (*labels, ("level", point.level.value)), 1, at_s)
     for key, metric in point.metrics.items():
+        if not is_known(key):
+            continue
         spec = spec_of(key)
         family, factor, more = _gauge_of(spec)
         if not spec.over_window:
