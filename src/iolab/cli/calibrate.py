@@ -68,9 +68,9 @@ def calibrate(
     wish = Wish(asked_job(rw, bs, iodepth, numjobs, ioengine, size), pairs, seconds)
     outcome = asyncio.run(run_all(_specs(path, hosts), wish, say))
     if as_json:
-        result_json(calibration_document(outcome.found))
+        result_json(calibration_document(outcome.calibration))
     else:
-        result_screen(*calibration_screen(outcome.found))
+        result_screen(*calibration_screen(outcome.calibration))
     if outcome.left:
         raise outcome.left
 

@@ -44,7 +44,7 @@ def hosts(count: int, native: FakeNative | None = None, **changes: Any) -> dict[
 def played(made: dict[str, FakeHost], wish: Wish = WISH) -> Calibration:
     done = ended(made, wish)
     assert done.left is None
-    return done.found
+    return done.calibration
 
 
 def ended(made: dict[str, FakeHost], wish: Wish = WISH) -> Calibrated:
@@ -152,7 +152,7 @@ def test_a_folder_that_is_held_on_one_host_is_held_on_none_in_the_end() -> None:
 def test_a_folder_that_cannot_be_removed_costs_nothing_that_was_found() -> None:
     made = hosts(2, refuses={"scratch_close": ("EBUSY", "somebody is in it")})
     done = ended(made)
-    assert len(done.found.trials) == 4
+    assert len(done.calibration.trials) == 4
     assert isinstance(done.left, HostError)
     (fault,) = done.left.faults
     assert fault.happened.startswith("Below /mnt/t on host 'c2': ")

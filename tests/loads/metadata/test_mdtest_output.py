@@ -59,13 +59,17 @@ def test_three_iterations_are_told_apart_and_never_reported_as_one(build: str) -
     assert (output.iterations, output.faults, contradictions(output)) == (3, (), ())
     assert reported(output) == ()
     for operation in Operation:
-        assert [line.iteration for line in output.seen if line.operation is operation] == [1, 2, 3]
+        assert [line.iteration for line in output.phase_lines if line.operation is operation] == [
+            1,
+            2,
+            3,
+        ]
 
 
 @pytest.mark.parametrize("build", ["1.9.3", "3.3.0", "4.1.0-dev"])
 def test_without_verbose_lines_the_summary_is_all_there_is(build: str) -> None:
     output = parse(golden(f"quiet-{build}"))
-    assert not output.seen
+    assert not output.phase_lines
     assert not output.faults
     assert [row.operation for row in output.rows] == list(Operation)
     assert output.iterations == 3
@@ -79,7 +83,7 @@ def test_a_run_that_broke_off_gives_what_is_known_and_says_why(name: str) -> Non
     assert not reported(output)
     assert output.version
     assert "No s" in output.messages[0]
-    trees = [one.operation for one in output.seen]
+    trees = [one.operation for one in output.phase_lines]
     assert trees == ([Operation.TREE_CREATE] if name.startswith("full") else [])
 
 
@@ -89,7 +93,7 @@ def test_an_output_cut_anywhere_is_a_part_of_the_whole(build: str, end: float) -
     raw = golden(f"three-{build}")
     whole, part = parse(raw), parse(raw[: int(len(raw) * end)])
     # A number may be cut short as the last word.
-    assert part.seen[:-1] == whole.seen[: max(len(part.seen) - 1, 0)]
+    assert part.phase_lines[:-1] == whole.phase_lines[: max(len(part.phase_lines) - 1, 0)]
     assert set(part.rows[:-1]) <= set(whole.rows)
     assert not part.finished
 

@@ -53,10 +53,10 @@ def test_where_ranks_made_unlike_numbers_of_files_each_is_told_what_it_finds() -
     timed = MetadataJob(METADATA_ENGINE, 2, 10, 1, phase_s=3.0)
     (first, _) = rank_shares(timed, 2)
     dirs, made = {0: "/t/a", 1: "/t/b"}, {0: (4, 5), 1: (6, 7)}
-    seen = request_of(timed, first, dirs, Operation.FILE_STAT, iteration=1, made=made)
+    seen = request_of(timed, first, dirs, Operation.FILE_STAT, iteration=1, files_made=made)
     assert (seen["files"], seen["runtime_s"]) == ([5, 6], 3.0)
     own = request_of(
-        timed, first, dirs, Operation.FILE_REMOVE, iteration=1, made=made, shifted=False
+        timed, first, dirs, Operation.FILE_REMOVE, iteration=1, files_made=made, shifted=False
     )
     assert own["files"] == [4, 5]
     assert "runtime_s" not in own

@@ -76,7 +76,7 @@ class Wish:
 class Calibrated:
     """What was found, and, where a scratch folder could not be removed, the error that says so."""
 
-    found: Calibration
+    calibration: Calibration
     left: HostError | None = None
 
 
@@ -103,12 +103,12 @@ async def calibrate_on(
     (await together(places, _get_ready)).complete()
     try:
         (await together(places, _open)).complete()
-        found = await _Bench(places, wish, say, clock).run()
+        calibration = await _Bench(places, wish, say, clock).run()
     except BaseException:
         # What ended this is what is told; a folder that cannot be closed goes with the connection.
         await together(places, _close)
         raise
-    return Calibrated(found, _left(places, (await together(places, _close)).failed))
+    return Calibrated(calibration, _left(places, (await together(places, _close)).failed))
 
 
 def refuse_unready(facts: HostFacts, path: str, job: Job) -> None:
@@ -191,7 +191,7 @@ def _left(places: Iterable[_Place], failed: Mapping[str, IolabError]) -> HostErr
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _EngineRun:
     """What one process on one host came to; `rate` is by its own count of the time."""
 
     tally: LimitTally
@@ -214,29 +214,29 @@ class _Bench:
         wish = self.wish
         self.say("Laying out the scratch files.")
         (await together(self.places, _lay_out)).complete()
-        made: dict[tuple[int, EngineName], Mapping[str, _Made]] = {}
+        runs: dict[tuple[int, EngineName], Mapping[str, _EngineRun]] = {}
         for pair, engine in _turns(wish.pairs):
             self.say(f"Pair {pair} of {wish.pairs}: {engine.name}.")
-            made[pair, engine.name] = await self._at_once(engine, _measuring(engine, wish, pair))
-        ceilings: dict[EngineName, Mapping[str, _Made]] = {}
+            runs[pair, engine.name] = await self._at_once(engine, _measuring(engine, wish, pair))
+        ceilings: dict[EngineName, Mapping[str, _EngineRun]] = {}
         for engine in ENGINES:
             self.say(f"The ceiling of {engine.name}.")
             ceilings[engine.name] = await self._at_once(engine, _nulling(engine))
-        return _calibration(wish.job, self.places, made, ceilings)
+        return _calibration(wish.job, self.places, runs, ceilings)
 
     async def _at_once(
         self, engine: FileEngine[Job], load: Callable[[_Place], _Load]
-    ) -> Mapping[str, _Made]:
+    ) -> Mapping[str, _EngineRun]:
         """The engine's load on every host; where one fails, the others are told to end."""
         starts = await self._starts()
         halt = asyncio.Event()
 
-        async def one(place: _Place) -> _Made | None:
+        async def run_on(place: _Place) -> _EngineRun | None:
             with halting(halt):
                 return await _driven(place, engine, load(place), starts.get(place.name), halt)
 
-        done = (await together(self.places, one)).complete()
-        return {name: made for name, made in done.items() if made is not None}
+        done = (await together(self.places, run_on)).complete()
+        return {name: run for name, run in done.items() if run is not None}
 
     async def _starts(self) -> Mapping[str, Go]:
         """One moment on the clock of each of several hosts; a lone one begins when it is asked."""
@@ -319,7 +319,7 @@ async def _lay_out(place: _Place) -> None:
 
 async def _driven(
     place: _Place, engine: FileEngine[Job], load: _Load, start: Go | None, halt: asyncio.Event
-) -> _Made | None:
+) -> _EngineRun | None:
     """What the process told; None of one that was told to end because another host failed."""
     ending = await drive(
         place.host,
@@ -341,7 +341,7 @@ async def _driven(
     if reading.totals.error:
         happened = f"{engine.name} met errors of the target{place.where} ({reading.totals.error})."
         raise EngineError(happened, "Look at the kernel's log, and use a sound target.")
-    return _Made(
+    return _EngineRun(
         tally=tally_of(engine.name, reading, ending, load.do),
         version=reading.version,
         method=_method(place.job, reading),
@@ -352,24 +352,24 @@ async def _driven(
 def _calibration(
     job: Job,
     places: tuple[_Place, ...],
-    made: Mapping[tuple[int, EngineName], Mapping[str, _Made]],
-    ceilings: Mapping[EngineName, Mapping[str, _Made]],
+    runs: Mapping[tuple[int, EngineName], Mapping[str, _EngineRun]],
+    ceilings: Mapping[EngineName, Mapping[str, _EngineRun]],
 ) -> Calibration:
     def trials(names: tuple[str, ...]) -> tuple[Trial, ...]:
         return tuple(
             trial_of(engine, pair, [by_host[name].tally for name in names])
-            for (pair, engine), by_host in made.items()
+            for (pair, engine), by_host in runs.items()
         )
 
     def of_host(place: _Place) -> HostCalibration:
-        last = {engine: by_host[place.name] for (_, engine), by_host in made.items()}
+        last = {engine: by_host[place.name] for (_, engine), by_host in runs.items()}
         return HostCalibration(
             host=place.name,
             job=place.job,
             trials=trials((place.name,)),
             ceilings={name: by_host[place.name].rate for name, by_host in ceilings.items()},
-            versions={name: one.version for name, one in last.items()},
-            methods={name: one.method for name, one in last.items()},
+            versions={name: run.version for name, run in last.items()},
+            methods={name: run.method for name, run in last.items()},
         )
 
     hosts = tuple(of_host(place) for place in places)

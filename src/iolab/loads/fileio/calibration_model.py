@@ -122,7 +122,9 @@ class Calibration:
         """What each engine made of nothing on all hosts at once; None where one could not."""
         every = [host.ceilings for host in self.hosts]
         return {
-            engine: None if None in (parts := [one[engine] for one in every]) else _sum(parts)
+            engine: None
+            if None in (parts := [ceilings[engine] for ceilings in every])
+            else _sum(parts)
             for engine in every[0]
         }
 
@@ -146,10 +148,14 @@ def asked_job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size:
                 "Give --iodepth 1, or an --ioengine that keeps more.",
             )
         )
-    block, whole = _size("--bs", bs, faults), _size("--size", size, faults)
-    if block and whole and whole % block:
+    block, file_bytes = _size("--bs", bs, faults), _size("--size", size, faults)
+    if block and file_bytes and file_bytes % block:
         happened = f"--size {size} is not a multiple of --bs {bs}."
-        near = " or ".join(str(one * block) for one in (whole // block, whole // block + 1) if one)
+        near = " or ".join(
+            str(blocks * block)
+            for blocks in (file_bytes // block, file_bytes // block + 1)
+            if blocks
+        )
         faults.append(Fault(happened, f"Give --size {near}, or another --bs."))
     if faults:
         happened = "The calibration cannot be done as asked."
@@ -161,7 +167,7 @@ def asked_job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size:
         block_bytes=block,
         iodepth=iodepth,
         numjobs=numjobs,
-        file_bytes=whole,
+        file_bytes=file_bytes,
         read_percent=50 if access.mixed else None,
         ioengine=ioengine,
     )
@@ -170,10 +176,10 @@ def asked_job(rw: str, bs: str, iodepth: int, numjobs: int, ioengine: str, size:
 def _size(option: str, text: str, faults: list[Fault]) -> int:
     """The bytes of an option; 0, with a fault, for what is no size in sectors."""
     try:
-        found = parse_size(text)
+        number = parse_size(text)
     except ValueError:
-        found = 0
-    if found < 1 or found % 512:
+        number = 0
+    if number < 1 or number % 512:
         faults.append(Fault(f"{option} is {text!r}.", "Give a multiple of 512 bytes, as 4k or 1g."))
         return 0
-    return found
+    return number

@@ -62,16 +62,16 @@ class GeneratorShare:
         return self.share >= BOUND_SHARE
 
 
-def shares_of(found: Calibration) -> tuple[GeneratorShare, ...]:
+def shares_of(calibration: Calibration) -> tuple[GeneratorShare, ...]:
     """How near each engine came to its ceiling, on the host where it came nearest.
 
     An engine without a ceiling is left out.
     """
     nearest: dict[EngineName, GeneratorShare] = {}
-    for host in found.hosts:
+    for host in calibration.hosts:
         for share in host_shares(host):
-            known = nearest.get(share.engine)
-            if known is None or share.share > known.share:
+            previous = nearest.get(share.engine)
+            if previous is None or share.share > previous.share:
                 nearest[share.engine] = share
     return tuple(nearest.values())
 
@@ -196,41 +196,43 @@ HOSTS_SHOWN: Final = 4
 NONE: Final = "–"
 
 
-def calibration_document(found: Calibration) -> dict[str, Any]:
+def calibration_document(calibration: Calibration) -> dict[str, Any]:
     """The same for programs, with every run; `hosts` have their own, the rest is all together.
 
     Versions and methods that differ between hosts are None there.
     """
-    rows, shares = rows_of(found.trials), shares_of(found)
-    found_meanings = meanings(rows, shares, pairs=len(found.trials) // 2, hosts=len(found.hosts))
+    rows, shares = rows_of(calibration.trials), shares_of(calibration)
+    sentences = meanings(
+        rows, shares, pairs=len(calibration.trials) // 2, hosts=len(calibration.hosts)
+    )
     return {
         "format": 1,
         "engines": [
             _engine(
                 name,
-                _shared(host.versions[name] for host in found.hosts),
-                _shared(host.methods[name] for host in found.hosts),
-                found.ceilings[name],
+                _shared(host.versions[name] for host in calibration.hosts),
+                _shared(host.methods[name] for host in calibration.hosts),
+                calibration.ceilings[name],
                 shares,
             )
             for name in ENGINES
         ],
         "rows": [_row(row) for row in rows],
-        "trials": [asdict(trial) for trial in found.trials],
-        "hosts": [_host(host) for host in found.hosts],
+        "trials": [asdict(trial) for trial in calibration.trials],
+        "hosts": [_host(host) for host in calibration.hosts],
         "means": [
             {"about": meaning.about, "tone": meaning.tone.value, "says": meaning.says}
-            for meaning in found_meanings
+            for meaning in sentences
         ],
     }
 
 
-def versions_text(found: Calibration) -> str:
+def versions_text(calibration: Calibration) -> str:
     """Each engine's version and way to the kernel, once for hosts that have them alike."""
     parts = []
     for name in ENGINES:
         hosts_by_version: dict[str, list[str]] = {}
-        for host in found.hosts:
+        for host in calibration.hosts:
             version, method = host.versions[name], host.methods[name]
             text = version if f"({method})" in version else f"{version} ({method})"
             hosts_by_version.setdefault(text, []).append(host.host)

@@ -57,9 +57,9 @@ def _kept(view: RunView, index: int) -> CheckAnswer:
     job = Job.of(view.record.run.point.job_on(host.host))
     if view.service is not None:
         return _reached(view, index, job)
-    found = concurrency(view.load, index, job.depth_total)
+    measured = concurrency(view.load, index, job.depth_total)
     seconds = float(view.load.seconds[index])
-    if found is None or seconds <= 0 or job.asked_iops is None:
+    if measured is None or seconds <= 0 or job.asked_iops is None:
         return unchecked(f"no I/O was measured on {host.host}")
     target = job.asked_iops * job.numjobs
     achieved = float(view.load.ios[index].sum()) / seconds / target
@@ -68,18 +68,18 @@ def _kept(view: RunView, index: int) -> CheckAnswer:
         "open_loop": True,
         "target_iops": target,
         "achieved": achieved,
-        "in_flight": found.in_flight,
+        "in_flight": measured.in_flight,
         "depth": job.depth_total,
     }
     full = _full_share(view, index, job.depth_total)
     evidence["full_seconds"] = full
     text = (
         f"{percent(achieved)} of {format_count(target)} IOPS were kept{view.on(host)} with "
-        f"{found.in_flight:.3g} of {job.depth_total} I/Os in flight"
+        f"{measured.in_flight:.3g} of {job.depth_total} I/Os in flight"
     )
-    if achieved < ACHIEVED_LEAST or found.in_flight >= IN_FLIGHT_MOST * job.depth_total:
+    if achieved < ACHIEVED_LEAST or measured.in_flight >= IN_FLIGHT_MOST * job.depth_total:
         return indicative(
-            f"{text}: the latencies are service time at concurrency {found.in_flight:.3g}, not "
+            f"{text}: the latencies are service time at concurrency {measured.in_flight:.3g}, not "
             "latency at that rate.",
             **evidence,
         )
@@ -141,8 +141,8 @@ def _lost(view: RunView, index: int, lost: int, job: Job) -> tuple[float, float]
     So many had not ended when the window began either, and count in it: they stand for as many at
     its end, and only what is beyond them makes the share.
     """
-    found = concurrency(view.load, index, job.depth_total)
-    usual = found.in_flight if found else 0.0
+    measured = concurrency(view.load, index, job.depth_total)
+    usual = measured.in_flight if measured else 0.0
     due = int(view.load.ios[index].sum()) + lost
     return max(lost - usual, 0.0) / max(due, 1), usual
 
@@ -246,25 +246,25 @@ def littles_law(view: RunView) -> CheckAnswer:
 def _law_of(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
     host = view.hosts[index]
     job = Job.of(view.record.run.point.job_on(host.host))
-    found = concurrency(view.load, index, job.depth_total, view.service)
-    if found is None:
+    measured = concurrency(view.load, index, job.depth_total, view.service)
+    if measured is None:
         return unchecked(f"no latency was measured on {host.host}")
     evidence: Numbers = {
         "host": host.host,
-        "rho": found.rho,
-        "off": abs(found.rho - 1),
-        "in_flight": found.in_flight,
-        "asked": found.asked,
-        "edge": found.edge,
+        "rho": measured.rho,
+        "off": abs(measured.rho - 1),
+        "in_flight": measured.in_flight,
+        "asked": measured.asked,
+        "edge": measured.edge,
     }
-    mean = f"{found.in_flight:.3g} I/Os were in flight{view.on(host)}"
+    mean = f"{measured.in_flight:.3g} I/Os were in flight{view.on(host)}"
     if not job.is_closed_loop:
         return not_applicable(f"The load is paced: on average {mean}.", **evidence)
-    text = f"On average {mean}, asked were {found.asked} (ratio {found.rho:.3f})"
-    if host.host in limited and found.rho < 1:
+    text = f"On average {mean}, asked were {measured.asked} (ratio {measured.rho:.3f})"
+    if host.host in limited and measured.rho < 1:
         return not_applicable(f"{text}: what kept the guest from more is said beside.", **evidence)
-    off = found.rho - 1
-    too_few = off < -good_limit(job.iodepth) - found.edge
+    off = measured.rho - 1
+    too_few = off < -good_limit(job.iodepth) - measured.edge
     if too_few and device_contradicts(view, index, view.whole_bins(index)):
         # The queue may have been full: what is wrong are the times.
         verdict = invalid if off < RHO_BAD_LOW - 1 else indicative
@@ -273,7 +273,7 @@ def _law_of(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
             "the queue.",
             **{**evidence, "latency_contradicted": True},
         )
-    return _law_verdict(text, off, found.edge, job.iodepth, evidence)
+    return _law_verdict(text, off, measured.edge, job.iodepth, evidence)
 
 
 def _law_verdict(

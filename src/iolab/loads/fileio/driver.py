@@ -45,25 +45,25 @@ class IoDriver(ProcessDriver):
             if not session.stop.requested:
                 await phase(session, run, shares)
 
-    def command(self, session: SessionContext, run: PlannedRun, mine: HostShare) -> Command:
+    def command(self, session: SessionContext, run: PlannedRun, share: HostShare) -> Command:
         """See `ProcessDriver`: on the host's own files, held against what was written there."""
         _, longest_s = session.study.method.load_s
-        job = Job.of(run.point.job_on(mine.name))
+        job = Job.of(run.point.job_on(share.name))
         data_set = session.plan.data_set(run.point.data_set)
         command = self._files.measure(
             job,
-            mine.workdir.holding(data_set),
-            mine.workdir.dir,
+            share.workdir.holding(data_set),
+            share.workdir.dir,
             seconds=longest_s,
-            seed=seed_on(session.study, run.point, mine.name, run.repeat),
-            later=turn_of(session.study, run.point, mine.name),
+            seed=seed_on(session.study, run.point, share.name, run.repeat),
+            later=turn_of(session.study, run.point, share.name),
         )
-        ledger = session.ledgers.of(mine.workdir, data_set) if job.verify else None
+        ledger = session.ledgers.of(share.workdir, data_set) if job.verify else None
         return with_ledger(self._files, command, ledger)
 
-    def reader(self, run: PlannedRun, mine: HostShare) -> OutputReader:
+    def reader(self, run: PlannedRun, share: HostShare) -> OutputReader:
         """See `ProcessDriver`."""
-        return self._files.reader(Job.of(run.point.job_on(mine.name)))
+        return self._files.reader(Job.of(run.point.job_on(share.name)))
 
 
 async def prove_written(
@@ -76,16 +76,16 @@ async def prove_written(
     data_set = session.plan.data_set(run.point.data_set)
     session.begin(Phase.PROVE, run, f"that {data_set.id} was written")
 
-    async def check(mine: HostShare) -> None:
-        numjobs = Job.of(run.point.job_on(mine.name)).numjobs
-        if mine.workdir.device:
-            mine.extents = proof_of_device(mine.workdir, numjobs * data_set.job_bytes)
+    async def check(share: HostShare) -> None:
+        numjobs = Job.of(run.point.job_on(share.name)).numjobs
+        if share.workdir.device:
+            share.extents = proof_of_device(share.workdir, numjobs * data_set.job_bytes)
         else:
-            mine.extents = await prove(mine.workdir, mine.workdir.paths(data_set, numjobs))
-        if holes := unproved(mine.extents):
+            share.extents = await prove(share.workdir, share.workdir.paths(data_set, numjobs))
+        if holes := unproved(share.extents):
             happened = (
-                f"{format_bytes(holes)} of {data_set.id} on host '{mine.name}' were never written: "
-                f"reading them would measure holes."
+                f"{format_bytes(holes)} of {data_set.id} on host '{share.name}' were never "
+                "written: reading them would measure holes."
             )
             raise HostError(
                 happened, "Let nobody change files in the scratch folder, or fill the device first."
@@ -99,16 +99,16 @@ async def drop_caches(
 ) -> None:
     """Drop the pages of the files that the job will read, where the method asks for it."""
     job = Job.of(run.point.job)
-    for mine in shares:
-        mine.cache = NOT_DROPPED
+    for share in shares:
+        share.cache = NOT_DROPPED
     if not (session.study.method.drop_caches and job.access.reads):
         return
     data_set = session.plan.data_set(run.point.data_set)
     session.begin(Phase.DROP_CACHES, run, f"pages of {data_set.id}")
 
-    async def drop(mine: HostShare) -> None:
-        numjobs = Job.of(run.point.job_on(mine.name)).numjobs
-        mine.cache = await evict(mine.workdir, mine.workdir.paths(data_set, numjobs))
+    async def drop(share: HostShare) -> None:
+        numjobs = Job.of(run.point.job_on(share.name)).numjobs
+        share.cache = await evict(share.workdir, share.workdir.paths(data_set, numjobs))
 
     await on_each(shares, drop)
 
@@ -149,19 +149,19 @@ class Ceilings:
         if Job.of(run.point.job).access.trims:
             return
         if not session.study.method.generator_limit:
-            for mine in shares:
-                mine.ceiling_fault = LEFT_OUT
+            for share in shares:
+                share.ceiling_fault = LEFT_OUT
             return
-        kinds = {mine.name: kind_of(Job.of(run.point.job_on(mine.name))) for mine in shares}
+        kinds = {share.name: kind_of(Job.of(run.point.job_on(share.name))) for share in shares}
         who = frozenset(kinds.items())
         if who not in self._known and not session.stop.requested:
-            found = await _looked(session, run, kinds, shares)
+            limits = await _looked(session, run, kinds, shares)
             if not session.stop.requested:
-                self._known[who] = found
-        known = self._known.get(who, {})
-        for mine in shares:
-            ceiling = known.get(mine.name, _STOPPED)
-            mine.ceiling_iops, mine.ceiling_fault = ceiling.iops, ceiling.fault
+                self._known[who] = limits
+        ceilings = self._known.get(who, {})
+        for share in shares:
+            ceiling = ceilings.get(share.name, _STOPPED)
+            share.ceiling_iops, share.ceiling_fault = ceiling.iops, ceiling.fault
 
 
 _STOPPED: Final = GeneratorLimit(None)
@@ -175,27 +175,27 @@ async def _looked(
 ) -> Mapping[str, GeneratorLimit]:
     """What each host's job comes to while all the others' go on, too."""
     engine = session.engine_of(run)
-    found: dict[str, GeneratorLimit] = {}
+    limits: dict[str, GeneratorLimit] = {}
 
-    async def look(mine: HostShare) -> None:
-        found[mine.name] = await _measured(session, engine, kinds[mine.name], mine)
+    async def look(share: HostShare) -> None:
+        limits[share.name] = await _measured(session, engine, kinds[share.name], share)
 
     detail = f"{engine.name}'s ceiling, on a null target"
     session.begin(Phase.CEILING, run, detail, FILE_ENGINES[engine.name].look_s)
     async with idle_meanwhile(session, shares):
         await on_each(shares, look)
-    return found
+    return limits
 
 
 async def _measured(
-    session: SessionContext, engine: FileEngine[Job], job: Job, mine: HostShare
+    session: SessionContext, engine: FileEngine[Job], job: Job, share: HostShare
 ) -> GeneratorLimit:
     command = engine.null(job, seconds=FILE_ENGINES[engine.name].load_s)
     if command is None:
         return GeneratorLimit(None)
     reader = engine.null_reader(job)
     halt = asyncio.Event()
-    work = drive(mine.workdir.host, command, halt, reader.feed)
+    work = drive(share.workdir.host, command, halt, reader.feed)
     ending = await alongside(work, session.stop.pass_on(halt))
     reading = reader.finish()
     rate = null_rate(reading.totals) if reading.totals else None

@@ -135,10 +135,10 @@ def _by_fio(workload: FileTable, _: Tables) -> Iterator[Problem]:
             says = f"fio option bssplit, whose shares come to {percent} % in {shown(side)}"
             yield Problem(("fio", "bssplit"), says, "Give shares of 1 to 100 %.")
     for name in written:
-        known = FIO_OPTIONS[name].ioengines
-        if known and workload.ioengine not in known:
+        ioengines = FIO_OPTIONS[name].ioengines
+        if ioengines and workload.ioengine not in ioengines:
             says = f"fio option {name} and ioengine = {shown(workload.ioengine)}"
-            yield Problem(("fio", name), says, f"It belongs to {' and '.join(known)}.")
+            yield Problem(("fio", name), says, f"It belongs to {' and '.join(ioengines)}.")
     if workload.verify:
         do = "Leave it out, or write engine = 'native'."
         yield Problem(("verify",), "verify, which fio is not asked to do", do)
@@ -174,7 +174,7 @@ def _rare(workload: FileTable, rates: Sequence[int | str]) -> Iterator[Problem]:
     """Of Poisson arrivals fio divides by the whole I/Os of each direction in a second."""
     mixes = workload.rwmixread or [DEFAULT_READ_PERCENT]
     both = [(mix, "reads") for mix in mixes] + [(WHOLE - mix, "writes") for mix in mixes]
-    percent, way = min(one for one in both if one[0])
+    percent, way = min(share for share in both if share[0])
     slow, block = min(rates, key=parse_size), max(map(parse_size, workload.bs))
     # Less than a block a second of both together is told of where rates are looked at.
     if block <= parse_size(slow) < block * WHOLE / percent:
@@ -344,33 +344,33 @@ def check_shares(document: StudyDocument, study: Study) -> None:
     if not any(getattr(workload.job, "fleet_rate_iops", None) for workload in study.workloads):
         return
     for point in expand(study):
-        whole = getattr(point.job, "fleet_rate_iops", None)
-        if whole is not None:
+        fleet_rate = getattr(point.job, "fleet_rate_iops", None)
+        if fleet_rate is not None:
             jobs = sum(Job.of(point.job_on(host)).numjobs for host in makers_of(study, point))
-            shares.setdefault((point.workload, whole), set()).add(jobs)
-    for (workload, whole), counts in shares.items():
-        says = _unshared(whole, counts)
+            shares.setdefault((point.workload, fleet_rate), set()).add(jobs)
+    for (workload, fleet_rate), counts in shares.items():
+        says = _unshared(fleet_rate, counts)
         if says:
             where = ("workload", places[workload])
-            happened = f"fleet_rate_iops of {place(document, where)} is {whole}, {says}."
+            happened = f"fleet_rate_iops of {place(document, where)} is {fleet_rate}, {says}."
             path = (*where, "fleet_rate_iops")
             document.fault(
-                path, happened, f"Give {_nearest(whole, counts)}.", about=f"share {whole}"
+                path, happened, f"Give {_nearest(fleet_rate, counts)}.", about=f"share {fleet_rate}"
             )
 
 
-def _unshared(whole: int, counts: Iterable[int]) -> str:
+def _unshared(fleet_rate: int, counts: Iterable[int]) -> str:
     """Why so many jobs cannot share it: not in whole I/Os a second, or more than one may have."""
-    odd = sorted(jobs for jobs in counts if whole % max(jobs, 1))
+    odd = sorted(jobs for jobs in counts if fleet_rate % max(jobs, 1))
     if odd:
         return f"which {odd[0]} jobs of all hosts cannot share in whole I/Os a second"
-    share = whole // max(min(counts), 1)
+    share = fleet_rate // max(min(counts), 1)
     return f"{share} for each job, which may have {RATE_MAX}" if share > RATE_MAX else ""
 
 
-def _nearest(whole: int, counts: Iterable[int]) -> str:
+def _nearest(fleet_rate: int, counts: Iterable[int]) -> str:
     """The nearest rates that all of those numbers of jobs can share."""
     unit, most = math.lcm(*counts), min(FLEET_RATE_MAX, RATE_MAX * min(counts))
-    below = min(whole, most) // unit * unit
+    below = min(fleet_rate, most) // unit * unit
     near = [str(rate) for rate in (below, below + unit) if 0 < rate <= most]
     return " or ".join(near) or "rate_iops, the rate of each job, instead"

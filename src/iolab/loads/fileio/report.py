@@ -33,7 +33,7 @@ class FileReport(OneFigureReport):
     def headlines(self, study: Study, points: Sequence[PointSummary]) -> tuple[Headline, ...]:
         """Every workload; of guests each mix is one by itself."""
         every = OneFigureReport.headlines(self, study, points)
-        plain = (one for one in every if not self.hosts.are_swept(one.workload))
+        plain = (headline for headline in every if not self.hosts.are_swept(headline.workload))
         return (*plain, *self.hosts.headlines(study, points))
 
     def charts(self, brief: Brief) -> Charts:
@@ -62,7 +62,7 @@ class FileReport(OneFigureReport):
 
 def _span(workloads: Sequence[Workload], key: str) -> str:
     """The least and the most that workloads ask for of a number, swept or not."""
-    found = [
+    values = [
         int(value)
         for workload in workloads
         for value in next(
@@ -70,7 +70,7 @@ def _span(workloads: Sequence[Workload], key: str) -> str:
             (getattr(Job.of(workload.job), key),),
         )
     ]
-    least, most = min(found), max(found)
+    least, most = min(values), max(values)
     return f"{least}" if least == most else f"{least} to {most}"
 
 

@@ -53,11 +53,11 @@ SURELY_WHOLE_BYTES: Final = 64 << 10
 they say of the largest I/O (a loop device takes 128 pages at once)."""
 
 
-def missing_sample(host: HostRun, what: str, where: str) -> CheckAnswer:
+def missing_sample(host: HostRun, subject: str, where: str) -> CheckAnswer:
     """Why `what` the block layer would tell is not known on a host."""
     reason = host.trace.reason if host.trace else "no sample was taken"
     return not_applicable(
-        f"{what}{where} is not known: {reason or 'nothing was seen'}.", host=host.host
+        f"{subject}{where} is not known: {reason or 'nothing was seen'}.", host=host.host
     )
 
 
@@ -187,17 +187,17 @@ def _bounds(job: Job, sizes: tuple[tuple[int, float], ...], ios: int) -> tuple[f
     Near the end of a file a block that does not fit is drawn anew; fio's map of visited blocks cuts
     blocks to what is left between visited ones, so that only the least is known then.
     """
-    known = [size for size, _ in sizes]
-    if len(known) == 1:
-        return float(known[0]), float(known[0])
+    block_sizes = [size for size, _ in sizes]
+    if len(block_sizes) == 1:
+        return float(block_sizes[0]), float(block_sizes[0])
     mean = sum(size * share for size, share in sizes)
     deviation = math.sqrt(max(sum(size * size * share for size, share in sizes) - mean**2, 0.0))
     chance = SIGMAS * deviation / math.sqrt(ios)
-    edges = max(known) * (job.depth_total / ios + max(known) / job.file_bytes)
-    low = max(mean - chance - edges, min(known))
+    edges = max(block_sizes) * (job.depth_total / ios + max(block_sizes) / job.file_bytes)
+    low = max(mean - chance - edges, min(block_sizes))
     if job.access.random and dict(job.options).get("norandommap") != "1":
-        low = min(known)
-    return float(low), float(min(mean + chance + edges, max(known)))
+        low = min(block_sizes)
+    return float(low), float(min(mean + chance + edges, max(block_sizes)))
 
 
 def _device_counts(view: RunView) -> Iterator[CheckAnswer]:
@@ -311,25 +311,25 @@ def _whole_bytes(view: RunView, group: Moved) -> int | None:
     names = group.device.split("+")
     facts = next((view.facts_of(host) for host in view.hosts if host.host in group.hosts), None)
     limits = [disk.max_io_bytes for disk in (facts.disks if facts else ()) if disk.name in names]
-    known = [limit for limit in limits if limit is not None]
-    return min(known) if known and len(known) == len(names) else None
+    stated = [limit for limit in limits if limit is not None]
+    return min(stated) if stated and len(stated) == len(names) else None
 
 
 def _done(
     view: RunView, members: list[int], names: list[str], way: Direction
 ) -> tuple[int, int | None]:
     """I/Os and merges of those devices; each host took its looks itself, so the widest saw all."""
-    found = [
+    counts = [
         _sum([delta for delta in view.hosts[index].devices if delta.device in names], way)
         for index in members
     ]
-    return max(found, key=lambda pair: pair[0] + (pair[1] or 0))
+    return max(counts, key=lambda pair: pair[0] + (pair[1] or 0))
 
 
 def _sum(deltas: list[DeviceDelta], way: Direction) -> tuple[int, int | None]:
     moved = [delta.way(way) for delta in deltas]
-    known = [one.merges for one in moved if one.merges is not None]
-    return sum(one.ios for one in moved), sum(known) if len(known) == len(moved) else None
+    merges = [part.merges for part in moved if part.merges is not None]
+    return sum(part.ios for part in moved), sum(merges) if len(merges) == len(moved) else None
 
 
 SEQUENTIAL_GOOD: Final = 0.10
@@ -384,12 +384,12 @@ def _host_answers(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
         return
     # What a flush writes, a file system writes in the engine's name.
     ways = [way for way in job.access.directions if way is Direction.READ or not flushes(job)]
-    seen = {way: trace for way in ways if (trace := host.trace.way(way))}
+    sampled = {way: trace for way in ways if (trace := host.trace.way(way))}
     traces: Mapping[Direction, WayTrace] = {
-        way: trace for way, trace in seen.items() if trace.bios >= ENOUGH_BIOS
+        way: trace for way, trace in sampled.items() if trace.bios >= ENOUGH_BIOS
     }
     if not traces:
-        most = max((trace.bios for trace in seen.values()), default=0)
+        most = max((trace.bios for trace in sampled.values()), default=0)
         yield not_applicable(
             f"Only {format_count(most)} I/Os{where} were sampled, which tell no pattern.",
             host=host.host,
@@ -534,12 +534,12 @@ def _covers(
         "places"
     )
     if distinct < mean - SIGMAS * max(deviation, 1.0):
-        seen = _blocks_for(drawn, distinct, blocks, zones)
-        evidence = {**evidence, "covered_bytes": seen * grain}
-        if seen < COVERED_GOOD * blocks:
-            verdict = invalid if seen < COVERED_BAD * blocks else indicative
+        covered = _blocks_for(drawn, distinct, blocks, zones)
+        evidence = {**evidence, "covered_bytes": covered * grain}
+        if covered < COVERED_GOOD * blocks:
+            verdict = invalid if covered < COVERED_BAD * blocks else indicative
             return verdict(
-                f"{says}, as of {format_bytes(seen * grain)}, where the data set has "
+                f"{says}, as of {format_bytes(covered * grain)}, where the data set has "
                 f"{format_bytes(blocks * grain)}: the load did not go over all of it.",
                 **evidence,
             )
@@ -670,8 +670,8 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
             )
         ranks = [rank for rank, _ in totals.percentiles]
         percentiles = Histogram(counts).percentiles_ns(ranks)
-        for (rank, value), known in zip(totals.percentiles, percentiles, strict=True):
-            ours = known or 0.0
+        for (rank, value), binned in zip(totals.percentiles, percentiles, strict=True):
+            ours = binned or 0.0
             if abs(value - ours) > RANK_SHARE * max(ours, 1.0) + 1:
                 yield invalid(
                     f"The engine's {rank:g}th percentile {of} is {format_ns(value)}, of its "
@@ -717,13 +717,13 @@ def _distributions(
     """At each rank, how many of the device's I/Os were slower than that many of the engine's."""
     total = int(counts.sum())
     above = total - np.cumsum(counts)
-    found = []
+    answers = []
     for rank in (*RANKS, 100.0):
         at = int(np.argmax(above <= (1 - rank / 100) * total))
         # The next bin too: clocks differ, and a bin's edge is no wall.
         slower = _slower(trace, at + 1, _left(trace, total))
-        found.append(_judged(host, way, trace, slower, (rank, at, above[at] / total), where))
-    return worst(found, most="excess")
+        answers.append(_judged(host, way, trace, slower, (rank, at, above[at] / total), where))
+    return worst(answers, most="excess")
 
 
 def _judged(
@@ -818,12 +818,12 @@ def _means(view: RunView, index: int, way: Direction, counts: Ints) -> CheckAnsw
     """Without a sample: the mean of the device's counts, where they are those of this load."""
     host = view.hosts[index]
     where = view.on(host)
-    seen = host.trace.way(way) if host.trace else None
+    trace = host.trace.way(way) if host.trace else None
     unknown = (
         missing_sample(host, "How long the device took for each I/O", where)
-        if seen is None
+        if trace is None
         else not_applicable(
-            f"{percent(seen.censored / max(seen.censored + seen.timed, 1))} of the sampled "
+            f"{percent(trace.censored / max(trace.censored + trace.timed, 1))} of the sampled "
             f"{way_name(way)}{where} have no recorded end, too many to tell times.",
             host=host.host,
         )

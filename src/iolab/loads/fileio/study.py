@@ -56,8 +56,8 @@ class FileIoStudy(LoadStudy):
         self, study: Study, runs: Sequence[PlannedRun], rate: float, hosts: HostStudy
     ) -> LoadCost:
         """The load as the method has it, the limits of its engines, and what it writes."""
-        mine = [run.point for run in runs if isinstance(run.point.job, Job)]
-        if not mine:
+        points = [run.point for run in runs if isinstance(run.point.job, Job)]
+        if not points:
             return LoadCost()
         method = study.method
         least_s, most_s = method.load_s
@@ -66,11 +66,11 @@ class FileIoStudy(LoadStudy):
         if method.rule is not None:
             length = f"{format_duration_s(least_s)} to {format_duration_s(most_s)}, until steady"
         return LoadCost(
-            load=((f"{len(mine)} runs: {length}", len(mine) * most_s),),
+            load=((f"{len(points)} runs: {length}", len(points) * most_s),),
             looks=limit_reasons(study, runs),
-            prepared_runs=len(mine),
-            spared_s=(most_s - least_s) * len(mine),
-            written_bytes=_written(study, mine, rate, hosts),
+            prepared_runs=len(points),
+            spared_s=(most_s - least_s) * len(points),
+            written_bytes=_written(study, points, rate, hosts),
         )
 
     def engine_faults(self, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:
@@ -80,9 +80,9 @@ class FileIoStudy(LoadStudy):
             FILE_ENGINES[name].program for name in dict.fromkeys(here) if name in FILE_ENGINES
         )
         return [
-            Fault(f"{one.title} on host {shown(target.host)} is {wrong}.", one.install)
-            for one in needed
-            if one and one.fault and (wrong := one.fault(facts))
+            Fault(f"{program.title} on host {shown(target.host)} is {wrong}.", program.install)
+            for program in needed
+            if program and program.fault and (wrong := program.fault(facts))
         ]
 
     def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterator[str]:  # noqa: ARG002
@@ -149,16 +149,16 @@ def limit_reasons(study: Study, runs: Iterable[PlannedRun]) -> tuple[tuple[str, 
     """What all looks of a session take, a reason for each engine."""
     if not study.method.generator_limit:
         return ()
-    known: set[tuple[frozenset[str], tuple[tuple[str, int], ...], Job]] = set()
+    kinds: set[tuple[frozenset[str], tuple[tuple[str, int], ...], Job]] = set()
     looks: dict[EngineName, int] = {}
     for run in runs:
         point = run.point
         if not isinstance(point.job, Job) or point.job.access.trims:
             continue
         kind = (frozenset(makers_of(study, point)), point.host_numjobs, kind_of(point.job))
-        if kind not in known:
+        if kind not in kinds:
             looks[point.job.engine] = looks.get(point.job.engine, 0) + 1
-        known.add(kind)
+        kinds.add(kind)
     return tuple(
         (f"{_kinds(count)}: {engine}'s ceiling, on a null target", seconds)
         for engine, count in looks.items()

@@ -33,30 +33,31 @@ if TYPE_CHECKING:
 _STYLES: Final = {"good": "green", "open": "yellow", "warning": "bold red"}
 
 
-def calibration_screen(found: Calibration) -> tuple[RenderableType, ...]:
+def calibration_screen(calibration: Calibration) -> tuple[RenderableType, ...]:
     """All hosts together, each of several hosts, and what it means."""
-    rows = rows_of(found.trials)
-    pairs = len(found.trials) // 2
-    many = len(found.hosts) > 1
-    shares = shares_of(found)
-    found_meanings = meanings(rows, shares, pairs=pairs, hosts=len(found.hosts))
+    rows = rows_of(calibration.trials)
+    pairs = len(calibration.trials) // 2
+    many = len(calibration.hosts) > 1
+    shares = shares_of(calibration)
+    sentences = meanings(rows, shares, pairs=pairs, hosts=len(calibration.hosts))
     return (
-        *((title(f"{len(found.hosts)} hosts together"),) if many else ()),
-        _figures(found, rows, shares),
-        *(("", title("Each host"), _hosts(found)) if many else ()),
+        *((title(f"{len(calibration.hosts)} hosts together"),) if many else ()),
+        _figures(calibration, rows, shares),
+        *(("", title("Each host"), _hosts(calibration)) if many else ()),
         "",
         title("What this means"),
-        _meanings(found_meanings),
+        _meanings(sentences),
         "",
         plain(
-            f"{count(pairs, 'pair')}, order swapped from one to the next: {versions_text(found)}.",
+            f"{count(pairs, 'pair')}, order swapped from one to the next: "
+            f"{versions_text(calibration)}.",
             QUIET_STYLE,
         ),
     )
 
 
 def _figures(
-    found: Calibration, rows: Sequence[CalibrationRow], shares: Sequence[GeneratorShare]
+    calibration: Calibration, rows: Sequence[CalibrationRow], shares: Sequence[GeneratorShare]
 ) -> RenderableType:
     nearest = {share.engine: percent(share.share) for share in shares}
     lines = [
@@ -69,21 +70,22 @@ def _figures(
         )
         for figure in rows
     ]
-    ceilings = (rate_text(found.ceilings[name]) for name in ENGINES)
+    ceilings = (rate_text(calibration.ceilings[name]) for name in ENGINES)
     lines.append(row("ceiling, on /dev/null", *ceilings, "", ""))
     lines.append(row("share of the ceiling", *(nearest.get(n, NONE) for n in ENGINES), "", ""))
     heads = columns(("",), (*ENGINES, "native / fio"), ("",))
     return of_table(Table("", heads, tuple(lines)))
 
 
-def _hosts(found: Calibration) -> RenderableType:
+def _hosts(calibration: Calibration) -> RenderableType:
     """A row a host: rates, how both compare, what each costs, and how near its end each is."""
     iops, *others = (
-        [f"{what}, {name}" for name in ENGINES] for what in ("IOPS", "CPU", "ceiling", "share")
+        [f"{heading}, {name}" for name in ENGINES]
+        for heading in ("IOPS", "CPU", "ceiling", "share")
     )
     numbers = (*iops, "native / fio", *(name for names in others for name in names))
     lines = []
-    for host in found.hosts:
+    for host in calibration.hosts:
         figures = {figure.key: figure for figure in rows_of(host.trials)}
         rates, cpu = figures["iops"], figures["cpu_ns_per_io"]
         shares = {share.engine: percent(share.share) for share in host_shares(host)}
@@ -100,9 +102,9 @@ def _hosts(found: Calibration) -> RenderableType:
     return of_table(Table("", columns(("host",), numbers), tuple(lines)))
 
 
-def _meanings(found_meanings: Sequence[Meaning]) -> RenderableType:
+def _meanings(sentences: Sequence[Meaning]) -> RenderableType:
     lines = [
         [plain(meaning.about, _STYLES[meaning.tone.value]), plain(meaning.says)]
-        for meaning in found_meanings
+        for meaning in sentences
     ]
     return table([Heading(""), Heading("", main=True)], lines)

@@ -267,9 +267,9 @@ def shares_of(bssplit: str) -> tuple[tuple[int, int], ...]:
     Sizes without a share divide what the others leave, in whole percents.
     """
     parts = [part.partition("/") for part in bssplit.split(":")]
-    known = sum(int(share) for _, _, share in parts if share)
+    stated = sum(int(share) for _, _, share in parts if share)
     blank = sum(1 for _, _, share in parts if not share)
-    each = max(WHOLE - known, 0) // max(blank, 1)
+    each = max(WHOLE - stated, 0) // max(blank, 1)
     return tuple((parse_size(size), int(share) if share else each) for size, _, share in parts)
 
 

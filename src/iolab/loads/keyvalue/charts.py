@@ -73,16 +73,16 @@ def key_gains(study: Study, groups: Sequence[PointGroup]) -> tuple[Gains, ...]:
     return gains(study, points, (WHOLE_KEY, *(main.latency_key(name) for name in names)))
 
 
-def within(found: Sequence[Gains], group: PointGroup) -> tuple[Gains, ...]:
+def within(gained: Sequence[Gains], group: PointGroup) -> tuple[Gains, ...]:
     """The cells of one group."""
     places = {(point.key.workload, point.key.axis) for point in group.points}
     return tuple(
         replace(
-            one,
-            cells=tuple(cell for cell in one.cells if (cell.workload, cell.axis) in places),
-            skipped=tuple(skip for skip in one.skipped if (skip.workload, skip.axis) in places),
+            pair,
+            cells=tuple(cell for cell in pair.cells if (cell.workload, cell.axis) in places),
+            skipped=tuple(skip for skip in pair.skipped if (skip.workload, skip.axis) in places),
         )
-        for one in found
+        for pair in gained
     )
 
 
@@ -104,12 +104,12 @@ def cell_name(gain: ComparedMetric, group: PointGroup) -> str:
     return axis_label(own) or NOTHING
 
 
-def gains_table(found: Sequence[Gains], group: PointGroup, looks: Looks) -> Table | None:
+def gains_table(gained: Sequence[Gains], group: PointGroup, looks: Looks) -> Table | None:
     """Every cell of a group with both values; None where nothing is compared."""
-    several = len(found) > 1
+    several = len(gained) > 1
     rows = tuple(
         row(
-            *((looks[one.candidate].title,) if several else ()),
+            *((looks[pair.candidate].title,) if several else ()),
             cell_name(cell, group),
             metric_word(cell.metric),
             show(cell.baseline),
@@ -120,49 +120,49 @@ def gains_table(found: Sequence[Gains], group: PointGroup, looks: Looks) -> Tabl
             cell.comparison.verdict.value,
             cell.level,
         )
-        for one in found
-        for cell in one.cells
+        for pair in gained
+        for cell in pair.cells
     )
     if not rows:
         return None
-    name = looks[found[0].baseline].title
-    other = "Candidate’s" if several else looks[found[0].candidate].title
+    name = looks[gained[0].baseline].title
+    other = "Candidate’s" if several else looks[gained[0].candidate].title
     texts = (*(("Candidate",) if several else ()), "Point", "Metric")
     numbers = (name, other, "Gain", "95 % interval", "Factor")
     heads = columns(texts, numbers, ("Says", "Verdict"))
     return Table(f"Gain over {name}, cell by cell", heads, rows)
 
 
-def skipped_note(found: Sequence[Gains]) -> str:
+def skipped_note(gained: Sequence[Gains]) -> str:
     """How many comparisons could not be made, and why the first one could not."""
-    skipped = [skip for one in found for skip in one.skipped]
+    skipped = [skip for pair in gained for skip in pair.skipped]
     if not skipped:
         return ""
     return f" Not compared: {count(len(skipped), 'value')}, the first since {skipped[0].reason}."
 
 
-def largest_of(found: Sequence[Gains], metric: str) -> tuple[Gains, LargestGain] | None:
+def largest_of(gained: Sequence[Gains], metric: str) -> tuple[Gains, LargestGain] | None:
     """The largest gain of a metric over all candidates, and whose it is."""
-    best = [(one, gain) for one in found if (gain := one.largest(metric)) is not None]
+    best = [(pair, gain) for pair in gained if (gain := pair.largest(metric)) is not None]
     return max(best, key=lambda pair: pair[1].gain.share, default=None)
 
 
 def largest_table(
-    groups: Sequence[PointGroup], found: Sequence[Gains], looks: Looks
+    groups: Sequence[PointGroup], gained: Sequence[Gains], looks: Looks
 ) -> Table | None:
     """For each group, candidate and metric the largest gain with its cell."""
-    if not found:
+    if not gained:
         return None
-    several = len(found) > 1
+    several = len(gained) > 1
     rows = tuple(
-        _largest_row(largest, looks, several=several) for largest in largest_gains(groups, found)
+        _largest_row(largest, looks, several=several) for largest in largest_gains(groups, gained)
     )
     if not rows:
         return None
     texts = ("Workload", *(("Candidate",) if several else ()), "Of")
     numbers = ("Largest gain", "95 % interval", "Factor", "In its unit")
     heads = columns(texts, numbers, ("At", "Says", "Verdict"))
-    baseline, candidate = looks[found[0].baseline].title, looks[found[0].candidate].title
+    baseline, candidate = looks[gained[0].baseline].title, looks[gained[0].candidate].title
     title = f"Largest gains over {baseline}" if several else f"{candidate} against {baseline}"
     return Table(title, heads, rows)
 
@@ -181,16 +181,16 @@ class Largest:
     best: LargestGain | None
 
 
-def largest_gains(groups: Sequence[PointGroup], found: Sequence[Gains]) -> list[Largest]:
+def largest_gains(groups: Sequence[PointGroup], gained: Sequence[Gains]) -> list[Largest]:
     """The largest gain for each group, candidate and metric."""
-    made = []
+    largest = []
     for group in groups:
-        for one in within(found, group):
-            for metric in one.metrics:
-                best = one.largest(metric)
+        for pair in within(gained, group):
+            for metric in pair.metrics:
+                best = pair.largest(metric)
                 at = NOTHING if best is None else cell_name(best.gain, group)
-                made.append(Largest(group, one.candidate, metric_word(metric), at, best))
-    return made
+                largest.append(Largest(group, pair.candidate, metric_word(metric), at, best))
+    return largest
 
 
 def _largest_row(largest: Largest, looks: Looks, *, several: bool) -> tuple[Cell, ...]:
@@ -218,39 +218,39 @@ def difference_text(gain: ComparedMetric) -> str:
     return f"{sign}{show(replace(gain.candidate, value=abs(gain.difference)))}"
 
 
-def gain_sentence(found: Sequence[Gains], group: PointGroup, looks: Looks) -> str:
+def gain_sentence(gained: Sequence[Gains], group: PointGroup, looks: Looks) -> str:
     """The largest gain in operations a second with its cell and what it says; empty for none."""
-    best = largest_of(found, WHOLE_KEY)
+    best = largest_of(gained, WHOLE_KEY)
     if best is None:
         return ""
-    one, largest = best
+    pair, largest = best
     gain, low = largest.gain, largest.low
     interval = "" if low is None else f" {interval_text(low, largest.high)}"
-    names = f"{looks[one.candidate].title} over {looks[one.baseline].title}"
+    names = f"{looks[pair.candidate].title} over {looks[pair.baseline].title}"
     return (
         f" Largest gain of {names}: {share_text(gain.share)}{interval} at "
         f"{cell_name(gain, group)}, {gain.comparison.verdict.value}."
     )
 
 
-def gains_document(found: Sequence[Gains]) -> list[dict[str, Any]]:
+def gains_document(gained: Sequence[Gains]) -> list[dict[str, Any]]:
     """The gains as JSON has them."""
     return [
         {
-            "baseline": one.baseline,
-            "candidate": one.candidate,
-            "cells": [_cell_document(cell) for cell in one.cells],
+            "baseline": pair.baseline,
+            "candidate": pair.candidate,
+            "cells": [_cell_document(cell) for cell in pair.cells],
             "largest": [
                 _largest_document(best)
-                for metric in one.metrics
-                if (best := one.largest(metric)) is not None
+                for metric in pair.metrics
+                if (best := pair.largest(metric)) is not None
             ],
             "skipped": [
                 {"workload": skip.workload, "axis": dict(skip.axis), "reason": skip.reason}
-                for skip in one.skipped
+                for skip in pair.skipped
             ],
         }
-        for one in found
+        for pair in gained
     ]
 
 
@@ -316,15 +316,19 @@ def _latencies(best: PointFigures, group: PointGroup) -> Iterator[tuple[str, str
     """Mean and tail of the operations that are counted, beside each other where there are more."""
     main = main_operation([best.metrics])
     tail = drawn_tail(group.workload.job, [best.metrics], main)
-    mixed = [one for one in counted([best.metrics]) if one in timed([best.metrics])]
+    mixed = [
+        operation for operation in counted([best.metrics]) if operation in timed([best.metrics])
+    ]
     if len(mixed) < 2:
         yield from known_latencies(best.metrics, main, ("mean", tail))
         return
     for name in ("mean", tail):
-        found = (list(known_latencies(best.metrics, one, (name,))) for one in mixed)
+        per_operation = (
+            list(known_latencies(best.metrics, operation, (name,))) for operation in mixed
+        )
         parts = [
-            (one.word, latencies[0][1])
-            for one, latencies in zip(mixed, found, strict=True)
+            (operation.word, latencies[0][1])
+            for operation, latencies in zip(mixed, per_operation, strict=True)
             if latencies
         ]
         if parts:
@@ -336,12 +340,12 @@ def key_charts(
     study: Study,
     host_runs: Hosts,
     looks: Looks,
-    found: Sequence[Gains],
+    gained: Sequence[Gains],
 ) -> ChartGroup | None:
     """The group's charts, and under them what each operation took and what devices did."""
     if not any(value_of(point.metrics, WHOLE_KEY) is not None for point in group.points):
         return None
-    own = within(found, group)
+    own = within(gained, group)
     lines = lines_of(group, looks)
     figures = tuple(_figures(group, lines, looks, own)) if group.axis else ()
     further = list(_further(group, lines)) if group.axis else []
@@ -351,17 +355,17 @@ def key_charts(
     return ChartGroup(group.title, figures, more=tables, further=tuple(further))
 
 
-def _gains(group: PointGroup, looks: Looks, found: Sequence[Gains]) -> Iterator[tuple[Table, str]]:
-    table = gains_table(found, group, looks)
+def _gains(group: PointGroup, looks: Looks, gained: Sequence[Gains]) -> Iterator[tuple[Table, str]]:
+    table = gains_table(gained, group, looks)
     if table is not None:
-        yield table, f"{GAIN_NOTE}{skipped_note(found)}"
+        yield table, f"{GAIN_NOTE}{skipped_note(gained)}"
 
 
 def lines_of(group: PointGroup, looks: Looks) -> list[ChartLine]:
     """One line a configuration, in the order in which they were measured."""
-    found: dict[str, list[PointSummary]] = {}
+    by_configuration: dict[str, list[PointSummary]] = {}
     for point in group.points:
-        found.setdefault(point.key.configuration, []).append(point)
+        by_configuration.setdefault(point.key.configuration, []).append(point)
     return [
         ChartLine(
             looks[name].name,
@@ -373,7 +377,7 @@ def lines_of(group: PointGroup, looks: Looks) -> list[ChartLine]:
             ),
             title=looks[name].title,
         )
-        for name, points in found.items()
+        for name, points in by_configuration.items()
     ]
 
 
@@ -381,7 +385,7 @@ def _figures(
     group: PointGroup,
     lines: Sequence[ChartLine],
     looks: Looks,
-    found: Sequence[Gains],
+    gained: Sequence[Gains],
 ) -> Iterator[Figure]:
     """Rate and latency over the load, and one against the other."""
     axis = group.axis
@@ -394,7 +398,7 @@ def _figures(
     figure = load_figure(
         group.title, axis, lines, rate, _latency(main, "mean"), _latency(main, tail)
     )
-    yield replace(figure, finding=figure.finding + gain_sentence(found, group, looks))
+    yield replace(figure, finding=figure.finding + gain_sentence(gained, group, looks))
     yield next(_tradeoffs(group, lines, main))
 
 
@@ -403,7 +407,7 @@ def _further(group: PointGroup, lines: Sequence[ChartLine]) -> Iterator[Figure]:
     axis = group.axis
     metrics = [point.metrics for point in group.points]
     main = main_operation(metrics)
-    operations = [one for one in timed(metrics) if not one.is_intended]
+    operations = [operation for operation in timed(metrics) if not operation.is_intended]
     if main in operations:
         yield from islice(_tradeoffs(group, lines, main), 1, None)
     for operation in operations:
@@ -424,7 +428,7 @@ def _tradeoffs(
     tail = drawn_tail(group.workload.job, metrics, main)
     pair = (_latency(main, "mean"), _latency(main, tail, alone=len(lines) > 1))
     rate, note = rate_of(group.workload.rate), _wanted(group, main, tail)
-    for part in (pair,) if len(lines) == 1 else tuple((one,) for one in pair):
+    for part in (pair,) if len(lines) == 1 else tuple((quantity,) for quantity in pair):
         yield tradeoff_figure(
             group.title,
             group.axis,
@@ -442,10 +446,10 @@ def _wanted(group: PointGroup, main: KeyOperation, tail: str) -> str:
     if wanted == tail:
         return ""
     key, total = main.latency_key(wanted), len(group.points)
-    known = sum(value_of(point.metrics, key) is not None for point in group.points)
+    measured = sum(value_of(point.metrics, key) is not None for point in group.points)
     needed = ios_needed(dict(KEY_PERCENTILES)[wanted])
     return (
-        f"{WORDS[wanted]} is known of {known} of {count(total, 'point')}: "
+        f"{WORDS[wanted]} is known of {measured} of {count(total, 'point')}: "
         f"it takes {needed:,} {plural(main).lower()}."
     )
 

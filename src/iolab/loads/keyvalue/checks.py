@@ -93,7 +93,7 @@ def _engine_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
             f"Not the run that was asked for{where}: {reply.faults[0].rstrip('.')}{more}.",
             **evidence,
         )
-    if window is not None and not view.key_value_load.whole[index]:
+    if window is not None and not view.key_value_load.completed[index]:
         yield invalid(
             f"The engine{where} completed no operation in the measured window.", **evidence
         )
@@ -107,14 +107,14 @@ def _engine_answers(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
 @operations_failed
 def key_operations_failed(view: KeyValueView) -> CheckAnswer:
     """operations-failed of load on a key-value store: whatever was not the store's plain yes."""
-    counts = [(host, one) for host, reply in view.replies for one in reply.counts]
+    counts = [(host, count) for host, reply in view.replies for count in reply.counts]
     if not counts:
         return unchecked("the engine did not count its operations")
-    failed = sum(one.failed for _, one in counts)
+    failed = sum(count.failed for _, count in counts)
     if not failed:
         return valid("No operation failed.", failed=0)
     host, most = max(counts, key=lambda each: each[1].failed)
-    done = sum(one.done for _, one in counts)
+    done = sum(count.done for _, count in counts)
     return invalid(
         f"{format_count(failed)} of {format_count(done + failed)} operations were not OK, most of "
         f"them {most.operation.word}{view.on(host)}: engines count them as throughput.",
@@ -137,8 +137,8 @@ def keys_absent(view: KeyValueView) -> CheckAnswer:
     reads = [count for count in counts if count.operation is KeyOperation.READ]
     if not reads:
         return not_applicable("No key was read.", reads=0)
-    known = [one.absent for one in reads if one.absent is not None]
-    done, absent = sum(one.done for one in reads), sum(known)
+    absences = [count.absent for count in reads if count.absent is not None]
+    done, absent = sum(count.done for count in reads), sum(absences)
     if absent:
         return invalid(
             f"{format_count(absent)} of {format_count(done)} reads were of keys that are not "
@@ -146,7 +146,7 @@ def keys_absent(view: KeyValueView) -> CheckAnswer:
             reads=done,
             absent=absent,
         )
-    if len(known) < len(reads) and isinstance(job, KeyValueJob):
+    if len(absences) < len(reads) and isinstance(job, KeyValueJob):
         return unchecked("the engine did not tell how many keys were found")
     return valid("Every key that was read was there.", reads=done, absent=0)
 
@@ -190,14 +190,14 @@ def seed_shared(view: KeyValueView) -> CheckAnswer:
                 seed=reply.seed,
                 load_seed=reply.load_seed,
             )
-    for (one, _, mine), (other, _, theirs) in combinations(seeds, 2):
-        if mine.meets(theirs):
+    for (first, _, own), (other, _, theirs) in combinations(seeds, 2):
+        if own.meets(theirs):
             return invalid(
-                f"The streams of {one} from seed {mine.first} on and of {other} from "
+                f"The streams of {first} from seed {own.first} on and of {other} from "
                 f"{theirs.first} on meet: they read the same keys in the same order.",
-                host=one,
+                host=first,
                 other=other,
-                seed=mine.first,
+                seed=own.first,
                 other_seed=theirs.first,
             )
     unknown = [host for host, reply, _ in seeds if reply.load_seed is None]
@@ -219,12 +219,12 @@ def _sums(view: KeyValueView, index: int) -> CheckAnswer:
     reply = engine_reply(host)
     if reply is None or not reply.counts:
         return unchecked(f"the engine{view.on(host)} did not count its operations")
-    claimed = sum(WHOLE.get(one.operation, 0) * one.done for one in reply.counts)
+    claimed = sum(WHOLE.get(count.operation, 0) * count.done for count in reply.counts)
     job = view.key_value_job
     if isinstance(job, KeyValueJob):
         # The writer beside readers is not in db_bench's own total.
         beside = KeyOperation.WRITE if job.has_writer else None
-        claimed = sum(one.done for one in reply.counts if one.operation is not beside)
+        claimed = sum(count.done for count in reply.counts if count.operation is not beside)
     counted, busiest, covered_s = _counted(view, index)
     uncovered_s = max((reply.reported_s or covered_s) - covered_s, 0.0)
     lacking = max(claimed - counted - busiest * uncovered_s, 0.0)
@@ -260,15 +260,15 @@ def _sums(view: KeyValueView, index: int) -> CheckAnswer:
 def _counted(view: KeyValueView, index: int) -> tuple[int, float, float]:
     """Whole operations in all intervals of a host, the most in a second, the time they cover."""
     table = view.record.intervals
-    mine = table.host == index
+    own_rows = table.host == index
     total, busiest = 0, 0.0
     for operation, weight in WHOLE.items():
-        rows = np.flatnonzero(mine & (table.direction == int(operation)))
+        rows = np.flatnonzero(own_rows & (table.direction == int(operation)))
         total += weight * int(table.ios[rows].sum())
         if weight > 0 and rows.size:
             busiest += float((table.ios[rows] / np.maximum(table.span_ns[rows] / 1e9, 0.1)).max())
-    whole = view.load.cut.hosts[index]
-    return total, busiest, 0.0 if whole is None else whole.seconds
+    window = view.load.cut.hosts[index]
+    return total, busiest, 0.0 if window is None else window.seconds
 
 
 WIDE_BIN: Final = 0.70
@@ -292,10 +292,12 @@ def key_percentiles(view: KeyValueView) -> CheckAnswer:
     load = view.key_value_load
     hosts = range(len(view.hosts))
     shown = [operation for operation in load.operations if operation is not KeyOperation.ALL]
-    counts = {one: known for one in shown if (known := load.samples(one, hosts))}
+    counts = {
+        operation: samples for operation in shown if (samples := load.samples(operation, hosts))
+    }
     if not counts:
         return indicative("No latency is known: rates only.", operations=0)
-    fewest = min(counts, key=lambda one: counts[one])
+    fewest = min(counts, key=lambda operation: counts[operation])
     total = counts[fewest]
     source = "in the window" if load.histogram(fewest, hosts) else "of the whole run, warm-up too"
     evidence: Numbers = {"operation": fewest.word, "operations": total, "source": source}
@@ -528,8 +530,7 @@ def key_operations_counted(view: KeyValueView) -> CheckAnswer:
 def _by_rocksdb(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     host = view.hosts[index]
     reply = engine_reply(host)
-    told = reply.statistics if reply else ()
-    statistics = {statistic.name: statistic.value for statistic in told}
+    statistics = {s.name: s.value for s in reply.statistics} if reply else {}
     counted = 0
     for name, operations in _BY_ROCKSDB:
         claimed = _claimed(view, (index,), operations)
@@ -566,4 +567,5 @@ def _claimed(
 ) -> int:
     """What the engines of those hosts say they did in the whole run."""
     replies = [run for index in hosts if (run := engine_reply(view.hosts[index])) is not None]
-    return sum(one.done for run in replies for one in run.counts if one.operation in operations)
+    counts = [count for run in replies for count in run.counts]
+    return sum(count.done for count in counts if count.operation in operations)

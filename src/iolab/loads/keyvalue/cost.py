@@ -212,8 +212,8 @@ def key_value_reasons(
         return
     points = [run.point for run in planned]
     if study.target.make_xfs:
-        made = len({point.configuration for point in points})
-        yield "make an XFS on each client", FILESYSTEM_S * made
+        filesystems = len({point.configuration for point in points})
+        yield "make an XFS on each client", FILESYSTEM_S * filesystems
     yield from _load_reasons(study, points, rate)
     method = study.method
     fixed_s = method.warmup_s + method.runtime_s
@@ -257,8 +257,8 @@ def _load_reasons(study: Study, points: list[Point], rate: float) -> Iterator[tu
             if isinstance(job, YcsbJob) and kind is ServerKind.MANAGED:
                 seconds += NODE_START_S + NODE_SETTLE_S
     if number:
-        what = f"{count(number, 'database')} of {format_bytes(size)}"
-        yield f"load and compact {what} (assumed rates)", seconds
+        databases = f"{count(number, 'database')} of {format_bytes(size)}"
+        yield f"load and compact {databases} (assumed rates)", seconds
 
 
 def _is_own(job: KeyJob) -> bool:
@@ -274,11 +274,11 @@ def _store_key(job: KeyJob) -> object:
 
 def stores_of(points: Iterable[Point]) -> tuple[KeyJob, ...]:
     """A job for each database or set of records that the points work on, of any configuration."""
-    found: dict[object, KeyJob] = {}
+    stores: dict[object, KeyJob] = {}
     for point in points:
         if isinstance(point.job, KeyJob):
-            found.setdefault(_store_key(point.job), point.job)
-    return tuple(found.values())
+            stores.setdefault(_store_key(point.job), point.job)
+    return tuple(stores.values())
 
 
 def key_value_written(study: Study, runs: Iterable[PlannedRun], rate: float) -> int:
@@ -365,8 +365,10 @@ def with_copies(study: Study, plan: Plan, reflinks: Reflinks, rate: float) -> Pl
     seconds = sum(copy.size_bytes for copy in copies) / rate
     written = sum(copy.size_bytes * len(copy.hosts) for copy in copies)
     largest = format_bytes(max(copy.size_bytes for copy in copies))
-    whole = "1 whole copy" if len(copies) == 1 else f"{len(copies)} whole copies"
-    says = f"{whole} of up to {largest} without reflinks at {format_rate_bytes(rate)} (assumed)"
+    copies_text = "1 whole copy" if len(copies) == 1 else f"{len(copies)} whole copies"
+    says = (
+        f"{copies_text} of up to {largest} without reflinks at {format_rate_bytes(rate)} (assumed)"
+    )
     least = None if budget.least_seconds is None else budget.least_seconds + seconds
     return replace(
         plan,
@@ -398,9 +400,9 @@ def _copies(study: Study, runs: Iterable[PlannedRun], reflinks: Reflinks) -> Ite
         if isinstance(job, KeyJob):
             here = run.point.configuration
             holders = _holders(study, job, clients[here])
-            whole = tuple(host for host in holders if not reflinks.get((here, host), True))
-            if whole:
-                yield _Copy(whole, store_bytes(job))
+            copying = tuple(host for host in holders if not reflinks.get((here, host), True))
+            if copying:
+                yield _Copy(copying, store_bytes(job))
 
 
 def _holders(study: Study, job: KeyJob, clients: tuple[str, ...]) -> tuple[str, ...]:

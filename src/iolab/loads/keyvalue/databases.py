@@ -172,14 +172,14 @@ async def drop_caches_of(
     The proof, also that nothing was asked for, stands in the shares. Raises HostError or
     EngineError.
     """
-    for mine in shares:
-        mine.cache = NOT_DROPPED
+    for share in shares:
+        share.cache = NOT_DROPPED
     if not session.study.method.drop_caches:
         return
     session.begin(Phase.DROP_CACHES, run, "pages of the databases")
 
-    async def drop(mine: HostShare) -> None:
-        mine.cache = await dropped(mine.workdir, folder_of(mine.workdir))
+    async def drop(share: HostShare) -> None:
+        share.cache = await dropped(share.workdir, folder_of(share.workdir))
 
     await on_each(shares, drop)
 
@@ -247,23 +247,25 @@ async def make(
     await remove(workdir.host, folder)
     await output_of(workdir.host, ("mkdir", "--", folder))
     try:
-        made = await (_copied(workdir, job) if job.database else _loaded(workdir, job, seed, halt))
+        database = await (
+            _copied(workdir, job) if job.database else _loaded(workdir, job, seed, halt)
+        )
     except (EngineError, HostError):
         if not workdir.host.lost:
             with suppress(HostError):
                 await remove(workdir.host, folder)
         raise
-    if made is None:
+    if database is None:
         return None
     marker = {
         "asked": _asked(job, version),
-        "shape": asdict(made.shape),
-        "tree_bytes": made.tree_bytes,
-        "seed": made.seed,
-        "file_bytes": made.file_bytes,
+        "shape": asdict(database.shape),
+        "tree_bytes": database.tree_bytes,
+        "seed": database.seed,
+        "file_bytes": database.file_bytes,
     }
     await commit_golden(workdir.host, folder, marker)
-    return made
+    return database
 
 
 def folder_of(workdir: WorkDirectory, job: KeyValueJob) -> str:
@@ -372,10 +374,10 @@ def _load_fault(
         do = "Make room there, more than twice its size, or set fewer workload.*.keys."
         return HostError(happened, do)
     faults = printable("; ".join(load_faults(output, loaded))).rstrip(".")
-    what = ending_says(ending, command)
-    if what is None and not faults:
+    outcome = ending_says(ending, command)
+    if outcome is None and not faults:
         return None
-    because = "; ".join(part for part in (what, faults) if part)
+    because = "; ".join(part for part in (outcome, faults) if part)
     happened = (
         f"{program_of(command)} on host '{workdir.name}' did not load the database that was asked "
         f"for: {because}."

@@ -108,19 +108,19 @@ class YcsbClientState:
     printed: YcsbStreams
 
 
-def read_back(mine: HostShare, client: YcsbClientState) -> tuple[str, ...]:
+def read_back(share: HostShare, client: YcsbClientState) -> tuple[str, ...]:
     """Fill in what a client's output and latency logs tell; why it is not what was asked for.
 
     A client that was halted is not held against its job: it has no summary, and its logs end early.
     """
     output = parse(bytes(client.printed.stdout), bytes(client.printed.stderr))
-    logs = [_log(mine, name) for name in client.logs if name in mine.files]
+    logs = [_log(share, name) for name in client.logs if name in share.files]
     intervals = intervals_of(logs)
-    mine.intervals = IntervalLog.of(intervals)
+    share.intervals = IntervalLog.of(intervals)
     if intervals:
         first, last = intervals[0], intervals[-1]
-        mine.span = (first.end_real_ns - first.span_ns, last.end_real_ns)
-    halted = mine.ending is None or mine.ending.halted
+        share.span = (first.end_real_ns - first.span_ns, last.end_real_ns)
+    halted = share.ending is None or share.ending.halted
     faults = () if halted else ycsb_faults(output, client.job, logs, client.seconds)
     reply = KeyValueRun(
         counts=output.counts,
@@ -132,7 +132,7 @@ def read_back(mine: HostShare, client: YcsbClientState) -> tuple[str, ...]:
         reported_s=output.reported_s,
         faults=faults,
     )
-    mine.details = reply
+    share.details = reply
     return faults
 
 
@@ -142,9 +142,9 @@ def require_in_common(shares: Sequence[HostShare], method: Method) -> None:
     Clients get time enough for all of it; what lacks beyond that is for the checks to judge.
     """
     spans = [
-        (mine.span[0] - offset_of(mine).offset_ns, mine.span[1] - offset_of(mine).offset_ns)
-        for mine in shares
-        if mine.span
+        (share.span[0] - offset_of(share).offset_ns, share.span[1] - offset_of(share).offset_ns)
+        for share in shares
+        if share.span
     ]
     common_s = 0.0
     if len(spans) == len(shares):
@@ -159,8 +159,8 @@ def require_in_common(shares: Sequence[HostShare], method: Method) -> None:
         )
 
 
-def _log(mine: HostShare, name: str) -> HdrLog:
-    return read_hdr_log(mine.files[name].unpacked())
+def _log(share: HostShare, name: str) -> HdrLog:
+    return read_hdr_log(share.files[name].unpacked())
 
 
 PREFIX: Final = "latency."
@@ -195,18 +195,18 @@ class YcsbDriver(Driver):
     ) -> None:
         """YCSB on every client, the store loaded and in its start state, the devices idle."""
         session.begin(Phase.PROVE, run, "YCSB and Java on every client")
-        await on_each(shares, lambda mine: self._see_tools(session, mine))
+        await on_each(shares, lambda share: self._see_tools(session, share))
 
-        async def make_folder(mine: HostShare) -> None:
+        async def make_folder(share: HostShare) -> None:
             # A log of the run before must not be read as this one's.
-            await remove(mine.workdir.host, work_folder(mine.workdir))
-            await output_of(mine.workdir.host, ("mkdir", "--", work_folder(mine.workdir)))
+            await remove(share.workdir.host, work_folder(share.workdir))
+            await output_of(share.workdir.host, ("mkdir", "--", work_folder(share.workdir)))
 
         await on_each(shares, make_folder)
         if session.stop.requested:
             return
         if server_settings(session.study).kind is ServerKind.EMBEDDED:
-            tools = {mine.name: self._tools.of(mine.workdir) for mine in shares}
+            tools = {share.name: self._tools.of(share.workdir) for share in shares}
             await self._embedded.prepare(session, run, YcsbJob.of(run.point.job), shares, tools)
         else:
             await self._prepare_server(session, run, shares)
@@ -226,8 +226,8 @@ class YcsbDriver(Driver):
             session.study.method, server_settings(session.study).kind, len(shares)
         )
         session.begin(Phase.MEASURE, run, run.point.label, float(seconds))
-        for mine in shares:
-            self._instruct(session, job, mine, seconds)
+        for share in shares:
+            self._instruct(session, job, share, seconds)
         clients = YcsbClients(session, run, shares, counters, record_bytes=job.record_bytes)
         failure: HostError | EngineError | None = None
         try:
@@ -252,11 +252,11 @@ class YcsbDriver(Driver):
         server, self._server = self._server, None
         return await server.end() if server else ()
 
-    async def _see_tools(self, session: SessionContext, mine: HostShare) -> None:
+    async def _see_tools(self, session: SessionContext, share: HostShare) -> None:
         tools = await self._tools.on(
-            mine.workdir, server_settings(session.study), lambda text: session.tell(Notice(text))
+            share.workdir, server_settings(session.study), lambda text: session.tell(Notice(text))
         )
-        mine.engine_version = tools.versions
+        share.engine_version = tools.versions
 
     async def _prepare_server(
         self, session: SessionContext, run: PlannedRun, shares: Sequence[HostShare]
@@ -281,20 +281,20 @@ class YcsbDriver(Driver):
                 lambda _: store,
             )
 
-        await server.ready_for(session, run, [mine.workdir for mine in shares], load)
-        for mine in shares:
-            dropped = server.cache if mine.name == server.host else None
-            mine.cache = dropped or NOT_DROPPED
+        await server.ready_for(session, run, [share.workdir for share in shares], load)
+        for share in shares:
+            dropped = server.cache if share.name == server.host else None
+            share.cache = dropped or NOT_DROPPED
 
     def _instruct(
-        self, session: SessionContext, job: YcsbJob, mine: HostShare, seconds: int
+        self, session: SessionContext, job: YcsbJob, share: HostShare, seconds: int
     ) -> None:
         """What this client is to run."""
-        mine.command = measure_command(
+        share.command = measure_command(
             job,
-            self._store(session, copy_folder(mine.workdir)),
-            self._tools.of(mine.workdir).kit,
-            work_folder(mine.workdir),
+            self._store(session, copy_folder(share.workdir)),
+            self._tools.of(share.workdir).kit,
+            work_folder(share.workdir),
             seconds=seconds,
             prefix=PREFIX,
         )
@@ -322,7 +322,7 @@ class YcsbDriver(Driver):
         if self._server is None:
             return nullcontext()
         beside = bystanders_of(session.study, run.point.configuration)
-        names = (*(mine.name for mine in shares), *(spec.name for spec in beside))
+        names = (*(share.name for share in shares), *(spec.name for spec in beside))
         return self._server.watching(
             session, run, counters, {name: index for index, name in enumerate(names)}
         )
@@ -338,27 +338,27 @@ class YcsbDriver(Driver):
         """Read all that the clients left; the run's failure, or what speaks against it by that."""
         names = hdr_names(job, PREFIX)
 
-        async def read(mine: HostShare) -> None:
-            start = self._embedded.start_of(mine)
-            client = YcsbClientState(job, seconds, names, start, clients.printed[mine.name])
-            faults = read_back(mine, client)
+        async def read(share: HostShare) -> None:
+            start = self._embedded.start_of(share)
+            client = YcsbClientState(job, seconds, names, start, clients.printed[share.name])
+            faults = read_back(share, client)
             # What is wrong with the outputs of a run that failed follows from that.
             if faults and failure is None:
                 reason = printable("; ".join(faults)).rstrip(".")
-                raise EngineError(f"YCSB on host '{mine.name}': {reason}.", SEE_OUTPUT)
+                raise EngineError(f"YCSB on host '{share.name}': {reason}.", SEE_OUTPUT)
 
-        async def clear(mine: HostShare) -> None:
-            if not mine.workdir.host.lost:
-                await self._embedded.leave(mine)
-                await remove(mine.workdir.host, work_folder(mine.workdir))
+        async def clear(share: HostShare) -> None:
+            if not share.workdir.host.lost:
+                await self._embedded.leave(share)
+                await remove(share.workdir.host, work_folder(share.workdir))
 
-        found = failure
+        first_failure = failure
         for step in (clients.fetch(names), on_each(shares, read), on_each(shares, clear)):
             try:
                 await step
             except (HostError, EngineError) as raised:
-                found = found or raised
-        return found
+                first_failure = first_failure or raised
+        return first_failure
 
 
 PAST_THE_WINDOW_S: Final = 1
@@ -401,13 +401,13 @@ class DbBenchDriver(Driver):
         seconds = math.ceil(method.warmup_s + method.runtime_s) + PAST_THE_WINDOW_S
         session.begin(Phase.MEASURE, run, run.point.label, float(seconds))
         halt = asyncio.Event()
-        cells = {mine.name: self._cell(session, run, mine, seconds) for mine in shares}
+        cells = {share.name: self._cell(session, run, share, seconds) for share in shares}
 
-        async def one(mine: HostShare, go: Go) -> None:
-            await make_load(session, run, mine, cells[mine.name], go, halt)
+        async def load_on(share: HostShare, go: Go) -> None:
+            await make_load(session, run, share, cells[share.name], go, halt)
 
         try:
-            await load_at_once(session, shares, counters, one, halt)
+            await load_at_once(session, shares, counters, load_on, halt)
         finally:
             await _remove_copies(shares)
 
@@ -416,9 +416,9 @@ class DbBenchDriver(Driver):
     ) -> None:
         session.begin(Phase.PROVE, run, "db_bench and sst_dump on every client")
 
-        async def ask(mine: HostShare) -> None:
-            self._versions[mine.name] = await self._programs.version_on(
-                mine.workdir, KeyValueJob.of(run.point.job)
+        async def ask(share: HostShare) -> None:
+            self._versions[share.name] = await self._programs.version_on(
+                share.workdir, KeyValueJob.of(run.point.job)
             )
 
         await on_each(shares, ask)
@@ -430,65 +430,65 @@ class DbBenchDriver(Driver):
         job = KeyValueJob.of(run.point.job)
         self._goldens.clear()
 
-        async def look(mine: HostShare) -> None:
-            source = await self._source(mine, job)
-            found = await find(mine.workdir, job, self._versions[mine.name], source)
-            if found is not None:
-                self._goldens[mine.name] = found
+        async def look(share: HostShare) -> None:
+            source = await self._source(share, job)
+            database = await find(share.workdir, job, self._versions[share.name], source)
+            if database is not None:
+                self._goldens[share.name] = database
 
         await on_each(shares, look)
-        missing = [mine for mine in shares if mine.name not in self._goldens]
+        missing = [share for share in shares if share.name not in self._goldens]
         if missing:
             await self._make(session, run, missing)
-        for one in self._goldens.values():
-            if one.seed is not None:
-                self._loads.add(load_seeds(one.seed))
+        for database in self._goldens.values():
+            if database.seed is not None:
+                self._loads.add(load_seeds(database.seed))
 
-    async def _source(self, mine: HostShare, job: KeyValueJob) -> TableShape | None:
+    async def _source(self, share: HostShare, job: KeyValueJob) -> TableShape | None:
         """The user's own database, which is looked at once; None where iolab loads one."""
         if not job.database:
             return None
-        known = self._sources.setdefault(mine.workdir.host, {})
-        if folder_of(mine.workdir, job) not in known:
-            known[folder_of(mine.workdir, job)] = await source_of(mine.workdir, job)
-        return known[folder_of(mine.workdir, job)]
+        sources = self._sources.setdefault(share.workdir.host, {})
+        if folder_of(share.workdir, job) not in sources:
+            sources[folder_of(share.workdir, job)] = await source_of(share.workdir, job)
+        return sources[folder_of(share.workdir, job)]
 
     async def _make(
         self, session: SessionContext, run: PlannedRun, missing: Sequence[HostShare]
     ) -> None:
         job = KeyValueJob.of(run.point.job)
         size = job.loaded.keys * job.loaded.entry_bytes
-        what = f"{format_bytes(size)} in blocks of {format_bytes(job.loaded.block_bytes)}"
+        size_text = f"{format_bytes(size)} in blocks of {format_bytes(job.loaded.block_bytes)}"
         expected_s = WRITTEN_TIMES * size / ASSUMED_WRITE_BYTES_PER_S
         hosts = "1 host" if len(missing) == 1 else f"each of {len(missing)} hosts"
-        session.begin(Phase.LAY_OUT, run, f"database of {what} on {hosts}", expected_s)
+        session.begin(Phase.LAY_OUT, run, f"database of {size_text} on {hosts}", expected_s)
         halt = asyncio.Event()
 
-        async def load(mine: HostShare) -> None:
-            made = await self._load(session, run, mine, halt)
-            if made is not None:
-                self._goldens[mine.name] = made
+        async def load(share: HostShare) -> None:
+            database = await self._load(session, run, share, halt)
+            if database is not None:
+                self._goldens[share.name] = database
 
         await alongside(on_each(missing, load), session.stop.pass_on(halt))
 
     async def _load(
-        self, session: SessionContext, run: PlannedRun, mine: HostShare, halt: asyncio.Event
+        self, session: SessionContext, run: PlannedRun, share: HostShare, halt: asyncio.Event
     ) -> Golden | None:
         """One client's database, made; what failed once fails at once unless it is retried.
 
         It would take as long again, for each point, to come to the same end.
         """
-        job, version = KeyValueJob.of(run.point.job), self._versions[mine.name]
-        folder = folder_of(mine.workdir, job)
-        failed = self._failed.setdefault(mine.workdir.host, {})
+        job, version = KeyValueJob.of(run.point.job), self._versions[share.name]
+        folder = folder_of(share.workdir, job)
+        failed = self._failed.setdefault(share.workdir.host, {})
         if folder in failed and run.attempt == 1:
             raise EngineError(*failed[folder])
         # The same on every target of a host, so that configurations have the same database.
-        what = ("load", folder.rpartition("/")[2], mine.name)
-        wanted = load_seeds(derived_seed(session.study.method.seed, *what))
+        names = ("load", folder.rpartition("/")[2], share.name)
+        wanted = load_seeds(derived_seed(session.study.method.seed, *names))
         seed = next_seed(self._cells, wanted)
         try:
-            return await make(mine.workdir, job, version, seed, halt)
+            return await make(share.workdir, job, version, seed, halt)
         except (EngineError, HostError) as fault:
             failed[folder] = fault.happened, fault.do
             raise
@@ -499,29 +499,29 @@ class DbBenchDriver(Driver):
         """A copy of each golden database, which is what that is."""
         session.begin(Phase.LAY_OUT, run, "a copy of the database on every client")
 
-        async def copy(mine: HostShare) -> None:
-            host, gold = mine.workdir.host, self._goldens[mine.name]
-            await remove(host, cell_folder(mine.workdir))
-            await output_of(host, ("mkdir", "--", cell_folder(mine.workdir)))
-            how = await clone(host, gold.database, _copy_on(mine.workdir))
-            held = await bytes_in(mine.workdir, _copy_on(mine.workdir))
+        async def copy(share: HostShare) -> None:
+            host, gold = share.workdir.host, self._goldens[share.name]
+            await remove(host, cell_folder(share.workdir))
+            await output_of(host, ("mkdir", "--", cell_folder(share.workdir)))
+            how = await clone(host, gold.database, _copy_on(share.workdir))
+            held = await bytes_in(share.workdir, _copy_on(share.workdir))
             if held != gold.file_bytes:
                 happened = (
-                    f"The copy of the database on host '{mine.name}' is not what was loaded: "
+                    f"The copy of the database on host '{share.name}' is not what was loaded: "
                     f"it has {held} bytes instead of {gold.file_bytes}."
                 )
                 raise EngineError(happened, "Let nobody change files in the scratch folder.")
-            self._copied_by[mine.name] = how
+            self._copied_by[share.name] = how
 
         await session.stop.unless_requested(on_each(shares, copy))
 
     def _cell(
-        self, session: SessionContext, run: PlannedRun, mine: HostShare, seconds: int
+        self, session: SessionContext, run: PlannedRun, share: HostShare, seconds: int
     ) -> DbBenchTask:
         """What one client is to do, with streams of keys that nobody has used."""
-        job, gold = KeyValueJob.of(run.point.job), self._goldens[mine.name]
-        what = (run.point.digest, run.repeat, run.attempt, mine.name)
-        wanted = cell_seeds(job, derived_seed(session.study.method.seed, *what))
+        job, gold = KeyValueJob.of(run.point.job), self._goldens[share.name]
+        names = (run.point.digest, run.repeat, run.attempt, share.name)
+        wanted = cell_seeds(job, derived_seed(session.study.method.seed, *names))
         seed = next_seed(self._loads | self._cells, wanted)
         self._cells.add(cell_seeds(job, seed))
         asked = CellRequest(
@@ -529,16 +529,16 @@ class DbBenchDriver(Driver):
             seconds=seconds,
             seed=seed,
             load_seed=gold.seed,
-            version=self._versions[mine.name],
-            copied_by=self._copied_by[mine.name],
+            version=self._versions[share.name],
+            copied_by=self._copied_by[share.name],
             start=gold.shape,
             loaded_bytes=gold.tree_bytes,
         )
-        report = f"{cell_folder(mine.workdir)}/{REPORT}"
+        report = f"{cell_folder(share.workdir)}/{REPORT}"
         command = cell_command(
             job,
-            mine.workdir.dir,
-            _copy_on(mine.workdir),
+            share.workdir.dir,
+            _copy_on(share.workdir),
             seconds=seconds,
             seed=seed,
             report_file=report,
@@ -564,8 +564,8 @@ async def _drop(session: SessionContext, run: PlannedRun, shares: Sequence[HostS
 
 async def _remove_copies(shares: Sequence[HostShare]) -> None:
     """Make room again; whatever is left is removed before the next run, or with the session."""
-    living = [mine for mine in shares if not mine.workdir.host.lost]
-    await together(living, lambda mine: remove(mine.workdir.host, cell_folder(mine.workdir)))
+    living = [share for share in shares if not share.workdir.host.lost]
+    await together(living, lambda share: remove(share.workdir.host, cell_folder(share.workdir)))
 
 
 KEY_VALUE: Final = LoadSession(

@@ -63,8 +63,8 @@ def device_table(named: Sequence[tuple[str, Result]], host_runs: Hosts) -> Table
         if not moved or not seconds or max(seconds) <= 0:
             continue
         span, done = max(seconds), _done(hosts)
-        reads, writes = (sum(getattr(one, f"{way}_ios") for one in moved) for way in _WAYS)
-        read, written = (sum(getattr(one, f"{way}_bytes") for one in moved) for way in _WAYS)
+        reads, writes = (sum(getattr(delta, f"{way}_ios") for delta in moved) for way in _WAYS)
+        read, written = (sum(getattr(delta, f"{way}_bytes") for delta in moved) for way in _WAYS)
         rows.append(
             row(
                 name,
@@ -93,40 +93,42 @@ _WAYS: Final = ("read", "write")
 
 def _done(hosts: Sequence[HostRun]) -> int:
     """Operations of the whole run; a read-modify-write is a read and an update already."""
-    counts = [one for host in hosts if (reply := engine_reply(host)) for one in reply.counts]
+    counts = [
+        counted for host in hosts if (reply := engine_reply(host)) for counted in reply.counts
+    ]
     modify = KeyOperation.READ_MODIFY_WRITE
-    return sum(-one.done if one.operation is modify else one.done for one in counts)
+    return sum(-counted.done if counted.operation is modify else counted.done for counted in counts)
 
 
 def engine_notes(study: Study, runs: Runs) -> tuple[str, ...]:
     """Each engine as it was built: `db_bench 7.8.3, assertions enabled`; each once."""
     if not key_workloads(study):
         return ()
-    found = [
+    builds = [
         ", ".join(part for part in (host.engine_version, reply.build) if part)
         for hosts in runs.values()
         for host in hosts
         if (reply := engine_reply(host)) is not None
     ]
-    return tuple(dict.fromkeys(text for text in found if text))
+    return tuple(dict.fromkeys(text for text in builds if text))
 
 
 def databases_table(jobs: Mapping[RunKey, AnyJob], runs: Runs) -> Table | None:
     """The databases as runs began on them, each shape once; None where no engine told of one."""
-    found: dict[tuple[Cell, ...], int] = {}
+    shapes: dict[tuple[Cell, ...], int] = {}
     for key, hosts in runs.items():
         for host in hosts:
             reply = engine_reply(host)
             if reply is not None and reply.start is not None:
                 cells = _shape_cells(jobs.get(key), reply.start, reply.copied_by)
-                found[cells] = found.get(cells, 0) + 1
-    if not found:
+                shapes[cells] = shapes.get(cells, 0) + 1
+    if not shapes:
         return None
     heads = columns(
         ("Database", "Levels", "Compression", "Each run's copy"),
         ("Files", "Entries", "Blocks", "A block", "To be compacted", "Runs"),
     )
-    rows = tuple((*cells, Cell(f"{number:,}")) for cells, number in found.items())
+    rows = tuple((*cells, Cell(f"{number:,}")) for cells, number in shapes.items())
     return Table("Databases as the runs began on them", heads, rows)
 
 
@@ -158,7 +160,7 @@ def _shape_cells(job: AnyJob | None, shape: StoreShape, copied_by: str) -> tuple
 
 def servers_table(study: Study, servers: Sequence[ServerRun]) -> Table | None:
     """The store behind YCSB: what was asked for and what answered; None without YCSB."""
-    if not any(one.job.engine == "ycsb" for one in key_workloads(study)):
+    if not any(workload.job.engine == "ycsb" for workload in key_workloads(study)):
         return None
     settings = server_settings(study)
     rows = [row("Store", _KINDS[settings.kind])]
@@ -212,7 +214,7 @@ def statistics_tables(hosts: Sequence[HostRun], server: ServerRun | None) -> tup
     several = sum(1 for host in hosts if engine_reply(host)) > 1
     tables = []
     for host in hosts:
-        statistics = one.statistics if (one := engine_reply(host)) else ()
+        statistics = reply.statistics if (reply := engine_reply(host)) else ()
         if statistics:
             title = f"The engine's own statistics{f', {host.host}' if several else ''}"
             rows = tuple(

@@ -88,11 +88,11 @@ async def java_on(host: Host, program: str, *, oldest: int) -> Java:
 
 def java_of(program: str, output: str) -> Java | None:
     """The Java that says this of itself under `-version`; None when it says no version."""
-    found = _JAVA_VERSION.search(output)
-    if found is None:
+    match = _JAVA_VERSION.search(output)
+    if match is None:
         return None
-    first, second = int(found["first"]), int(found["second"] or 0)
-    return Java(program, found["whole"], second if first == 1 else first)
+    first, second = int(match["first"]), int(match["second"] or 0)
+    return Java(program, match["whole"], second if first == 1 else first)
 
 
 BUILD_LIMIT_S: Final = 900.0
@@ -331,13 +331,13 @@ _TITLES: Final = {KitName.YCSB: "YCSB", KitName.CASSANDRA: "Apache Cassandra"}
 
 def _digest(source: Path, version: str) -> str:
     """Of every source by its name, and of the version."""
-    found = hashlib.sha256(_FORM + version.encode())
+    digest = hashlib.sha256(_FORM + version.encode())
     for path in sorted(path for path in source.rglob("*") if path.is_file()):
         inside = path.relative_to(source)
         if "target" not in inside.parts:
-            found.update(f"\0{inside}\0".encode())
-            found.update(hashlib.sha256(path.read_bytes()).digest())
-    return found.hexdigest()
+            digest.update(f"\0{inside}\0".encode())
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def _lay_all_open(jars: Path) -> None:
@@ -348,11 +348,14 @@ def _lay_all_open(jars: Path) -> None:
 def _lay_open(jar: Path) -> None:
     """Put libraries beside the jar, where Java loads them from as they are; drop needless ones."""
     aside = jar.with_suffix(".slim")
-    with zipfile.ZipFile(jar) as whole, zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as slim:
-        for entry in whole.infolist():
+    with (
+        zipfile.ZipFile(jar) as original,
+        zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as slim,
+    ):
+        for entry in original.infolist():
             name = entry.filename
             if _LAID_OPEN.fullmatch(name):
-                (jar.parent / name).write_bytes(whole.read(entry))
+                (jar.parent / name).write_bytes(original.read(entry))
             elif _KEPT_IN_JAR.fullmatch(name) or not _LIBRARY.fullmatch(name):
-                slim.writestr(entry, whole.read(entry))
+                slim.writestr(entry, original.read(entry))
     aside.replace(jar)

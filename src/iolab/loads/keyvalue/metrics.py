@@ -78,17 +78,19 @@ def merged(latencies: Sequence[BinnedLatency]) -> BinnedLatency | None:
     used = [latency for latency in latencies if latency.count]
     if not used:
         return latencies[0]
-    total = sum(one.count for one in used)
-    mean = math.fsum(one.count * one.mean_ns for one in used) / total
-    squares = math.fsum(one.count * (one.std_dev_ns**2 + (one.mean_ns - mean) ** 2) for one in used)
+    total = sum(latency.count for latency in used)
+    mean = math.fsum(latency.count * latency.mean_ns for latency in used) / total
+    squares = math.fsum(
+        latency.count * (latency.std_dev_ns**2 + (latency.mean_ns - mean) ** 2) for latency in used
+    )
     return BinnedLatency(
         operation=latencies[0].operation,
         count=total,
         mean_ns=mean,
         std_dev_ns=math.sqrt(squares / total),
-        min_ns=min(one.min_ns for one in used),
-        max_ns=max(one.max_ns for one in used),
-        resolution_ns=max(one.resolution_ns for one in used),
+        min_ns=min(latency.min_ns for latency in used),
+        max_ns=max(latency.max_ns for latency in used),
+        resolution_ns=max(latency.resolution_ns for latency in used),
         bins=tuple(LatencyBin(*edges, counts[edges]) for edges in ordered),
     )
 
@@ -128,7 +130,7 @@ class KeyValueLoad:
         return self.cut.common is not None
 
     @property
-    def whole(self) -> Ints:
+    def completed(self) -> Ints:
         """Whole operations of each host (H,): each counted once, without a writer beside."""
         weights = np.array(
             [WHOLE.get(operation, 0) for operation in self.operations], dtype=np.int64
@@ -138,7 +140,7 @@ class KeyValueLoad:
     @property
     def rates(self) -> Floats:
         """Whole operations a second of each host (H,), 0 where it measured none."""
-        return self._over_seconds(self.whole)
+        return self._over_seconds(self.completed)
 
     def rates_of(self, operation: KeyOperation) -> Floats:
         """One operation a second on each host (H,)."""
@@ -156,8 +158,8 @@ class KeyValueLoad:
         if place is not None and self.bins[hosts, place].any():
             total = int(self.done[hosts, place].sum())
             return float(self.lat_sum_ns[hosts, place].sum()) / max(total, 1)
-        found = self.binned(operation, hosts)
-        return found.mean_ns if found else None
+        binned = self.binned(operation, hosts)
+        return binned.mean_ns if binned else None
 
     def histogram(self, operation: KeyOperation, hosts: Sequence[int]) -> Histogram | None:
         """The latencies of those hosts in the window, merged bin by bin; None without bins."""
@@ -172,20 +174,22 @@ class KeyValueLoad:
 
         None where a host told none, or hosts have bins that do not fit together.
         """
-        found = [self._engine_bins(operation, host) for host in hosts]
-        known = [one for one in found if one is not None]
-        return merged(known) if known and len(known) == len(found) else None
+        parts = [self._engine_bins(operation, host) for host in hosts]
+        present = [part for part in parts if part is not None]
+        return merged(present) if present and len(present) == len(parts) else None
 
     def samples(self, operation: KeyOperation, hosts: Sequence[int]) -> int:
         """How many latencies are known of the operation on those hosts."""
         windowed = self.histogram(operation, hosts)
         if windowed is not None:
             return windowed.total
-        found = self.binned(operation, hosts)
-        return found.count if found else 0
+        binned = self.binned(operation, hosts)
+        return binned.count if binned else 0
 
     def _engine_bins(self, operation: KeyOperation, host: int) -> BinnedLatency | None:
-        return next((one for one in self.engine_bins[host] if one.operation is operation), None)
+        return next(
+            (latency for latency in self.engine_bins[host] if latency.operation is operation), None
+        )
 
     def _place(self, operation: KeyOperation) -> int | None:
         return self.operations.index(operation) if operation in self.operations else None
@@ -235,9 +239,11 @@ def _first_from(moments: Ints, least_ns: int, otherwise_ns: int) -> int:
 def measure_key_value(record: RunRecord, window: Window | None = None) -> KeyValueLoad:
     """The sums of a record's measured window, which is what a rule says where one does."""
     measured = cut(record, window or declared(record))
-    binned = tuple(one.latencies if (one := engine_reply(host)) else () for host in record.hosts)
+    binned = tuple(
+        reply.latencies if (reply := engine_reply(host)) else () for host in record.hosts
+    )
     present = {int(way) for way in np.unique(record.intervals.direction)}
-    present |= {int(one.operation) for each in binned for one in each}
+    present |= {int(latency.operation) for each in binned for latency in each}
     operations = tuple(operation for operation in KeyOperation if int(operation) in present)
     parts = measured.parts.among(measured.bins)
     sums = sum_operations(record, operations, measured.intervals, parts)
@@ -261,12 +267,12 @@ def _covered_seconds(record: RunRecord, rows: Ints) -> Floats:
     starts = ends - table.span_ns[rows]
     covered = np.zeros(len(record.hosts), dtype=np.float64)
     for host in range(len(record.hosts)):
-        mine = np.flatnonzero(table.host[rows] == host)
-        mine = mine[np.argsort(starts[mine], kind="stable")]
-        if mine.size:
-            reached = np.maximum.accumulate(ends[mine])
-            before = np.concatenate([starts[mine][:1], reached[:-1]])
-            new = reached - np.maximum(starts[mine], before)
+        own = np.flatnonzero(table.host[rows] == host)
+        own = own[np.argsort(starts[own], kind="stable")]
+        if own.size:
+            reached = np.maximum.accumulate(ends[own])
+            before = np.concatenate([starts[own][:1], reached[:-1]])
+            new = reached - np.maximum(starts[own], before)
             covered[host] = float(np.maximum(new, 0).sum()) / 1e9
     return covered
 
@@ -293,7 +299,7 @@ class KeyValueView(RunView):
     @property
     def has_load(self) -> bool:
         """Whether any whole operation was measured in the window."""
-        return bool(self.key_value_load.whole.sum() > 0)
+        return bool(self.key_value_load.completed.sum() > 0)
 
 
 WHOLE_KEY: Final = OPS_PER_S
@@ -338,7 +344,7 @@ def operations_of(job: KeyJob) -> tuple[KeyOperation, ...]:
     if KeyOperation.READ_MODIFY_WRITE in asked:
         asked |= {KeyOperation.READ, KeyOperation.UPDATE}
     if job.rate_ops_per_s is not None:
-        asked |= {one for each in asked if (one := each.intended) is not None}
+        asked |= {due for each in asked if (due := each.intended) is not None}
     return tuple(operation for operation in NAMED_OPERATIONS if operation in asked)
 
 
@@ -368,15 +374,15 @@ def _shown(load: KeyValueLoad, job: KeyJob) -> tuple[KeyOperation, ...]:
 
 def _metrics(load: KeyValueLoad, hosts: Sequence[int], job: KeyJob) -> dict[str, Metric]:
     hosts, shown = list(hosts), _shown(load, job)
-    found: dict[str, Metric] = {}
-    if hosts and float(load.seconds[hosts].min()) > 0 and load.whole[hosts].any():
+    metrics: dict[str, Metric] = {}
+    if hosts and float(load.seconds[hosts].min()) > 0 and load.completed[hosts].any():
         rates: dict[str, float | None] = {WHOLE_KEY: float(load.rates[hosts].sum())}
         for operation in shown:
             if not operation.is_intended:
                 rates[operation.rate_key] = _rate(load, operation, hosts)
-            found |= _latencies(load, operation, hosts)
-        found |= with_values(rates, rates)
-    return with_values(keys_of(shown), {}) | found
+            metrics |= _latencies(load, operation, hosts)
+        metrics |= with_values(rates, rates)
+    return with_values(keys_of(shown), {}) | metrics
 
 
 def _rate(load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]) -> float | None:
@@ -395,9 +401,9 @@ def _rate(load: KeyValueLoad, operation: KeyOperation, hosts: Sequence[int]) -> 
 
 def _share(load: KeyValueLoad, operation: KeyOperation, host: int) -> float:
     """Of all operations that a host's engine timed."""
-    total = sum(one.count for one in load.engine_bins[host])
-    mine = sum(one.count for one in load.engine_bins[host] if one.operation is operation)
-    return mine / total if total else 0.0
+    total = sum(latency.count for latency in load.engine_bins[host])
+    own = sum(latency.count for latency in load.engine_bins[host] if latency.operation is operation)
+    return own / total if total else 0.0
 
 
 def _latencies(
@@ -406,19 +412,19 @@ def _latencies(
     mean = load.mean_ns(operation, hosts)
     if mean is None:
         return {}
-    found = {"mean": Metric(mean, "ns")}
+    by_name = {"mean": Metric(mean, "ns")}
     windowed = load.histogram(operation, hosts)
     if windowed is not None:
         values = latencies_of(windowed, mean, 1, KEY_PERCENTILES)
-        found = {name: Metric(value, "ns") for name, value in values.items()}
+        by_name = {name: Metric(value, "ns") for name, value in values.items()}
     elif (binned := load.binned(operation, hosts)) is not None:
         for name, percent in KEY_PERCENTILES:
             if is_supported(binned.count, percent):
                 low, high = binned.bounds_ns(percent / 100)
                 at = binned.interpolated_ns(percent / 100)
-                found[name] = Metric(at, "ns", float(low), float(high))
-        found["max"] = Metric(float(binned.max_ns), "ns")
-    return {operation.latency_key(name): metric for name, metric in found.items()}
+                by_name[name] = Metric(at, "ns", float(low), float(high))
+        by_name["max"] = Metric(float(binned.max_ns), "ns")
+    return {operation.latency_key(name): metric for name, metric in by_name.items()}
 
 
 _NEAR: Final = "p99"
@@ -432,13 +438,15 @@ def with_key_value_intervals(
 ) -> dict[str, Metric]:
     """The fleet's metrics, with low, high and n where the run can tell them."""
     shown = [operation for operation in load.operations if operation.latency_key(_NEAR) in metrics]
-    found = without_rare_stalls(metrics, [f"{one.key}_" for one in shown], _NEAR, steady)
+    with_intervals = without_rare_stalls(
+        metrics, [f"{operation.key}_" for operation in shown], _NEAR, steady
+    )
     if steady is not None and _tells(steady):
-        found[WHOLE_KEY] = rate_interval(found[WHOLE_KEY], steady)
+        with_intervals[WHOLE_KEY] = rate_interval(with_intervals[WHOLE_KEY], steady)
     for operation in shown:
         if load.histogram(operation, range(len(load.seconds))) is not None:
-            found |= _resampled(found, record, load, operation)
-    return found
+            with_intervals |= _resampled(with_intervals, record, load, operation)
+    return with_intervals
 
 
 def _tells(steady: Steady) -> bool:

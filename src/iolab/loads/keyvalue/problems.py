@@ -199,18 +199,21 @@ _ROOM: Final = "Make room, give another path, or set fewer workload.*.keys or re
 
 def wanted_tools(study: Study) -> dict[str, tuple[str, list[str]]]:
     """What key-value load needs on clients: by program its kind, and what asks for its version."""
-    found: dict[str, tuple[str, list[str]]] = {}
+    programs: dict[str, tuple[str, list[str]]] = {}
     for workload in study.workloads:
         job = workload.job
         if isinstance(job, KeyValueJob):
             for kind in PROGRAMS:
                 program = dict(job.options).get(kind, kind)
-                found[program] = (kind, [program, "--version"])
+                programs[program] = (kind, [program, "--version"])
         elif isinstance(job, YcsbJob):
-            found[server_settings(study).java] = ("java", [server_settings(study).java, "-version"])
+            programs[server_settings(study).java] = (
+                "java",
+                [server_settings(study).java, "-version"],
+            )
     if study.target.make_xfs:
-        found[MAKE_XFS] = (MAKE_XFS, [MAKE_XFS, "-V"])
-    return found
+        programs[MAKE_XFS] = (MAKE_XFS, [MAKE_XFS, "-V"])
+    return programs
 
 
 def key_value_faults(
@@ -225,12 +228,12 @@ def key_value_faults(
     """
     faults: list[Fault] = []
     for target in targets_of(study):
-        seen = facts.get(target.key)
-        if seen is None:
+        host_facts = facts.get(target.key)
+        if host_facts is None:
             continue
         if target.key == target.host:
-            faults += _missing(study, target.host, seen)
-        fault = _room_fault(study, plan, target, seen, devices.get(target.key))
+            faults += _missing(study, target.host, host_facts)
+        fault = _room_fault(study, plan, target, host_facts, devices.get(target.key))
         if fault is not None:
             faults.append(fault)
     return faults
@@ -244,7 +247,7 @@ def _missing(study: Study, host: str, facts: HostFacts) -> Iterator[Fault]:
 
 
 def _room_fault(
-    study: Study, plan: Plan, target: Target, seen: HostFacts, device: DeviceFacts | None
+    study: Study, plan: Plan, target: Target, facts: HostFacts, device: DeviceFacts | None
 ) -> Fault | None:
     need = key_value_space(study, plan.points, target.host, ASSUMED_WRITE_BYTES_PER_S)
     if not need:
@@ -264,10 +267,10 @@ def _room_fault(
         return Fault(happened, "Name a larger device, or set fewer workload.*.keys or records.")
     if image is not None:
         return None  # Whether there is room for the image is told for every load.
-    if seen.target is None or seen.target.free_bytes >= need or study.target.keep_files:
+    if facts.target is None or facts.target.free_bytes >= need or study.target.keep_files:
         # What an earlier session kept is not needed again, and how much it is nobody knows.
         return None
-    happened = f"{where} has {format_bytes(seen.target.free_bytes)} free, the databases need "
+    happened = f"{where} has {format_bytes(facts.target.free_bytes)} free, the databases need "
     return Fault(f"{happened}{format_bytes(need)}.", _ROOM)
 
 

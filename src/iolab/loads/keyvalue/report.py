@@ -91,10 +91,10 @@ class KeyValueReport(LoadReport):
 
     def counted_once(self, numbers: Iterable[int]) -> set[int]:
         """All together where the engine tells that, else each as it was served."""
-        found = {KeyOperation(number) for number in numbers}
-        if KeyOperation.ALL in found:
+        operations = {KeyOperation(number) for number in numbers}
+        if KeyOperation.ALL in operations:
             return {KeyOperation.ALL}
-        return {one for one in found if not one.is_intended}
+        return {operation for operation in operations if not operation.is_intended}
 
     def has_published(self, workload: Workload) -> bool:  # noqa: ARG002
         """Every workload."""
@@ -178,11 +178,11 @@ class KeyValueReport(LoadReport):
         groups = groups_in(brief.study, brief.points)
         gained = key_gains(brief.study, groups)
         hosts = Hosts(brief.host_runs, brief.facts)
-        found: dict[str, list[ChartGroup]] = {}
+        charts: dict[str, list[ChartGroup]] = {}
         for group in groups:
-            made = key_charts(group, brief.study, hosts, brief.looks, gained)
-            found.setdefault(group.workload.id, []).extend([made] if made else [])
-        return found
+            chart = key_charts(group, brief.study, hosts, brief.looks, gained)
+            charts.setdefault(group.workload.id, []).extend([chart] if chart else [])
+        return charts
 
     def gains(self, brief: Brief) -> tuple[tuple[Table, str], ...]:
         """The largest ones."""
@@ -211,12 +211,12 @@ class KeyValueReport(LoadReport):
             for manifest in brief.manifests.values()
             if (server := server_in(manifest)) is not None
         )
-        found = (
+        tables = (
             *key_jobs_tables(study),
             databases_table(jobs, brief.host_runs),
             servers_table(brief.study, servers),
         )
-        return tuple(table for table in found if table)
+        return tuple(table for table in tables if table)
 
     def run_tables(self, result: Result) -> tuple[Table, ...]:
         """What each operation did and took."""

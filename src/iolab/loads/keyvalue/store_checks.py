@@ -149,9 +149,9 @@ def _reads_of(view: KeyValueView, index: int) -> int:
     if reply is None:
         return 0
     return sum(
-        max(one.done - (one.absent or 0), 0)
-        for one in reply.counts
-        if one.operation in (KeyOperation.READ, KeyOperation.SCAN)
+        max(count.done - (count.absent or 0), 0)
+        for count in reply.counts
+        if count.operation in (KeyOperation.READ, KeyOperation.SCAN)
     )
 
 
@@ -245,19 +245,19 @@ def _shapes(view: KeyValueView) -> Iterator[CheckAnswer]:
         yield _rows(server_in(view.record), job.records)
         return
     starts = [(host.host, reply.start) for host, reply in view.replies]
-    known = [(host, start) for host, start in starts if start and start.tables is not None]
-    if len(known) < len(view.hosts):
+    shaped = [(host, start) for host, start in starts if start and start.tables is not None]
+    if len(shaped) < len(view.hosts):
         yield unchecked("the tables of the database were not looked at before the run")
-    for host, start in known:
+    for host, start in shaped:
         for fault in shape_faults(start.tables, job.loaded):
             yield invalid(f"On {host} {fault.rstrip('.')}.", host=host, fault=fault)
-    shapes = {tuple((level.level, level.files) for level in start.levels) for _, start in known}
+    shapes = {tuple((level.level, level.files) for level in start.levels) for _, start in shaped}
     if len(shapes) > 1:
         yield indicative(
             f"The hosts have databases of {len(shapes)} shapes: their levels differ.",
             shapes=len(shapes),
         )
-    for host, start in known[:1]:
+    for host, start in shaped[:1]:
         yield valid("The database is the one that was to be loaded.", **_shape(host, start))
 
 
@@ -369,8 +369,8 @@ def key_value_idle(view: KeyValueView) -> CheckAnswer:
 
 def _run_seconds(view: KeyValueView, index: int) -> float | None:
     """From a client's first interval to its last: devices are counted in its warm-up too."""
-    whole = view.load.cut.hosts[index]
-    return None if whole is None else whole.seconds
+    window = view.load.cut.hosts[index]
+    return None if window is None else window.seconds
 
 
 def key_value_target(view: KeyValueView) -> CheckAnswer:
@@ -461,7 +461,7 @@ def _on_clients(view: KeyValueView) -> tuple[StoreReads, ...] | None:
     if groups is None:
         return None
     names = [host.host for host in view.hosts]
-    found = []
+    stores = []
     for group in groups:
         clients = tuple(names.index(name) for name in group.hosts)
         facts = view.facts_of(view.hosts[clients[0]])
@@ -469,7 +469,7 @@ def _on_clients(view: KeyValueView) -> tuple[StoreReads, ...] | None:
         total = facts.memory.total_bytes if facts else None
         # Each client's engine has a bound of its own; clients of one kernel share its memory.
         memory = min(bound * len(clients), total or bound * len(clients)) if bound else total
-        found.append(
+        stores.append(
             StoreReads(
                 device=group.device,
                 clients=clients,
@@ -482,7 +482,7 @@ def _on_clients(view: KeyValueView) -> tuple[StoreReads, ...] | None:
                 opaque=group.opaque,
             )
         )
-    return tuple(found)
+    return tuple(stores)
 
 
 def _read_ios(view: KeyValueView, clients: tuple[int, ...], names: list[str]) -> int:

@@ -121,10 +121,10 @@ class KeyValueStudy(LoadStudy):
 
     def workload(self, item: Item, table: DbBenchTable | YcsbTable, tables: Tables) -> Workload:
         """See `LoadStudy`; a bound of memory is for a store within the client."""
-        made, job = super().workload(item, table, tables), table.job()
+        workload, job = super().workload(item, table, tables), table.job()
         if isinstance(job, YcsbJob) and server_table(tables).kind is not ServerKind.EMBEDDED:
-            return replace(made, job=replace(job, memory_bytes=None))
-        return made
+            return replace(workload, job=replace(job, memory_bytes=None))
+        return workload
 
     def cost(
         self,
@@ -249,10 +249,10 @@ SHARING: Final = ("xfs", "btrfs", "ocfs2", "bcachefs")
 
 
 def _reflinks(study: Study, facts: SeenFacts) -> Reflinks:
-    found: dict[tuple[str, str], bool] = {}
+    reflinks: dict[tuple[str, str], bool] = {}
     for target in targets_of(study):
-        seen = None if facts is None else facts.get(target.key)
-        if seen is not None and seen.target is not None:
-            shares = seen.target.fs_type in SHARING
-            found |= {(here, target.host): shares for here in target.configurations}
-    return found
+        host_facts = None if facts is None else facts.get(target.key)
+        if host_facts is not None and host_facts.target is not None:
+            shares = host_facts.target.fs_type in SHARING
+            reflinks |= {(here, target.host): shares for here in target.configurations}
+    return reflinks

@@ -235,13 +235,13 @@ _PROGRAM: Final = re.compile(
 def version_value() -> values.Read:
     """A version of Cassandra; one without a third part is the one that was tried of its line."""
     do = f"Give a version of {', '.join(VERSIONS)} in quotes, as '{VERSIONS['4.0']}' or '4.0'."
-    known = values.matching(_VERSION.fullmatch, do, {"pattern": f"^(?:{_VERSION.pattern})$"})
+    base = values.matching(_VERSION.fullmatch, do, {"pattern": f"^(?:{_VERSION.pattern})$"})
 
     def read(value: object) -> str:
-        version = str(known.reader(value))
+        version = str(base.reader(value))
         return VERSIONS.get(version, version)
 
-    return values.Read(read, known.schema)
+    return values.Read(read, base.schema)
 
 
 def keyspace_value() -> values.Read:

@@ -65,25 +65,31 @@ def timed(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
 
 def counted(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
     """The operations that have a rate of their own."""
-    found = _having(metrics, [WHOLE_KEY])
-    return tuple(one for one in found if not one.is_intended and one is not KeyOperation.ALL)
+    operations = _having(metrics, [WHOLE_KEY])
+    return tuple(
+        operation
+        for operation in operations
+        if not operation.is_intended and operation is not KeyOperation.ALL
+    )
 
 
 def _having(metrics: Iterable[Mapping[str, Metric]], parts: list[str]) -> tuple[KeyOperation, ...]:
-    found = list(metrics)
+    all_metrics = list(metrics)
     return tuple(
         operation
         for operation in KeyOperation
         if any(
-            value_of(one, f"{operation.key}_{part}") is not None for one in found for part in parts
+            value_of(own, f"{operation.key}_{part}") is not None
+            for own in all_metrics
+            for part in parts
         )
     )
 
 
 def main_operation(metrics: Sequence[Mapping[str, Metric]]) -> KeyOperation:
     """The operation whose latency is told first: reads, else the first that has any."""
-    found = [one for one in timed(metrics) if not one.is_intended]
-    return KeyOperation.READ if KeyOperation.READ in found or not found else found[0]
+    operations = [operation for operation in timed(metrics) if not operation.is_intended]
+    return KeyOperation.READ if KeyOperation.READ in operations or not operations else operations[0]
 
 
 def tail_name(job: AnyJob) -> str:
@@ -107,11 +113,9 @@ def highest_known(
     """The highest percentile up to `most` that all have who have any latency; p50 where none."""
     names = [name for name, _ in PERCENTILES]
     wanted = names[: names.index(most) + 1]
-    known = [
-        found for found in metrics if value_of(found, operation.latency_key("mean")) is not None
-    ]
+    having = [own for own in metrics if value_of(own, operation.latency_key("mean")) is not None]
     for name in reversed(wanted):
-        if all(value_of(found, operation.latency_key(name)) is not None for found in known):
+        if all(value_of(own, operation.latency_key(name)) is not None for own in having):
             return name
     return wanted[0]
 
@@ -157,11 +161,11 @@ class PointGroup:
 def groups_of(workload: Workload, points: Sequence[PointSummary]) -> tuple[PointGroup, ...]:
     """A workload's points, apart by every axis but the main one."""
     axis = main_axis([point.key.axis for point in points]) or _only_axis(points)
-    found: dict[Axis, list[PointSummary]] = {}
+    by_others: dict[Axis, list[PointSummary]] = {}
     for point in points:
         others = tuple(pair for pair in point.key.axis if pair[0] != axis)
-        found.setdefault(others, []).append(point)
-    return tuple(PointGroup(workload, others, axis, tuple(of)) for others, of in found.items())
+        by_others.setdefault(others, []).append(point)
+    return tuple(PointGroup(workload, others, axis, tuple(of)) for others, of in by_others.items())
 
 
 def _only_axis(points: Sequence[PointSummary]) -> str:
@@ -214,17 +218,17 @@ OTHER_LATENCIES: Final = ("mean", "p99")
 
 def run_columns(metrics: Iterable[Mapping[str, Metric]]) -> list[tuple[str, str]]:
     """(metric, heading) of what tells these runs: all operations, then each by itself."""
-    found = list(metrics)
-    main = main_operation(found)
-    rates, latencies = counted(found), timed(found)
+    all_metrics = list(metrics)
+    main = main_operation(all_metrics)
+    rates, latencies = counted(all_metrics), timed(all_metrics)
     shown = [(WHOLE_KEY, "Operations/s")]
     if len(rates) > 1 or (rates and rates[0] is not main):
-        shown += [(one.rate_key, f"{plural(one)}/s") for one in rates]
-    ordered = sorted(latencies, key=lambda one: (one is not main, one))
-    for one in ordered:
-        names = RESULT_LATENCIES if one is main else OTHER_LATENCIES
-        word = one.word.capitalize()
-        shown += [(one.latency_key(name), f"{word} {WORDS[name]}") for name in names]
+        shown += [(operation.rate_key, f"{plural(operation)}/s") for operation in rates]
+    ordered = sorted(latencies, key=lambda operation: (operation is not main, operation))
+    for operation in ordered:
+        names = RESULT_LATENCIES if operation is main else OTHER_LATENCIES
+        word = operation.word.capitalize()
+        shown += [(operation.latency_key(name), f"{word} {WORDS[name]}") for name in names]
     return shown
 
 
@@ -306,7 +310,9 @@ def _between(metric: Metric | None) -> str:
 
 def due_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
     """Latencies of service beside those from when an operation was due; None without a rate."""
-    due = [one for one in timed(point.metrics for point in points) if one.is_intended]
+    due = [
+        operation for operation in timed(point.metrics for point in points) if operation.is_intended
+    ]
     pairs = [
         (operation, other) for operation in KeyOperation if (other := operation.intended) in due
     ]
@@ -318,17 +324,17 @@ def due_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
     )
     rows = tuple(
         row(
-            one.word,
+            operation.word,
             name(point),
             show(point.metrics.get(WHOLE_KEY), bare_rate=True),
             *(
                 show(point.metrics.get(which.latency_key(key)))
                 for key in names
-                for which in (one, other)
+                for which in (operation, other)
             ),
             point.level,
         )
-        for one, other in pairs
+        for operation, other in pairs
         if other is not None
         for point in points
     )
@@ -338,9 +344,11 @@ def due_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
 
 def key_jobs_tables(study: Study) -> tuple[Table, ...]:
     """What each engine was asked for, one table an engine that the study uses."""
-    found = key_workloads(study)
-    db_bench = [(one, one.job) for one in found if isinstance(one.job, KeyValueJob)]
-    ycsb = [(one, one.job) for one in found if isinstance(one.job, YcsbJob)]
+    workloads = key_workloads(study)
+    db_bench = [
+        (workload, workload.job) for workload in workloads if isinstance(workload.job, KeyValueJob)
+    ]
+    ycsb = [(workload, workload.job) for workload in workloads if isinstance(workload.job, YcsbJob)]
     return tuple(
         table for table in (_db_bench_table(db_bench), _ycsb_table(ycsb)) if table is not None
     )
@@ -350,14 +358,14 @@ def _memory(size: int | None) -> str:
     return "all" if size is None else format_bytes(size)
 
 
-def _db_bench_table(found: Sequence[tuple[Workload, KeyValueJob]]) -> Table | None:
-    if not found:
+def _db_bench_table(workloads: Sequence[tuple[Workload, KeyValueJob]]) -> Table | None:
+    if not workloads:
         return None
     texts = (
         *("Workload", "Benchmark", "Keys", "Key", "Value", "Block", "Threads", "Block cache"),
         *("Memory", "Bloom bits", "Reads", "Writer", "Database", "Further options"),
     )
-    rows = tuple(_db_bench_row(workload, job) for workload, job in found)
+    rows = tuple(_db_bench_row(workload, job) for workload, job in workloads)
     return Table("Workloads of db_bench", columns(texts), rows)
 
 
@@ -383,14 +391,14 @@ def _db_bench_row(workload: Workload, job: KeyValueJob) -> tuple[Cell, ...]:
     )
 
 
-def _ycsb_table(found: Sequence[tuple[Workload, YcsbJob]]) -> Table | None:
-    if not found:
+def _ycsb_table(workloads: Sequence[tuple[Workload, YcsbJob]]) -> Table | None:
+    if not workloads:
         return None
     texts = (
         *("Workload", "Mix", "Records", "Record", "Keys drawn", "Threads a client"),
         *("Rate a client", "Memory", "Further options"),
     )
-    rows = tuple(_ycsb_row(workload, job) for workload, job in found)
+    rows = tuple(_ycsb_row(workload, job) for workload, job in workloads)
     return Table("Workloads of YCSB", columns(texts), rows)
 
 

@@ -56,17 +56,17 @@ def keys_screen(
 
     `rows_of` gives a point's rows.
     """
-    found = groups_in(study, points)
-    if not found:
+    point_groups = groups_in(study, points)
+    if not point_groups:
         return
-    repeated = any(len(p.runs) > 1 for group in found for p in group.points)
-    shown = _columns(found)
+    repeated = any(len(p.runs) > 1 for group in point_groups for p in group.points)
+    shown = _columns(point_groups)
     headings = [Heading("point", main=True), Heading("ops/s", number=True)]
     headings += [Heading("95 %", number=True)] if repeated else []
-    headings += [one.heading for one in shown]
+    headings += [column.heading for column in shown]
     several = len(study.configurations) > 1
     groups = []
-    for group in found:
+    for group in point_groups:
         for configuration in dict.fromkeys(point.key.configuration for point in group.points):
             name = f"{configuration}: {group.title}" if several else group.title
             rows = [
@@ -77,28 +77,32 @@ def keys_screen(
             ]
             groups.append((title(name), rows))
     yield Grouped([*headings, Heading("verdict", main=True)], groups)
-    if any(one.key.startswith("intended_") for one in shown):
+    if any(column.key.startswith("intended_") for column in shown):
         yield plain("due: since the rate wanted the operation sent, not since it was", QUIET_STYLE)
-    yield from _gains(study, found)
+    yield from _gains(study, point_groups)
 
 
 def _gains(study: Study, groups: Sequence[PointGroup]) -> Iterator[RenderableType]:
     """The largest gain of each group and metric over the first configuration."""
-    found = key_gains(study, groups)
-    if not found:
+    gained = key_gains(study, groups)
+    if not gained:
         return
     titles = {configuration.id: configuration.title for configuration in study.configurations}
     headings = [Heading("largest gain", main=True), Heading("", number=True)]
     headings += [Heading("95 % interval"), Heading("at"), Heading("says")]
-    made: dict[str, list[list[Text | str]]] = {}
-    for one in largest_gains(groups, found):
-        name = f"{titles[one.candidate]}: {one.group.title}" if len(found) > 1 else one.group.title
-        made.setdefault(name, []).append(_gain_row(one))
+    rows_by_name: dict[str, list[list[Text | str]]] = {}
+    for largest in largest_gains(groups, gained):
+        name = (
+            f"{titles[largest.candidate]}: {largest.group.title}"
+            if len(gained) > 1
+            else largest.group.title
+        )
+        rows_by_name.setdefault(name, []).append(_gain_row(largest))
     yield ""
-    baseline = titles[found[0].baseline]
-    one_of_two = f"{titles[found[0].candidate]} against {baseline}"
-    yield title(one_of_two if len(found) == 1 else f"Against {baseline}")
-    gain_groups = [(plain(name), rows) for name, rows in made.items()]
+    baseline = titles[gained[0].baseline]
+    one_of_two = f"{titles[gained[0].candidate]} against {baseline}"
+    yield title(one_of_two if len(gained) == 1 else f"Against {baseline}")
+    gain_groups = [(plain(name), rows) for name, rows in rows_by_name.items()]
     yield Grouped([*headings, Heading("verdict", main=True)], gain_groups)
     yield plain(
         "each interval holds for all cells of its group; less latency is a gain", QUIET_STYLE
@@ -124,28 +128,31 @@ def _columns(groups: Sequence[PointGroup]) -> list[_Shown]:
     metrics: list[Mapping[str, Metric]] = [p.metrics for group in groups for p in group.points]
     published = {tail_name(group.workload.job) for group in groups}
     main = main_operation(metrics)
-    found = [_Shown(main.latency_key("mean"), Heading(f"{main.word} mean", number=True))]
+    shown = [_Shown(main.latency_key("mean"), Heading(f"{main.word} mean", number=True))]
     named = {name for name in _TAILS if _is_known(metrics, main.latency_key(name))}
     named |= published if named else {*published, highest_known(metrics, main)}
-    found += [
+    shown += [
         _Shown(main.latency_key(name), Heading(word, number=True, spare=name not in published))
         for name, word in PERCENTILES
         if name in named
     ]
     if _is_known(metrics, _WRITER_RATE):
-        found.append(_Shown(_WRITER_RATE, Heading("writes/s", number=True, spare=True)))
-    for one in timed(metrics):
-        is_due = one is main.intended
-        word = "due" if is_due else one.word
+        shown.append(_Shown(_WRITER_RATE, Heading("writes/s", number=True, spare=True)))
+    for operation in timed(metrics):
+        is_due = operation is main.intended
+        word = "due" if is_due else operation.word
         names = ("mean", "p99") if is_due else ("p99",)
-        if one is main or (one.is_intended and not is_due):
+        if operation is main or (operation.is_intended and not is_due):
             continue
-        found += [
-            _Shown(one.latency_key(name), Heading(f"{word} {name}", number=True, spare=not is_due))
+        shown += [
+            _Shown(
+                operation.latency_key(name),
+                Heading(f"{word} {name}", number=True, spare=not is_due),
+            )
             for name in names
-            if _is_known(metrics, one.latency_key(name))
+            if _is_known(metrics, operation.latency_key(name))
         ]
-    return found
+    return shown
 
 
 def _is_known(metrics: Sequence[Mapping[str, Metric]], key: str) -> bool:
@@ -166,6 +173,6 @@ def _row(
         plain(f"   {row.suffix}" if row.of_run else f"  {name}{row.suffix}", row.style),
         Text(show(row.metrics.get(WHOLE_KEY), bare_rate=True), style="" if row.of_run else "bold"),
         *([row.spread(WHOLE_KEY)] if repeated else []),
-        *(show(row.metrics.get(one.key), bare_rate=True) for one in shown),
+        *(show(row.metrics.get(column.key), bare_rate=True) for column in shown),
         row.verdict,
     ]

@@ -218,10 +218,10 @@ class BinnedLatency:
         if not self.bins:
             raise ValueError("there is no latency to take a quantile of")
         below = 0
-        for one in self.bins:
-            if below + one.count >= self.count * quantile:
-                return one, below
-            below += one.count
+        for held in self.bins:
+            if below + held.count >= self.count * quantile:
+                return held, below
+            below += held.count
         return self.bins[-1], below - self.bins[-1].count
 
 
@@ -346,7 +346,7 @@ class YcsbJob(AnyJob):
 
     def mix_at(self, axis: Mapping[str, int | str]) -> tuple[str, str]:  # noqa: ARG002 - no axis has it
         """See `AnyJob`."""
-        return MIXES, " ".join(f"{one.key}{share:g}" for one, share in self.mix)
+        return MIXES, " ".join(f"{operation.key}{share:g}" for operation, share in self.mix)
 
     @property
     def record_bytes(self) -> int:

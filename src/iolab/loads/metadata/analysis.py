@@ -135,13 +135,13 @@ def operation_spreads(record: RunRecord, load: MetadataLoad) -> dict[str, Spread
     Phases follow each other, so that the hosts of each are a fleet of its own. Rates are operations
     per second in the phase's common window, or where it has none each host's over its own phase.
     """
-    found: dict[str, Spread] = {}
+    spreads: dict[str, Spread] = {}
     for phase in load.phases:
         spans = whole_windows(phase.runs, record.hosts)
         spread = spread_over(record.hosts, spans, _phase_rates(phase, spans))
         if spread is not None:
-            found[phase.operation.key] = spread
-    return found
+            spreads[phase.operation.key] = spread
+    return spreads
 
 
 def _phase_rates(phase: PhaseLoad, spans: Sequence[Window | None]) -> Floats:

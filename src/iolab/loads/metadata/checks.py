@@ -238,7 +238,7 @@ def ranks_apart(view: MetadataView) -> CheckAnswer:
 
 def _together(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
     clock_error_ns = max((host.clock_error_ns for host in view.hosts), default=0)
-    whole_s = 0.0 if phase.whole is None else phase.whole.seconds
+    whole_s = 0.0 if phase.span is None else phase.span.seconds
     common_s = 0.0 if phase.common is None else phase.common.seconds
     share = common_s / whole_s if whole_s > 0 else 0.0
     word = phase.operation.word
@@ -272,7 +272,7 @@ def phase_too_short(view: MetadataView) -> CheckAnswer:
     seconds = dict(_phase_seconds(view))
     if not seconds:
         return unchecked("nothing tells how long the phases took")
-    operation = min(seconds, key=lambda one: seconds[one])
+    operation = min(seconds, key=lambda operation: seconds[operation])
     least = seconds[operation]
     text = f"{operation.word} took {format_ns(least * 1e9)}"
     evidence: Numbers = {"phase": operation.word, "seconds": least}
@@ -286,8 +286,8 @@ def phase_too_short(view: MetadataView) -> CheckAnswer:
 def _phase_seconds(view: MetadataView) -> Iterator[tuple[Operation, float]]:
     """How long each phase on files took."""
     for phase in view.metadata.file_phases:
-        if phase.whole is not None:
-            yield phase.operation, phase.whole.seconds
+        if phase.span is not None:
+            yield phase.operation, phase.span.seconds
     for rate in reported_in(view.record):
         if rate.operation in FILE_OPERATIONS and rate.seconds is not None:
             yield rate.operation, rate.seconds
@@ -407,18 +407,18 @@ def metadata_percentiles(view: MetadataView) -> CheckAnswer:
 
 def metadata_cpu(view: MetadataView) -> CheckAnswer:
     """cpu-bound-client of metadata load: each phase on files by itself."""
-    windows = [(phase.operation, phase.whole) for phase in view.metadata.file_phases]
+    windows = [(phase.operation, phase.span) for phase in view.metadata.file_phases]
     answers = [
         _busy(view, index, operation.word, view.mean_of(index, "cpu", "all", "busy_share", window))
         for index in range(len(view.hosts))
         for operation, window in windows
     ]
-    whole = [
+    run_answers = [
         _busy(view, index, "the run", view.mean_of(index, "cpu", "all", "busy_share"))
         for index in range(len(view.hosts))
     ]
-    known = [answer for answer in answers if answer.evidence["cores_busy_share"] is not None]
-    return worst(known or whole, most="cores_busy_share")
+    measured = [answer for answer in answers if answer.evidence["cores_busy_share"] is not None]
+    return worst(measured or run_answers, most="cores_busy_share")
 
 
 def _busy(view: MetadataView, index: int, word: str, share: float | None) -> CheckAnswer:
@@ -481,13 +481,13 @@ def _by_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
         return
     files = _files(view, members)
     begun, most, ended = int(used[0]), int(used.max()), int(used[-1])
-    for what, claimed, counted in (
+    for word, claimed, counted in (
         (Operation.FILE_CREATE.word, files.created, most - begun),
         (Operation.FILE_REMOVE.word, files.removed, most - ended),
     ):
         if not claimed:
             continue
-        text, evidence = counts_text(f"The file system{_of(view, members)}", what, claimed, counted)
+        text, evidence = counts_text(f"The file system{_of(view, members)}", word, claimed, counted)
         answer = held_against(claimed, counted, text, {"fs_type": target.fs_type, **evidence})
         if answer.level is not None and answer.level.rank and _missable(view, files):
             answer = not_applicable(
@@ -515,11 +515,11 @@ def _used_inodes(view: MetadataView, index: int) -> Ints:
     """The inodes in use at each sample of a host, from before the first phase to after the last."""
     table = view.record.counters
     rows = np.flatnonzero(table.host == index)
-    mine = rows[
+    inode_rows = rows[
         (np.asarray(table.scope[rows]) == TARGET)
         & (np.asarray(table.metric[rows]) == "used_inodes")
     ]
-    return np.asarray(table.value[mine], dtype=np.int64)
+    return np.asarray(table.value[inode_rows], dtype=np.int64)
 
 
 def _files(view: MetadataView, members: list[int]) -> _Files:
@@ -532,18 +532,18 @@ def _files(view: MetadataView, members: list[int]) -> _Files:
             for rate in reported_in(view.record)
             if rate.operation in (Operation.FILE_STAT, Operation.FILE_READ)
         ]
-        known = [seconds for seconds in between if seconds is not None]
-        return _Files(asked, asked, sum(known) if known else None)
+        timed = [seconds for seconds in between if seconds is not None]
+        return _Files(asked, asked, sum(timed) if timed else None)
     phases = {phase.operation: phase for phase in view.metadata.phases}
 
     def done(operation: Operation) -> int:
         runs = phases[operation].runs if operation in phases else ()
         return sum(run.done for index, run in enumerate(runs) if run and index in members)
 
-    made, gone = phases.get(Operation.FILE_CREATE), phases.get(Operation.FILE_REMOVE)
+    created, gone = phases.get(Operation.FILE_CREATE), phases.get(Operation.FILE_REMOVE)
     kept_s = None
-    if made and gone and made.whole and gone.whole:
-        kept_s = (gone.whole.start_ns - made.whole.end_ns) / 1e9
+    if created and gone and created.span and gone.span:
+        kept_s = (gone.span.start_ns - created.span.end_ns) / 1e9
     return _Files(done(Operation.FILE_CREATE), done(Operation.FILE_REMOVE), kept_s)
 
 

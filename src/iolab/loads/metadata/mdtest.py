@@ -256,7 +256,7 @@ class MdtestDriver(Driver):
         """The target shared at one path, the programs there, the devices watched idle."""
         self.rates = ()
         session.begin(Phase.PROVE, run, "mdtest and MPI on every client")
-        await on_each(shares, lambda mine: _require_programs(mine, MetadataJob.of(run.point.job)))
+        await on_each(shares, lambda share: _require_programs(share, MetadataJob.of(run.point.job)))
         await _require_one_target(shares)
         if not session.stop.requested:
             await watch_idle(session, run, shares)
@@ -275,7 +275,9 @@ class MdtestDriver(Driver):
         mpi = await _same_mpi(shares, job, halt)
         first = shares[0]
         folder = f"mdtest.{run.repeat}.{run.attempt}"
-        places = [RankPlacement(mine.name, address_of(mine.workdir), job.ranks) for mine in shares]
+        places = [
+            RankPlacement(share.name, address_of(share.workdir), job.ranks) for share in shares
+        ]
         first.command = measure_command(mpi, job, places, first.workdir.dir, folder)
         raw = await _watched(session, shares, counters, first.command, halt)
         self.rates = _rates(shares, job, raw)
@@ -296,36 +298,36 @@ def address_of(workdir: WorkDirectory) -> str:
     return "localhost" if spec.kind is HostKind.LOCAL else spec.name
 
 
-async def _require_programs(mine: HostShare, job: MetadataJob) -> None:
+async def _require_programs(share: HostShare, job: MetadataJob) -> None:
     """EngineError when mdtest or mpiexec is not on that host."""
     programs = programs_of(job)
     asked = {
         "mdtest": [programs.mdtest, "-h"],
         "mpiexec": [programs.mpiexec, "--version"],
     }
-    answer = await mine.workdir.host.ask(
-        "facts", deadline_s=FACTS_LIMIT_S, path=mine.workdir.dir, tools=asked
+    answer = await share.workdir.host.ask(
+        "facts", deadline_s=FACTS_LIMIT_S, path=share.workdir.dir, tools=asked
     )
-    facts = read_facts(mine.name, answer)
+    facts = read_facts(share.name, answer)
     for name, words in asked.items():
         tool = facts.tool(name)
         if tool is None or tool.path is None:
-            happened = f"There is no {printable(words[0])} on host '{mine.name}'."
+            happened = f"There is no {printable(words[0])} on host '{share.name}'."
             raise EngineError(happened, INSTALL_MDTEST if name == "mdtest" else INSTALL_MPI)
 
 
 async def _require_one_target(shares: Sequence[HostShare]) -> None:
     """HostError unless every client sees the first one's folder under the same path."""
     first = shares[0].workdir
-    for mine in shares:
-        if posixpath.dirname(mine.workdir.dir) != posixpath.dirname(first.dir):
+    for share in shares:
+        if posixpath.dirname(share.workdir.dir) != posixpath.dirname(first.dir):
             happened = (
-                f"mdtest works below one path on all clients, and '{mine.name}' has its target at "
-                f"{posixpath.dirname(mine.workdir.dir)}, '{first.name}' at "
+                f"mdtest works below one path on all clients, and '{share.name}' has its target at "
+                f"{posixpath.dirname(share.workdir.dir)}, '{first.name}' at "
                 f"{posixpath.dirname(first.dir)}."
             )
             raise HostError(happened, _SHARE)
-    workdirs = [mine.workdir for mine in shares]
+    workdirs = [share.workdir for share in shares]
     needs = {workdir.name: [first.name] for workdir in workdirs[1:]}
     if needs:
         await require_shared(workdirs, needs, do=_SHARE)
@@ -334,20 +336,20 @@ async def _require_one_target(shares: Sequence[HostShare]) -> None:
 async def _same_mpi(shares: Sequence[HostShare], job: MetadataJob, halt: asyncio.Event) -> Mpi:
     """The MPI of all clients. EngineError when they differ: their ranks would not meet."""
 
-    async def ask(mine: HostShare) -> Mpi:
+    async def ask(share: HostShare) -> Mpi:
         words = bytearray()
-        command = version_command(programs_of(job), mine.workdir.dir)
-        await drive(mine.workdir.host, command, halt, words.extend)
+        command = version_command(programs_of(job), share.workdir.dir)
+        await drive(share.workdir.host, command, halt, words.extend)
         return mpi_of(words.decode("utf-8", "replace"))
 
-    found = (await together(shares, ask)).complete()
-    _require_equal(found)
-    return found[shares[0].name]
+    mpis = (await together(shares, ask)).complete()
+    _require_equal(mpis)
+    return mpis[shares[0].name]
 
 
-def _require_equal(found: Mapping[str, Mpi]) -> None:
-    first, mpi = next(iter(found.items()))
-    for name, other in found.items():
+def _require_equal(mpis: Mapping[str, Mpi]) -> None:
+    first, mpi = next(iter(mpis.items()))
+    for name, other in mpis.items():
         if other != mpi:
             happened = f"The MPIs differ: {mpi} on '{first}', {other} on '{name}'."
             raise EngineError(happened, "Install the same MPI in the same version on all clients.")
@@ -362,20 +364,20 @@ async def _watched(
 ) -> bytes:
     """What mdtest prints while every client is watched; also kept packed, however it ends."""
     watches = {
-        mine.name: HostWatch(session, mine.workdir.host, index, counters, mine.workdir.inodes_of)
-        for index, mine in enumerate(shares)
+        share.name: HostWatch(session, share.workdir.host, index, counters, share.workdir.inodes_of)
+        for index, share in enumerate(shares)
     }
     first = shares[0]
     packer, raw = Packer(OUTPUT_LIMIT_BYTES), bytearray()
 
-    async def get_ready(mine: HostShare) -> None:
-        await watches[mine.name].begin()
-        mine.offset = await measure_offset(mine.workdir.host, session.clock)
-        mine.before = await snapshot(mine.workdir.host)
+    async def get_ready(share: HostShare) -> None:
+        await watches[share.name].begin()
+        share.offset = await measure_offset(share.workdir.host, session.clock)
+        share.before = await snapshot(share.workdir.host)
 
-    async def look_again(mine: HostShare) -> None:
-        mine.after = await snapshot(mine.workdir.host)
-        mine.offset_after = await measure_offset(mine.workdir.host, session.clock)
+    async def look_again(share: HostShare) -> None:
+        share.after = await snapshot(share.workdir.host)
+        share.offset_after = await measure_offset(share.workdir.host, session.clock)
 
     def take(piece: bytes) -> None:
         packer.add(piece)
@@ -391,7 +393,7 @@ async def _watched(
         await on_each(shares, look_again)
 
     async def beside() -> None:
-        await _any_ends([_follow(mine, watches[mine.name]) for mine in shares])
+        await _any_ends([_follow(share, watches[share.name]) for share in shares])
 
     try:
         await on_each(shares, get_ready)
@@ -399,17 +401,17 @@ async def _watched(
         await alongside(heeding, beside())
     finally:
         await asyncio.gather(*(watch.end() for watch in watches.values()))
-        for mine in shares:
-            mine.clock_step_ns = watches[mine.name].clock_step_ns
+        for share in shares:
+            share.clock_step_ns = watches[share.name].clock_step_ns
     return bytes(raw)
 
 
-async def _follow(mine: HostShare, watch: HostWatch) -> None:
+async def _follow(share: HostShare, watch: HostWatch) -> None:
     """Telemetry until cancelled; a host that is lost is told of in its share."""
     try:
         await watch.follow(0)
     except HostError as fault:
-        mine.error = fault.happened
+        share.error = fault.happened
         raise
 
 
@@ -432,9 +434,9 @@ def _rates(shares: Sequence[HostShare], job: MetadataJob, raw: bytes) -> tuple[R
     output = parse(raw)
     ranks = job.ranks * len(shares)
     faults = faults_of(output, job, ranks)
-    for mine in shares:
-        own_faults = faults if mine is first else ()
-        mine.reading = EngineReading(output.version, None, None, (), None, own_faults)
+    for share in shares:
+        own_faults = faults if share is first else ()
+        share.reading = EngineReading(output.version, None, None, (), None, own_faults)
     fault = ending_fault(MDTEST_ENGINE, first)
     if fault:
         first.error = first.error or fault.happened

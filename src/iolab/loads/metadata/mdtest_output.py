@@ -84,7 +84,7 @@ class MdtestOutput:
     iterations: int | None
     rule: RateRule | None
     rows: tuple[SummaryRow, ...]
-    seen: tuple[PhaseLine, ...]
+    phase_lines: tuple[PhaseLine, ...]
     finished: bool
     messages: tuple[str, ...]
     faults: tuple[str, ...]
@@ -113,7 +113,7 @@ def reported(output: MdtestOutput) -> tuple[ReportedRate, ...]:
     if output.iterations != 1:
         return ()
     trees: dict[Operation, float] = {
-        seen.operation: seen.seconds for seen in output.seen if seen.operation in TREES
+        line.operation: line.seconds for line in output.phase_lines if line.operation in TREES
     }
     rates: list[ReportedRate] = []
     for row in output.rows:
@@ -146,7 +146,7 @@ _LAUNCHED: Final = re.compile(
 _FILES: Final = re.compile(r"(\d{1,9}) tasks, (\d{1,15}) files")
 _ITERATION: Final = re.compile(r"main: \* iteration (\d{1,9}) .*\*")
 _SUMMARY: Final = re.compile(r"SUMMARY( rate| time)?( \(in \S+\))?: \(of (\d{1,9}) iterations\)")
-_SEEN: Final = re.compile(rf"((?:Tree|File) \w+)\s*:\s+{_NUMBER} sec,\s+{_NUMBER} ops/sec")
+_PHASE_LINE: Final = re.compile(rf"((?:Tree|File) \w+)\s*:\s+{_NUMBER} sec,\s+{_NUMBER} ops/sec")
 _ROW: Final = re.compile(r" {3}((?:Tree|File) \w+)( *)(:?)((?: +\S+){4,7})")
 _ERROR: Final = re.compile(r"ERROR|FAILED|Abort\(|MPI_ABORT|BAD TERMINATION", re.IGNORECASE)
 _SHORT_NAME: Final = 18
@@ -166,7 +166,7 @@ class _Draft:
         self._table: str | None = None
         self._rule: RateRule | None = None
         self._rows: dict[Operation, SummaryRow] = {}
-        self._seen: list[PhaseLine] = []
+        self._phase_lines: list[PhaseLine] = []
         self._finished = False
         self._messages: list[str] = []
 
@@ -180,14 +180,14 @@ class _Draft:
             self._iteration = int(match[1])
         elif match := _SUMMARY.search(line):
             self._begin_table(match)
-        elif match := _SEEN.search(line):
-            self._add_seen(match)
+        elif match := _PHASE_LINE.search(line):
+            self._add_phase_line(match)
         elif self._table == "rate" and (match := _ROW.fullmatch(line.rstrip())):
             self._add_row(match)
         elif line.startswith("-- finished at "):
             self._finished = True
         elif _ERROR.search(line) and not line.startswith("WARNING"):
-            self._add_said(line)
+            self._add_message(line)
 
     def output(self) -> MdtestOutput:
         """All lines are read."""
@@ -200,7 +200,7 @@ class _Draft:
             iterations=self._iterations,
             rule=self._rule,
             rows=tuple(self._rows[key] for key in Operation if key in self._rows),
-            seen=tuple(self._seen),
+            phase_lines=tuple(self._phase_lines),
             finished=self._finished,
             messages=tuple(self._messages),
             faults=tuple(dict.fromkeys(self.faults)),
@@ -218,7 +218,7 @@ class _Draft:
         else:
             self._iterations = iterations
 
-    def _add_seen(self, match: re.Match[str]) -> None:
+    def _add_phase_line(self, match: re.Match[str]) -> None:
         operation = OPERATIONS.get(match[1])
         seconds, rate = _amount(match[2]), _amount(match[3])
         if operation is None:
@@ -228,8 +228,8 @@ class _Draft:
             self.faults.append(f"mdtest says that {match[1]} took {words!r}")
         elif 1 <= self._iteration <= ITERATIONS_LIMIT:
             key = (self._iteration, operation)
-            if key not in {(one.iteration, one.operation) for one in self._seen[-8:]}:
-                self._seen.append(PhaseLine(self._iteration, operation, seconds, rate))
+            if key not in {(line.iteration, line.operation) for line in self._phase_lines[-8:]}:
+                self._phase_lines.append(PhaseLine(self._iteration, operation, seconds, rate))
 
     def _add_row(self, match: re.Match[str]) -> None:
         operation = OPERATIONS.get(match[1])
@@ -246,7 +246,7 @@ class _Draft:
         if operation not in TREES:
             self._rule = _rule_of(match)
 
-    def _add_said(self, line: str) -> None:
+    def _add_message(self, line: str) -> None:
         if len(self._messages) < SENTENCES_LIMIT:
             self._messages.append(line.strip()[:SENTENCE_LIMIT])
 
@@ -287,35 +287,35 @@ def _of_row(output: MdtestOutput, row: SummaryRow) -> Iterator[str]:
     widest = (row.maximum - row.minimum) / 2 * math.sqrt(n / max(n - 1, 1)) + 4 * ROUNDING
     if row.std_dev > widest:
         yield f"{name} deviates by {row.std_dev}, and cannot by more than {widest:.3f}"
-    seen = [one.ops_per_s for one in output.seen if one.operation is row.operation]
-    if len(seen) == n:
-        yield from _of_lines(output, row, seen)
+    rates = [line.ops_per_s for line in output.phase_lines if line.operation is row.operation]
+    if len(rates) == n:
+        yield from _of_lines(output, row, rates)
 
 
-def _of_lines(output: MdtestOutput, row: SummaryRow, seen: Sequence[float]) -> Iterator[str]:
+def _of_lines(output: MdtestOutput, row: SummaryRow, rates: Sequence[float]) -> Iterator[str]:
     """The summary against the lines of its iterations."""
     name = row.operation.word
     if row.operation in TREES:
         # Up to 3.3 mdtest divides by n, and 4.x by n - 1.
-        by_n = output.rule is not RateRule.SLOWEST_RANK or len(seen) < 2
-        std_dev = statistics.pstdev(seen) if by_n else statistics.stdev(seen)
+        by_n = output.rule is not RateRule.SLOWEST_RANK or len(rates) < 2
+        std_dev = statistics.pstdev(rates) if by_n else statistics.stdev(rates)
         pairs = (
-            ("maximum", row.maximum, max(seen)),
-            ("minimum", row.minimum, min(seen)),
-            ("mean", row.mean, statistics.fmean(seen)),
+            ("maximum", row.maximum, max(rates)),
+            ("minimum", row.minimum, min(rates)),
+            ("mean", row.mean, statistics.fmean(rates)),
             (
                 "standard deviation",
                 row.std_dev,
                 std_dev,
             ),
         )
-        for what, printed, computed in pairs:
+        for statistic, printed, computed in pairs:
             if abs(printed - computed) > 3 * ROUNDING:
-                yield f"the {what} of {name} is {computed:.3f}, and it prints {printed}"
+                yield f"the {statistic} of {name} is {computed:.3f}, and it prints {printed}"
         return
     if output.rule is RateRule.SLOWEST_RANK:
         ranks = output.ranks or 1
-        if row.minimum > min(seen) * ranks + ROUNDING * (ranks + 1):
-            yield f"{name} has a minimum of {row.minimum}, and rank 0 saw {min(seen)} x {ranks}"
-    elif row.maximum < max(seen) - 2 * ROUNDING:
-        yield f"{name} has a maximum of {row.maximum}, and rank 0 saw {max(seen)}"
+        if row.minimum > min(rates) * ranks + ROUNDING * (ranks + 1):
+            yield f"{name} has a minimum of {row.minimum}, and rank 0 saw {min(rates)} x {ranks}"
+    elif row.maximum < max(rates) - 2 * ROUNDING:
+        yield f"{name} has a maximum of {row.maximum}, and rank 0 saw {max(rates)}"

@@ -53,7 +53,7 @@ slack of runs of I/O: phases may be shorter than that slack."""
 class PhaseLoad:
     """One operation on H hosts.
 
-    `runs` is what each host told, None where it did not come to the phase. `whole` reaches from the
+    `runs` is what each host told, None where it did not come to the phase. `span` reaches from the
     first rank's start to the last one's end, `common` is the time that all ranks of all hosts
     shared; both are None where a host told no times, `common` also where there is none.
     `inside` (H,) operations ended in `seconds` (H,) of intervals within the common window; without
@@ -63,7 +63,7 @@ class PhaseLoad:
 
     operation: Operation
     runs: tuple[OperationRun | None, ...]
-    whole: Window | None
+    span: Window | None
     common: Window | None
     inside: Ints
     seconds: Floats
@@ -91,11 +91,11 @@ class PhaseLoad:
         done = [run for host in hosts if (run := self.runs[host]) is not None and run.done]
         lows = [run.lat_min_ns for run in done if run.lat_min_ns is not None]
         highs = [run.lat_max_ns for run in done if run.lat_max_ns is not None]
-        known = bool(done) and len(lows) == len(highs) == len(done)
+        complete = bool(done) and len(lows) == len(highs) == len(done)
         return Histogram(
             self.bins[hosts].sum(axis=0),
-            min(lows) if known else None,
-            max(highs) if known else None,
+            min(lows) if complete else None,
+            max(highs) if complete else None,
         )
 
 
@@ -118,10 +118,10 @@ class MetadataLoad:
 
     def span(self) -> Window | None:
         """From the first phase's start to the last one's end; None where no times are known."""
-        known = [phase.whole for phase in self.phases if phase.whole is not None]
-        if not known:
+        spans = [phase.span for phase in self.phases if phase.span is not None]
+        if not spans:
             return None
-        return Window(min(w.start_ns for w in known), max(w.end_ns for w in known))
+        return Window(min(w.start_ns for w in spans), max(w.end_ns for w in spans))
 
 
 def measure_metadata(record: RunRecord) -> MetadataLoad:
@@ -195,7 +195,7 @@ def _phase(
     return PhaseLoad(
         operation=operation,
         runs=runs,
-        whole=_outer(whole_windows(runs, record.hosts)),
+        span=_outer(whole_windows(runs, record.hosts)),
         common=common,
         inside=inside,
         seconds=np.asarray(seconds / 1e9, dtype=np.float64),
@@ -206,10 +206,10 @@ def _phase(
 
 
 def _outer(windows: tuple[Window | None, ...]) -> Window | None:
-    known = [window for window in windows if window is not None]
-    if not known or len(known) < len(windows):
+    timed = [window for window in windows if window is not None]
+    if not timed or len(timed) < len(windows):
         return None
-    return Window(min(w.start_ns for w in known), max(w.end_ns for w in known))
+    return Window(min(w.start_ns for w in timed), max(w.end_ns for w in timed))
 
 
 def _inside(
@@ -253,7 +253,7 @@ def metadata_metrics(record: RunRecord, load: MetadataLoad) -> dict[str, Metric]
     for phase in load.phases:
         if phase.shared:
             values[phase.operation.rate_key] = float((phase.inside / phase.seconds).sum())
-        values[phase.operation.whole_rate_key] = _over(phase.done, phase.whole)
+        values[phase.operation.whole_rate_key] = _over(phase.done, phase.span)
         values |= _latencies(phase, hosts)
     return with_values(METADATA_KEYS, values)
 
@@ -268,8 +268,8 @@ def metadata_host_metrics(load: MetadataLoad, host: int) -> dict[str, Metric]:
         if seconds > 0:
             values[phase.operation.rate_key] = float(phase.inside[host]) / seconds
         if run.first_start_real_ns is not None and run.last_end_real_ns is not None:
-            whole = Window(run.first_start_real_ns, run.last_end_real_ns)
-            values[phase.operation.whole_rate_key] = _over(run.done, whole)
+            span = Window(run.first_start_real_ns, run.last_end_real_ns)
+            values[phase.operation.whole_rate_key] = _over(run.done, span)
         values |= _latencies(phase, [host])
     return with_values(METADATA_KEYS, values)
 
@@ -279,8 +279,8 @@ def _plausible(reported: ReportedRate) -> float | None:
     return reported.ops_per_s if 0 <= reported.ops_per_s < float("inf") else None
 
 
-def _over(done: int, whole: Window | None) -> float | None:
-    return None if whole is None or whole.end_ns <= whole.start_ns else done / whole.seconds
+def _over(done: int, span: Window | None) -> float | None:
+    return None if span is None or span.end_ns <= span.start_ns else done / span.seconds
 
 
 def _latencies(phase: PhaseLoad, hosts: list[int]) -> dict[str, float | None]:
@@ -322,8 +322,10 @@ class OperationStatistics:
     @property
     def tail(self) -> float:
         """The highest percentile that every iteration supports, 0.0 for none."""
-        known = (percent for name, percent in PERCENTILES if self.latencies[name].value is not None)
-        return max(known, default=0.0)
+        percents = (
+            percent for name, percent in PERCENTILES if self.latencies[name].value is not None
+        )
+        return max(percents, default=0.0)
 
     @property
     def n(self) -> int:
@@ -384,7 +386,7 @@ def point_statistics(results: Sequence[Result]) -> tuple[PointStatistics, ...]:
 
 def _point(group: Sequence[Result]) -> PointStatistics:
     done = sorted((r for r in group if r.status is RunStatus.DONE), key=lambda r: r.repeat)
-    found = [_operation(operation, done) for operation in Operation]
+    operations = [_operation(operation, done) for operation in Operation]
     first = group[0]
     return PointStatistics(
         configuration=first.configuration,
@@ -394,7 +396,7 @@ def _point(group: Sequence[Result]) -> PointStatistics:
         without=first.without,
         results=tuple(done),
         left_out=len(group) - len(done),
-        operations=tuple(one for one in found if one is not None),
+        operations=tuple(operation for operation in operations if operation is not None),
     )
 
 
@@ -404,25 +406,25 @@ def _operation(operation: Operation, done: Sequence[Result]) -> OperationStatist
         _value(result, operation.rate_key) is not None for result in done
     )
     key = operation.rate_key if over_window else operation.whole_rate_key
-    known = [(value, result) for result in done if (value := _value(result, key)) is not None]
-    if not known:
+    rates = [(value, result) for result in done if (value := _value(result, key)) is not None]
+    if not rates:
         return None
-    ordered = sorted(known, key=lambda pair: pair[0])
+    ordered = sorted(rates, key=lambda pair: pair[0])
     shown = ordered[(len(ordered) - 1) // 2][1]
     keys = {name: operation.latency_key(name) for name in LATENCIES}
-    compared = tuple(value for value, run in known if value and enters(run))
-    levels = [run.verdict.level for _, run in known]
+    compared = tuple(value for value, run in rates if value and enters(run))
+    levels = [run.verdict.level for _, run in rates]
     disagreement = compare_repeats(compared, key)
     if disagreement and disagreement.level:
         levels.append(disagreement.level)
     return OperationStatistics(
         operation=operation,
         metric=key,
-        values=tuple(value for value, _ in known),
+        values=tuple(value for value, _ in rates),
         shown=shown,
         latencies={
             name: shown.metrics[latency]
-            if all(_value(run, latency) is not None for _, run in known)
+            if all(_value(run, latency) is not None for _, run in rates)
             else Metric(None, "ns")
             for name, latency in keys.items()
         },

@@ -81,14 +81,14 @@ def request_of(
     operation: Operation,
     *,
     iteration: int,
-    made: Mapping[int, Sequence[int]] = MappingProxyType({}),
+    files_made: Mapping[int, Sequence[int]] = MappingProxyType({}),
     shifted: bool = True,
 ) -> dict[str, object]:
     """The arguments of a `metadata` request.
 
     `dirs` are the scratch folders of the host and of its `others`, by index, as that host sees
-    them. `made` are the files that each rank of a host made, by the host's index, where not all
-    made `files_per_rank`. Without `shifted` the ranks work on their own files, whatever the job
+    them. `files_made` are the files that each rank of a host made, by the host's index, where not
+    all made `files_per_rank`. Without `shifted` the ranks work on their own files, whatever the job
     says, and take the time that they need.
     """
     asked: dict[str, object] = {
@@ -106,8 +106,8 @@ def request_of(
         if operation is Operation.FILE_CREATE:
             asked["files_least"] = job.files_least
     shift = job.rank_shift % share.total_ranks if shifted and operation in SHIFTED else 0
-    if operation in SHIFTED and made:
-        asked["files"] = _found(job, share, made, shift)
+    if operation in SHIFTED and files_made:
+        asked["files"] = _files_found(job, share, files_made, shift)
     if shift:
         asked["shift"] = shift
         asked["others"] = [
@@ -117,12 +117,12 @@ def request_of(
     return asked
 
 
-def _found(
-    job: MetadataJob, share: RankShare, made: Mapping[int, Sequence[int]], shift: int
+def _files_found(
+    job: MetadataJob, share: RankShare, files_made: Mapping[int, Sequence[int]], shift: int
 ) -> list[int]:
     """The files that each rank of a host finds, in the ranks' order."""
     makers = ((share.first_rank + nth + shift) % share.total_ranks for nth in range(share.ranks))
-    return [made[rank // job.ranks][rank % job.ranks] for rank in makers]
+    return [files_made[rank // job.ranks][rank % job.ranks] for rank in makers]
 
 
 def _share(job: MetadataJob, index: int, total: int) -> RankShare:
@@ -141,7 +141,7 @@ MOVING = frozenset({Operation.FILE_CREATE, Operation.FILE_READ})
 class PhaseReader:
     """Takes one host's messages of one phase; `first_seq` is the number of its first interval.
 
-    `found` are the files that each rank finds, where not all find `files_per_rank`.
+    `files` are the files that each rank finds, where not all find `files_per_rank`.
     """
 
     def __init__(
@@ -150,13 +150,13 @@ class PhaseReader:
         share: RankShare,
         operation: Operation,
         first_seq: int,
-        found: Sequence[int] = (),
+        files: Sequence[int] = (),
     ) -> None:
         self._job = job
         self._share = share
         self._operation = operation
         self._seq = first_seq
-        self._found = found
+        self._files = files
         self.intervals: list[Interval] = []
 
     def take(self, answer: MetadataIntervalAnswer) -> Interval:
@@ -186,7 +186,7 @@ class PhaseReader:
 
         The intervals' latency sums, until then the bins' midpoints, are scaled to the exact total.
         """
-        asked = _asked(self._job, self._share, self._operation, self._found)
+        asked = _asked(self._job, self._share, self._operation, self._files)
         failed = sum(answer.errors.values())
         if answer.phase != self._operation.word:
             raise ValueError(f"it is of phase {answer.phase[:40]!r}")
@@ -243,10 +243,10 @@ class PhaseReader:
         ]
 
 
-def _asked(job: MetadataJob, share: RankShare, operation: Operation, found: Sequence[int]) -> int:
+def _asked(job: MetadataJob, share: RankShare, operation: Operation, files: Sequence[int]) -> int:
     if operation not in ON_FILES:
         return share.ranks
-    return sum(found) if found else share.ranks * job.files_per_rank
+    return sum(files) if files else share.ranks * job.files_per_rank
 
 
 def _scaled(part: DirectionInterval, factor: float) -> DirectionInterval:
@@ -335,8 +335,8 @@ async def measured_phase(
     return measured
 
 
-def _nonsense(host: Host, what: str, fault: ValueError) -> NoReturn:
-    raise host.give_up(f"sent {what} that makes no sense: {fault}") from None
+def _nonsense(host: Host, part: str, fault: ValueError) -> NoReturn:
+    raise host.give_up(f"sent {part} that makes no sense: {fault}") from None
 
 
 RANK_ALLOWANCE_S: Final = 0.0002
@@ -358,7 +358,7 @@ class MetadataDriver(Driver):
     ) -> None:
         """See that the hosts can do what a rank shift asks, and that the devices are idle."""
         job = MetadataJob.of(run.point.job)
-        workdirs = [mine.workdir for mine in shares]
+        workdirs = [share.workdir for share in shares]
         needs = {
             workdirs[share.index].name: [workdirs[other].name for other in share.others]
             for share in rank_shares(job, len(workdirs))
@@ -405,18 +405,19 @@ class _Iteration:
         attempt = min(run.attempt, ATTEMPTS_KEPT_APART) - 1
         self._number = run.order * ATTEMPTS_KEPT_APART + attempt
         self._share_of = {
-            mine.name: share for mine, share in zip(shares, self._rank_shares, strict=True)
+            share.name: rank_share
+            for share, rank_share in zip(shares, self._rank_shares, strict=True)
         }
         self._watches = {
-            mine.name: HostWatch(
-                session, mine.workdir.host, index, counters, mine.workdir.inodes_of
+            share.name: HostWatch(
+                session, share.workdir.host, index, counters, share.workdir.inodes_of
             )
-            for index, mine in enumerate(shares)
+            for index, share in enumerate(shares)
         }
         self._followers: dict[str, asyncio.Task[None]] = {}
         self._first_offsets: dict[str, ClockOffset] = {}
         self._began_ns = 0
-        self._done: dict[str, list[OperationRun]] = {mine.name: [] for mine in shares}
+        self._done: dict[str, list[OperationRun]] = {share.name: [] for share in shares}
         self._unclean: set[str] = set()
         self._made: dict[int, tuple[int, ...]] = {}
         self._files_left = False
@@ -438,16 +439,16 @@ class _Iteration:
 
     def account(self) -> None:
         """Fill in what is known only at the end, however it came."""
-        for mine in self._shares:
-            done = tuple(self._done[mine.name])
-            whole = len(done) == len(Operation) and not any(phase.skipped for phase in done)
-            mine.halted = not whole and mine.error is None
-            mine.details = MetadataRun(done)
-            starts = [one.first_start_real_ns for one in done if one.first_start_real_ns]
-            ends = [one.last_end_real_ns for one in done if one.last_end_real_ns]
-            mine.span = (min(starts), max(ends)) if starts and ends else None
+        for share in self._shares:
+            done = tuple(self._done[share.name])
+            complete = len(done) == len(Operation) and not any(phase.skipped for phase in done)
+            share.halted = not complete and share.error is None
+            share.details = MetadataRun(done)
+            starts = [phase.first_start_real_ns for phase in done if phase.first_start_real_ns]
+            ends = [phase.last_end_real_ns for phase in done if phase.last_end_real_ns]
+            share.span = (min(starts), max(ends)) if starts and ends else None
             # The run's offset is the one at its beginning: what was read later tells of drift.
-            mine.offset = self._first_offsets.get(mine.name, mine.offset)
+            share.offset = self._first_offsets.get(share.name, share.offset)
 
     async def end(self) -> None:
         """Call the telemetry off."""
@@ -455,22 +456,22 @@ class _Iteration:
             task.cancel()
         await asyncio.gather(*self._followers.values(), return_exceptions=True)
         await asyncio.gather(*(watch.end() for watch in self._watches.values()))
-        for mine in self._shares:
-            mine.clock_step_ns = self._watches[mine.name].clock_step_ns
+        for share in self._shares:
+            share.clock_step_ns = self._watches[share.name].clock_step_ns
 
-    async def _get_ready(self, mine: HostShare) -> None:
-        hello = await mine.workdir.host.connect()
-        mine.engine_version = f"iolab-agent {hello.version}"
-        asked = self._request(mine, Operation.FILE_STAT)
-        mine.asked = json.dumps(
+    async def _get_ready(self, share: HostShare) -> None:
+        hello = await share.workdir.host.connect()
+        share.engine_version = f"iolab-agent {hello.version}"
+        asked = self._request(share, Operation.FILE_STAT)
+        share.asked = json.dumps(
             {**asked, "phase": [operation.word for operation in Operation]}, indent=1
         )
-        mine.cache = NOT_DROPPED
-        await self._watches[mine.name].begin()
-        mine.before = await snapshot(mine.workdir.host)
+        share.cache = NOT_DROPPED
+        await self._watches[share.name].begin()
+        share.before = await snapshot(share.workdir.host)
 
-    async def _look_again(self, mine: HostShare) -> None:
-        mine.after = await snapshot(mine.workdir.host)
+    async def _look_again(self, share: HostShare) -> None:
+        share.after = await snapshot(share.workdir.host)
 
     async def _phases(self) -> None:
         for operation in Operation:
@@ -487,14 +488,14 @@ class _Iteration:
         """Drop what the hosts remember of files and folders; the proof holds for all drops."""
         self._session.begin(Phase.DROP_CACHES, self._run, f"before {operation.word}")
 
-        async def drop(mine: HostShare) -> None:
-            before = mine.cache
+        async def drop(share: HostShare) -> None:
+            before = share.cache
             # No file's pages are in question, only the kernel's own memory of names and inodes.
-            proof = await evict(mine.workdir, ())
+            proof = await evict(share.workdir, ())
             if before is not None and before.asked:
                 kept = tuple(name for name in proof.methods if name in before.methods)
                 proof = CacheProof(True, None, None, kept)  # noqa: FBT003 - the proof's own field
-            mine.cache = proof
+            share.cache = proof
 
         await on_each(self._shares, drop)
 
@@ -506,16 +507,16 @@ class _Iteration:
         start = start_of(self._session, self._shares, set_up_s)
         self._follow(start)
 
-        async def on_host(mine: HostShare) -> None:
+        async def on_host(share: HostShare) -> None:
             # A run without one of its hosts answers nothing.
             with halting(self._halt):
-                await alongside(self._load(mine, operation, start), self._followed(mine))
+                await alongside(self._load(share, operation, start), self._followed(share))
 
         await on_each(self._shares, on_host)
 
-    async def _read_clock(self, mine: HostShare) -> None:
-        mine.offset = await measure_offset(mine.workdir.host, self._session.clock)
-        self._first_offsets.setdefault(mine.name, mine.offset)
+    async def _read_clock(self, share: HostShare) -> None:
+        share.offset = await measure_offset(share.workdir.host, self._session.clock)
+        self._first_offsets.setdefault(share.name, share.offset)
 
     def _follow(self, start: CommonStart) -> None:
         """From the first start on, telemetry is collected without a break."""
@@ -523,54 +524,54 @@ class _Iteration:
             return
         self._began_ns = start.real_ns
         self._followers = {
-            mine.name: asyncio.create_task(
-                self._watches[mine.name].follow(start.on(mine)), name=f"telemetry of {mine.name}"
+            share.name: asyncio.create_task(
+                self._watches[share.name].follow(start.on(share)), name=f"telemetry of {share.name}"
             )
-            for mine in self._shares
+            for share in self._shares
         }
 
-    async def _followed(self, mine: HostShare) -> None:
-        await asyncio.shield(self._followers[mine.name])
+    async def _followed(self, share: HostShare) -> None:
+        await asyncio.shield(self._followers[share.name])
 
-    async def _load(self, mine: HostShare, operation: Operation, start: CommonStart) -> None:
-        share = self._share_of[mine.name]
-        asked = self._request(mine, operation)
-        found = cast("Sequence[int]", asked.get("files", ()))
-        reader = PhaseReader(self._job, share, operation, len(mine.intervals), found)
-        offset_ns = start.on(mine) - start.real_ns
+    async def _load(self, share: HostShare, operation: Operation, start: CommonStart) -> None:
+        rank_share = self._share_of[share.name]
+        asked = self._request(share, operation)
+        files = cast("Sequence[int]", asked.get("files", ()))
+        reader = PhaseReader(self._job, rank_share, operation, len(share.intervals), files)
+        offset_ns = start.on(share) - start.real_ns
         if operation is not Operation.TREE_REMOVE:
-            self._unclean.add(mine.name)
+            self._unclean.add(share.name)
         try:
             answers = await measured_phase(
-                mine.workdir.host,
+                share.workdir.host,
                 asked,
                 start,
-                start.on(mine),
+                start.on(share),
                 self._halt,
                 reader,
-                lambda interval: self._show(mine, interval, offset_ns),
+                lambda interval: self._show(share, interval, offset_ns),
                 operations=operations_of(self._job, operation),
             )
             try:
                 phase = reader.finish(answers)
             except ValueError as fault:
                 words = f"sent a measured phase that makes no sense: {fault}"
-                raise mine.workdir.host.give_up(words) from None
+                raise share.workdir.host.give_up(words) from None
         finally:
-            mine.intervals.extend(reader.intervals)
+            share.intervals.extend(reader.intervals)
         if operation is Operation.FILE_CREATE and answers.tried:
-            self._made[share.index] = answers.tried
+            self._made[rank_share.index] = answers.tried
         self._files_left |= operation is Operation.FILE_REMOVE and answers.skipped > 0
-        done = self._done[mine.name]
+        done = self._done[share.name]
         done.append(phase)
         if answers.processor:
-            mine.phase_processors.append(answers.processor)
+            share.phase_processors.append(answers.processor)
         if operation is Operation.TREE_REMOVE and not any(p.errors or p.skipped for p in done):
-            self._unclean.discard(mine.name)
+            self._unclean.discard(share.name)
 
-    def _show(self, mine: HostShare, interval: Interval, offset_ns: int) -> None:
+    def _show(self, share: HostShare, interval: Interval, offset_ns: int) -> None:
         elapsed_s = (interval.end_real_ns - offset_ns - self._began_ns) / NS_PER_S
-        self._session.tell(interval.seen(mine.name, self._run, elapsed_s))
+        self._session.tell(interval.seen(share.name, self._run, elapsed_s))
 
     def _must_remove(self) -> bool:
         """A stop leaves everything to the end of the scratch folder, unless that is to be kept."""
@@ -583,13 +584,13 @@ class _Iteration:
         """
         halt = asyncio.Event()
 
-        async def remove(mine: HostShare, operation: Operation) -> None:
-            if mine.workdir.host.lost:
+        async def remove(share: HostShare, operation: Operation) -> None:
+            if share.workdir.host.lost:
                 return
             with suppress(HostError):
                 await perform(
-                    mine.workdir.host,
-                    self._request(mine, operation, shifted=False),
+                    share.workdir.host,
+                    self._request(share, operation, shifted=False),
                     halt,
                     lambda _: None,
                     limit_s=wall_limit_s(operations_of(self._job, operation)),
@@ -597,7 +598,7 @@ class _Iteration:
 
         async def everywhere() -> None:
             for operation in operations:
-                await asyncio.gather(*(remove(mine, operation) for mine in self._shares))
+                await asyncio.gather(*(remove(share, operation) for share in self._shares))
 
         if self._session.study.target.keep_files:
             await everywhere()
@@ -605,17 +606,20 @@ class _Iteration:
             await alongside(everywhere(), self._session.stop.pass_on(halt))
 
     def _request(
-        self, mine: HostShare, operation: Operation, *, shifted: bool = True
+        self, share: HostShare, operation: Operation, *, shifted: bool = True
     ) -> dict[str, object]:
-        share = self._share_of[mine.name]
-        dirs = {one: peer_dir(mine.workdir, self._shares[one].workdir) for one in share.others}
-        dirs[share.index] = mine.workdir.dir
+        rank_share = self._share_of[share.name]
+        dirs = {
+            other: peer_dir(share.workdir, self._shares[other].workdir)
+            for other in rank_share.others
+        }
+        dirs[rank_share.index] = share.workdir.dir
         return request_of(
             self._job,
-            share,
+            rank_share,
             dirs,
             operation,
             iteration=self._number,
-            made=self._made if len(self._made) == len(self._rank_shares) else {},
+            files_made=self._made if len(self._made) == len(self._rank_shares) else {},
             shifted=shifted,
         )

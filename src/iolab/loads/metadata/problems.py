@@ -83,7 +83,7 @@ class _Place:
 
     target: Target
     host: HostFacts
-    seen: TargetFacts
+    facts: TargetFacts
 
 
 def metadata_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) -> list[Fault]:
@@ -93,9 +93,9 @@ def metadata_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) ->
     room for all of them there: it is known to be one where the network or one kernel tells so.
     """
     places = [
-        _Place(target, facts[target.key], seen)
+        _Place(target, facts[target.key], target_facts)
         for target in targets_of(study)
-        if target.key in facts and (seen := facts[target.key].target) is not None
+        if target.key in facts and (target_facts := facts[target.key].target) is not None
     ]
     faults = [fault for place in places for fault in _unfit(study, plan, place.target)]
     faults += _unshared(study, plan, places)
@@ -123,7 +123,7 @@ def _unshared(study: Study, plan: Plan, places: list[_Place]) -> Iterator[Fault]
     Only what is sure is told; a session looks for itself, where it is not.
     """
     for configuration in study.configurations:
-        own = [one for one in places if configuration.id in one.target.configurations]
+        own = [place for place in places if configuration.id in place.target.configurations]
         asking = [
             point
             for point in plan.points
@@ -134,7 +134,8 @@ def _unshared(study: Study, plan: Plan, places: list[_Place]) -> Iterator[Fault]
         blind = next((place for place in own[1:] if _is_apart(own[0], place)), None)
         if blind is not None:
             first, second = (
-                f"{shown(one.target.path)} on {shown(one.target.host)}" for one in (own[0], blind)
+                f"{shown(place.target.path)} on {shown(place.target.host)}"
+                for place in (own[0], blind)
             )
             happened = (
                 f"{asking[0].label} has clients work on each other's files, but {first} and "
@@ -151,19 +152,22 @@ def _needs_others(point: Point, clients: int) -> bool:
     return job.engine == MDTEST_ENGINE or job.rank_shift % (job.ranks * clients) != 0
 
 
-def _is_apart(one: _Place, other: _Place) -> bool:
+def _is_apart(place: _Place, other: _Place) -> bool:
     """Whether two hosts' directories are surely not the same one."""
-    if one.seen.network and other.seen.network:
+    if place.facts.network and other.facts.network:
         return False
-    if not {one.seen.fs_type, other.seen.fs_type} & set(ONE_HOST_ONLY):
+    if not {place.facts.fs_type, other.facts.fs_type} & set(ONE_HOST_ONLY):
         return False
-    if one.host.kernel.boot_id != other.host.kernel.boot_id:
+    if place.host.kernel.boot_id != other.host.kernel.boot_id:
         return True
-    alike = (one.seen.fs_type, one.seen.mount_source) == (
-        other.seen.fs_type,
-        other.seen.mount_source,
+    alike = (place.facts.fs_type, place.facts.mount_source) == (
+        other.facts.fs_type,
+        other.facts.mount_source,
     )
-    moved = one.seen.mount_point == other.seen.mount_point and one.target.path != other.target.path
+    moved = (
+        place.facts.mount_point == other.facts.mount_point
+        and place.target.path != other.target.path
+    )
     return not alike or moved
 
 
@@ -185,20 +189,20 @@ def _needs(point: Point) -> tuple[int, int]:
 def _room_fault(point: Point | None, sharing: list[_Place]) -> Fault | None:
     if point is None:
         return None
-    inodes, space = (one * len(sharing) for one in _needs(point))
+    inodes, space = (need * len(sharing) for need in _needs(point))
     first = sharing[0]
     where = f"{shown(first.target.path)} on host {shown(first.target.host)}"
     if len(sharing) > 1:
         where += f", shared by {len(sharing)} hosts,"
     # Some file systems have no fixed number of inodes and say 0.
-    if 0 < first.seen.free_inodes < inodes:
+    if 0 < first.facts.free_inodes < inodes:
         happened = (
-            f"{where} has {first.seen.free_inodes} inodes free, {point.label} needs {inodes}."
+            f"{where} has {first.facts.free_inodes} inodes free, {point.label} needs {inodes}."
         )
         return Fault(happened, _DO)
-    if first.seen.free_bytes < with_spare(space):
+    if first.facts.free_bytes < with_spare(space):
         happened = (
-            f"{where} has {format_bytes(first.seen.free_bytes)} free, {point.label} needs "
+            f"{where} has {format_bytes(first.facts.free_bytes)} free, {point.label} needs "
             f"{format_bytes(with_spare(space))}."
         )
         return Fault(happened, _DO)
@@ -207,9 +211,9 @@ def _room_fault(point: Point | None, sharing: list[_Place]) -> Fault | None:
 
 def _by_file_system(places: list[_Place]) -> list[list[_Place]]:
     groups: dict[tuple[str, ...], list[_Place]] = {}
-    for one in places:
+    for place in places:
         # A device's name is one device on one machine only; a server's export is one everywhere.
-        machine = "" if one.seen.network else one.host.kernel.boot_id
-        key = (one.seen.fs_type, one.seen.mount_source, machine)
-        groups.setdefault(key, []).append(one)
+        machine = "" if place.facts.network else place.host.kernel.boot_id
+        key = (place.facts.fs_type, place.facts.mount_source, machine)
+        groups.setdefault(key, []).append(place)
     return list(groups.values())

@@ -77,7 +77,9 @@ class MetadataReport(LoadReport):
     operations: ClassVar[Sequence[type[NamedOperation]]] = (Operation,)
     has_one_rate: ClassVar[bool] = False
     lays_out_files: ClassVar[bool] = True
-    spread_names: ClassVar[Mapping[str, str]] = {one.key: name for one, name in NAMES.items()}
+    spread_names: ClassVar[Mapping[str, str]] = {
+        operation.key: name for operation, name in NAMES.items()
+    }
 
     def is_measured(self, result: Result) -> bool:
         """Whether any operation was."""
@@ -192,15 +194,18 @@ _HEADLINE: Final = Operation.FILE_CREATE
 
 def operation_figures(measurements: Measurements) -> tuple[BestFigure, ...]:
     """Of each workload the mean rate of each operation on files, where most files were made."""
-    found: list[tuple[Operation, BestFigure]] = []
+    figures: list[tuple[Operation, BestFigure]] = []
     for workload in measurements.study.workloads:
         results = [result for result in measurements.results if result.workload == workload.id]
         if isinstance(workload.job, MetadataJob) and results:
             for point in best_points(point_statistics(results)):
-                own = next((one for one in measurements.points if one.digest == point.digest), None)
-                found += _figures_of(workload, point, own.metrics if own else {})
+                own = next(
+                    (summary for summary in measurements.points if summary.digest == point.digest),
+                    None,
+                )
+                figures += _figures_of(workload, point, own.metrics if own else {})
     order = {operation: number for number, operation in enumerate(FILE_OPERATIONS)}
-    return tuple(one for _, one in sorted(found, key=lambda pair: order[pair[0]]))
+    return tuple(figure for _, figure in sorted(figures, key=lambda pair: order[pair[0]]))
 
 
 def _figures_of(
@@ -214,7 +219,10 @@ def _figures_of(
     for operation in point.operations:
         if operation.operation not in FILE_OPERATIONS:
             continue
-        known = (("mean", operation.latencies.get("mean")), ("p99", operation.latencies.get("p99")))
+        latencies = (
+            ("mean", operation.latencies.get("mean")),
+            ("p99", operation.latencies.get("p99")),
+        )
         yield (
             operation.operation,
             BestFigure(
@@ -222,7 +230,7 @@ def _figures_of(
                 title=f"{workload.title}: {NAMES[operation.operation].lower()}",
                 configuration=point.configuration,
                 value=rates.get(operation.metric) or Metric(operation.mean, "ops/s", n=operation.n),
-                latencies=tuple((n, show(m)) for n, m in known if m and m.value is not None),
+                latencies=tuple((n, show(m)) for n, m in latencies if m and m.value is not None),
                 at=", ".join(filter(None, places)),
                 level=operation.level,
                 run=(operation.shown.digest, operation.shown.repeat),
@@ -233,19 +241,19 @@ def _figures_of(
 
 def _reason(statistics: OperationStatistics, point: PointStatistics) -> tuple[str, str]:
     """Why an operation is of its level: its runs' own objections come first."""
-    found = reason_of((statistics.shown, *point.results), statistics.level)
+    reason = reason_of((statistics.shown, *point.results), statistics.level)
     doubt = statistics.disagreement
-    return (doubt.code, doubt.says) if doubt and not found[0] else found
+    return (doubt.code, doubt.says) if doubt and not reason[0] else reason
 
 
 def best_points(points: Sequence[PointStatistics]) -> tuple[PointStatistics, ...]:
     """Of each configuration the point that creates most, of those that are not invalid if any."""
-    found: dict[tuple[str, tuple[str, ...]], PointStatistics] = {}
+    best: dict[tuple[str, tuple[str, ...]], PointStatistics] = {}
     for point in points:
         key = (point.configuration, point.without)
-        if key not in found or _goodness(point) > _goodness(found[key]):
-            found[key] = point
-    return tuple(found.values())
+        if key not in best or _goodness(point) > _goodness(best[key]):
+            best[key] = point
+    return tuple(best.values())
 
 
 def _goodness(point: PointStatistics) -> tuple[bool, float]:
@@ -322,12 +330,12 @@ def rates_figure(
         top = index * step
         marks.append(_text(NAMES[operation], 0, top + 16, INK))
         for line, point in enumerate(drawn):
-            one = _of(point, operation)
-            if one is not None:
+            own = _of(point, operation)
+            if own is not None:
                 y = top + NAME_ROOM + LINE * line + LINE / 2 - 3
                 token = looks[point.configuration].token
-                marks += _markers(one, point, y, token)
-                text = _end(one, point, points)
+                marks += _markers(own, point, y, token)
+                text = _end(own, point, points)
                 ends += [End(text, y, token)] if text != NOTHING else []
     left_out = len(points) - len(drawn)
     note = (
@@ -356,7 +364,9 @@ def _axis(values: Sequence[float]) -> ChartAxis:
 
 
 def _of(point: PointStatistics, operation: Operation) -> OperationStatistics | None:
-    return next((one for one in point.operations if one.operation is operation), None)
+    return next(
+        (statistics for statistics in point.operations if statistics.operation is operation), None
+    )
 
 
 def _markers(
@@ -364,10 +374,10 @@ def _markers(
 ) -> list[Mark]:
     """A guide and a marker for each iteration, by its verdict."""
     marks: list[Mark] = [Rules(token=FAINT, pieces=[(None, y, None, y)], width=1)]
-    found = [(value, level) for value, level in _values(statistics, point) if value > 0]
-    if found:
-        places = [(value, y) for value, _ in found]
-        levels = [level for _, level in found]
+    rates = [(value, level) for value, level in _values(statistics, point) if value > 0]
+    if rates:
+        places = [(value, y) for value, _ in rates]
+        levels = [level for _, level in rates]
         tip = MarkTip(NAMES[statistics.operation])
         marks.append(Points(token=token, places=places, levels=levels, tip=tip))
     return marks
@@ -410,9 +420,9 @@ def _finding(points: Sequence[PointStatistics], study: Study) -> str:
             if len(points) == 1 or operation.operation is Operation.FILE_CREATE
         ]
         means = [
-            f"{NAMES[one.operation].lower()} {mean_text(one)}"
-            for one in own
-            if one.level is not Level.INVALID
+            f"{NAMES[statistics.operation].lower()} {mean_text(statistics)}"
+            for statistics in own
+            if statistics.level is not Level.INVALID
         ]
         worst = max(
             (operation.level for operation in point.operations), key=lambda level: level.rank

@@ -83,10 +83,10 @@ class MetadataStudy(LoadStudy):
         hosts: HostStudy,  # noqa: ARG002
     ) -> LoadCost:
         """How long its phases take by assumed rates; its trees are removed by each run."""
-        mine = [(run.point, job) for run in runs if isinstance(job := run.point.job, MetadataJob)]
-        if not mine:
+        pairs = [(run.point, job) for run in runs if isinstance(job := run.point.job, MetadataJob)]
+        if not pairs:
             return LoadCost()
-        jobs = [job for _, job in mine]
+        jobs = [job for _, job in pairs]
         files = sum(job.ranks * job.files_per_rank for job in jobs)
         most = "at most " if any(job.phase_s for job in jobs) else ""
         done = "files on each host made, read, removed (assumed rates)"
@@ -95,7 +95,7 @@ class MetadataStudy(LoadStudy):
         return LoadCost(
             load=((says, sum(iteration_seconds(job) for job in jobs)),),
             prepared_runs=len(jobs),
-            written_bytes=sum(written_bytes_of(j) * clients[p.configuration] for p, j in mine),
+            written_bytes=sum(written_bytes_of(j) * clients[p.configuration] for p, j in pairs),
             space_bytes=max(space_of(job) for job in jobs),
         )
 
@@ -105,21 +105,21 @@ class MetadataStudy(LoadStudy):
 
     def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterator[VerdictLimit]:
         """Phases that end too soon, and clients that work on what they made themselves."""
-        mine = [(run.point, job) for run in runs if isinstance(job := run.point.job, MetadataJob)]
-        short = [point for point, job in mine if (job.phase_s or PHASE_SHORT_S) < PHASE_SHORT_S]
+        pairs = [(run.point, job) for run in runs if isinstance(job := run.point.job, MetadataJob)]
+        short = [point for point, job in pairs if (job.phase_s or PHASE_SHORT_S) < PHASE_SHORT_S]
         if short:
             names = ", ".join(dict.fromkeys(point.workload for point in short))
-            seconds = min(job.phase_s or PHASE_SHORT_S for _, job in mine)
+            seconds = min(job.phase_s or PHASE_SHORT_S for _, job in pairs)
             why = f"{names}: phases of {seconds:g} s < {PHASE_SHORT_S:g} s"
             do = f"--set workload.*.phase_runtime={PHASE_SHORT_S:g}s with more files_per_rank"
             yield VerdictLimit(Level.INDICATIVE, why, do, digests(short))
-        if blind := [point for point, job in mine if job.engine == MDTEST_ENGINE]:
+        if blind := [point for point, job in pairs if job.engine == MDTEST_ENGINE]:
             why = "mdtest counts no failed operations and tells no times of its ranks"
             yield VerdictLimit(
                 Level.INDICATIVE, why, "--set workload.*.engine=metadata does", digests(blind)
             )
         clients = {item.id: len(item.hosts) for item in study.configurations}
-        if own := [point for point, job in mine if _own(job, clients[point.configuration])]:
+        if own := [point for point, job in pairs if _own(job, clients[point.configuration])]:
             names = ", ".join(dict.fromkeys(point.workload for point in own))
             why = f"{names}: clients look up files that they made themselves"
             do = "a rank shift over two clients of one shared file system avoids it"

@@ -63,8 +63,8 @@ def rate_key_of(metrics: Sequence[Mapping[str, Metric]], operation: Operation) -
     What stands in one column is counted alike, so that the slowest in it is the slowest.
     """
     keys = (operation.rate_key, operation.whole_rate_key)
-    known = [{key for key in keys if _has(metric, key)} for metric in metrics]
-    windowed = operation in FILE_OPERATIONS and all(keys[0] in one for one in known if one)
+    present = [{key for key in keys if _has(metric, key)} for metric in metrics]
+    windowed = operation in FILE_OPERATIONS and all(keys[0] in own for own in present if own)
     return keys[0] if windowed else keys[1]
 
 
@@ -156,26 +156,26 @@ def rate_text(value: float | None) -> str:
 
 def operation_columns(metrics: Sequence[Mapping[str, Metric]]) -> list[tuple[str, str]]:
     """The rate of each operation, of those on files with its p99 where any has that."""
-    found = []
-    for one in Operation:
-        found.append((rate_key_of(metrics, one), NAMES[one]))
-        tail = one.latency_key("p99")
-        if one in FILE_OPERATIONS and any(_has(each, tail) for each in metrics):
-            found.append((tail, f"{NAMES[one]} p99"))
-    return found
+    shown = []
+    for operation in Operation:
+        shown.append((rate_key_of(metrics, operation), NAMES[operation]))
+        tail = operation.latency_key("p99")
+        if operation in FILE_OPERATIONS and any(_has(each, tail) for each in metrics):
+            shown.append((tail, f"{NAMES[operation]} p99"))
+    return shown
 
 
 def jobs_table(study: Study) -> Table | None:
     """The metadata workloads of a study; None where it has none."""
-    found = [
+    jobs = [
         (workload, job)
         for workload in study.workloads
         if isinstance(job := workload.job, MetadataJob)
     ]
-    if not found:
+    if not jobs:
         return None
     texts = ("Workload", "Engine", "Ranks a client", "Files a rank", "File", "Rank shift")
-    rows = tuple(_job_row(workload, job, study) for workload, job in found)
+    rows = tuple(_job_row(workload, job, study) for workload, job in jobs)
     return Table("Metadata workloads", columns((*texts, "Iterations", "Further options")), rows)
 
 

@@ -112,14 +112,14 @@ class FioEngine:
 
     def fill_reader(self, data_set: DataSet, passes: float) -> OutputReader:
         """A reader that finds fault with a fill that wrote less than it should."""
-        whole = fill_set(data_set)
-        wanted = whole.numjobs * fill_job_bytes(whole, passes)
+        region = fill_set(data_set)
+        wanted = region.numjobs * fill_job_bytes(region, passes)
 
         def missing(last: FioDocument) -> str | None:
             written = last.progress[Direction.WRITE].bytes
             return None if written >= wanted else f"fio wrote {written} of {wanted} bytes"
 
-        return FioReader((Direction.WRITE,), whole.numjobs, missing)
+        return FioReader((Direction.WRITE,), region.numjobs, missing)
 
     def measure(
         self,
@@ -265,17 +265,17 @@ def layout_job(data_set: DataSet, *, direct: bool, ioengine: str, seed: int) -> 
     Space is reserved first (`fallocate`), so that writing 64 files at once does not interleave
     their extents, and everything is flushed before fio ends.
     """
-    whole = fill_set(data_set)
-    block = layout_block_bytes(whole.file_bytes)
-    refuse(_UNTOLD, (*_layout_faults(whole, block, ioengine), *_seed_faults(seed)))
+    region = fill_set(data_set)
+    block = layout_block_bytes(region.file_bytes)
+    refuse(_UNTOLD, (*_layout_faults(region, block, ioengine), *_seed_faults(seed)))
     lines = [
         f"ioengine={ioengine}",
         f"direct={int(direct and block >= DIRECT_ALIGN_BYTES)}",
         "rw=write",
         f"bs={block}",
         f"iodepth={LAYOUT_DEPTH}",
-        f"numjobs={whole.numjobs}",
-        *_files(whole),
+        f"numjobs={region.numjobs}",
+        *_files(region),
         "openfiles=1",
         "file_service_type=sequential",
         "fallocate=native",
@@ -295,17 +295,17 @@ def fill_job(data_set: DataSet, passes: float, *, direct: bool, ioengine: str, s
     the region to its end and begins again; files are written over by a job each.
     """
     refuse(_UNTOLD, (*_layout_faults(data_set, SECTOR_BYTES, ioengine), *_seed_faults(seed)))
-    whole = fill_set(data_set)
-    block = fill_block_bytes(whole)
+    region = fill_set(data_set)
+    block = fill_block_bytes(region)
     lines = [
         f"ioengine={ioengine}",
         f"direct={int(direct and block >= DIRECT_ALIGN_BYTES)}",
         "rw=write",
         f"bs={block}",
         f"iodepth={FILL_DEPTH}",
-        f"numjobs={whole.numjobs}",
-        *_files(whole),
-        f"io_size={fill_job_bytes(whole, passes)}",
+        f"numjobs={region.numjobs}",
+        *_files(region),
+        f"io_size={fill_job_bytes(region, passes)}",
         "fallocate=none",
         "overwrite=1",
         "allow_file_create=0",

@@ -56,18 +56,18 @@ class DocumentCutter:
         if not self._buffer and _is_plain(piece):
             return [piece]
         self._buffer += piece
-        found: list[bytes] = []
+        documents: list[bytes] = []
         while close := self._close():
             block = bytes(self._buffer[: close.end()])
             del self._buffer[: close.end()]
             self._searched = 0
             document = self._document(block)
             if document:
-                found.append(document)
+                documents.append(document)
         self._searched = self._buffer.rfind(b"\n") + 1
         if len(self._buffer) > DOCUMENT_LIMIT_BYTES:
             self._give_up()
-        return found
+        return documents
 
     def _close(self) -> re.Match[bytes] | None:
         """The next line that ends a document; a plain search tells first whether there can be one.
@@ -81,9 +81,9 @@ class DocumentCutter:
 
     def finish(self) -> list[bytes]:
         """The output has ended: a last document whose line end is missing, if there is one."""
-        found = self.feed(b"\n") if self._buffer else []
+        documents = self.feed(b"\n") if self._buffer else []
         self._give_up()
-        return found
+        return documents
 
     def _document(self, block: bytes) -> bytes:
         """The document that `block` ends with; empty when it ends none."""
@@ -194,7 +194,7 @@ def _percentiles(latencies: Sequence[Block], pooled: Histogram) -> tuple[tuple[f
     own = [_ranked(_inner(latency, "percentile")) for latency in latencies]
     if len(own) == 1:
         return tuple(sorted(own[0].items()))
-    ranks = sorted({rank for one in own for rank in one})
+    ranks = sorted({rank for percentiles in own for rank in percentiles})
     values = ((rank, pooled.percentile_ns(rank)) for rank in ranks)
     return tuple((rank, round(value)) for rank, value in values if value is not None)
 
@@ -428,10 +428,10 @@ def _progress(
         block = job.get(name)
         if not isinstance(block, dict):
             raise DocumentFault(f"fio printed a report without '{name}'")
-        mine, mean = _latencies(block, name, bins)
-        if mine is not _NOTHING:
-            counts = mine if counts is _NOTHING else counts + mine
-            lat_sum += mean * int(mine.sum())
+        own, mean = _latencies(block, name, bins)
+        if own is not _NOTHING:
+            counts = own if counts is _NOTHING else counts + own
+            lat_sum += mean * int(own.sum())
         moved += int(_number(block, "io_bytes"))
         runtime = max(runtime, int(_number(block, "runtime", MS_LIMIT)))
     return DirectionProgress(counts, moved, lat_sum, runtime)
@@ -444,27 +444,27 @@ def _latencies(block: Mapping[str, Any], name: str, apart: Sequence[bytes]) -> t
         raise DocumentFault(f"fio printed no latencies for '{name}'")
     bins = latency.get("bins")
     if type(bins) is int and 0 <= bins < len(apart):
-        where, found = _pairs(apart[bins])
+        where, printed = _pairs(apart[bins])
     elif bins is None or isinstance(bins, dict):
-        where, found = _pairs_of_object(bins or {}, name)
+        where, printed = _pairs_of_object(bins or {}, name)
     else:
         raise DocumentFault(f"fio printed no latency bins for '{name}'")
-    if not found.size:
+    if not printed.size:
         samples = _number(latency, "N") if "N" in latency else 0
         if samples > 0:
             raise DocumentFault(f"fio counted {samples} latencies for '{name}' and printed no bins")
         return _NOTHING, 0.0
-    if not found.any():
+    if not printed.any():
         return _NOTHING, 0.0
     counts = np.zeros(BIN_COUNT, dtype=np.int64)
-    counts[where] = found
+    counts[where] = printed
     return counts, float(_number(latency, "mean"))
 
 
 def _pairs(inside: bytes) -> tuple[Counts, Counts]:
     """The bins and counts inside an object of bins. Raises _OddBinsError."""
     try:
-        numbers = _whole(orjson.loads(b"".join((b"[", inside.translate(_AS_LIST), b"]"))))
+        numbers = _integers(orjson.loads(b"".join((b"[", inside.translate(_AS_LIST), b"]"))))
     except ValueError:
         raise _OddBinsError from None
     middles, counts = numbers[::2], numbers[1::2]
@@ -492,7 +492,7 @@ def _pairs_of_object(bins: Mapping[str, object], name: str) -> tuple[Counts, Cou
     """The same of an object that was parsed. Raises DocumentFault."""
     try:
         where = np.fromiter(map(_BIN_OF.__getitem__, bins), dtype=np.int64, count=len(bins))
-        counts = None if bool in map(type, bins.values()) else _whole(bins.values())
+        counts = None if bool in map(type, bins.values()) else _integers(bins.values())
     except (KeyError, ValueError):
         counts = None
     if counts is None:
@@ -500,7 +500,7 @@ def _pairs_of_object(bins: Mapping[str, object], name: str) -> tuple[Counts, Cou
     return where, counts
 
 
-def _whole(values: Collection[object]) -> Counts:
+def _integers(values: Collection[object]) -> Counts:
     """The values as an array; ValueError for a fraction or more than 64 bits, which numpy bends.
 
     Packed first, which refuses both and is three times as quick as numpy's own look at each.

@@ -104,7 +104,7 @@ class FioReader:
             return None
 
     def _take(self, texts: Sequence[bytes]) -> list[Interval]:
-        found: list[Interval] = []
+        intervals: list[Interval] = []
         for text in texts:
             try:
                 document = read_document(text)
@@ -114,9 +114,9 @@ class FioReader:
                 self._fault(str(fault))
                 continue
             if interval is not None:
-                found.append(interval)
+                intervals.append(interval)
                 self._intervals.append(interval)
-        return found
+        return intervals
 
     def _interval(self, document: FioDocument) -> Interval | None:
         """What the document adds to the one before; None while nothing has started."""
@@ -192,16 +192,16 @@ def recorded(log: IntervalLog, start_ns: int | None, end_ns: int | None) -> Inte
 
 def bytes_by_ios(parts: Sequence[Sequence[int]]) -> list[int]:
     """The bytes of each part (direction, I/Os, bytes, …) by its I/Os; the sums are kept."""
-    found = [size for _, _, size, *_ in parts]
+    sizes = [size for _, _, size, *_ in parts]
     for way in {way for way, *_ in parts}:
         places = [place for place, part in enumerate(parts) if part[0] == way]
         done = list(accumulate(parts[place][1] for place in places))
-        moved = sum(found[place] for place in places)
+        moved = sum(sizes[place] for place in places)
         if done[-1]:
             until = [moved * count // done[-1] for count in done]
             for place, before, now in zip(places, [0, *until], until, strict=False):
-                found[place] = now - before
-    return found
+                sizes[place] = now - before
+    return sizes
 
 
 def settled(intervals: Sequence[Interval], start_ns: int, end_ns: int) -> tuple[Interval, ...]:
@@ -258,13 +258,13 @@ def _difference(
     moved = now.bytes - (before.bytes if before else 0)
     lat_sum_ns = now.lat_sum_ns - (before.lat_sum_ns if before else 0.0)
     where = (counts != 0).nonzero()[0]
-    found = counts[where]
-    if moved < 0 or (found.size and found.min() < 0):
+    changed = counts[where]
+    if moved < 0 or (changed.size and changed.min() < 0):
         raise DocumentFault(f"fio's counts of '{direction.key}' went back")
-    ios = int(found.sum())
+    ios = int(changed.sum())
     # Two rounded means leave a remainder of nanoseconds, of either sign, where nothing completed.
     lat_sum_ns = max(lat_sum_ns, 0.0) if ios else 0.0
-    return DirectionInterval(direction, ios, moved, lat_sum_ns, where.astype(np.int16), found)
+    return DirectionInterval(direction, ios, moved, lat_sum_ns, where.astype(np.int16), changed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ def measure_spec(
         for number, place in enumerate(_places(data_set, job.numjobs))
     ]
     turn = {"later": later} if later and job.asked_iops is not None else {}
-    return _whole(job, jobs, seconds) | turn
+    return _measure_spec(job, jobs, seconds) | turn
 
 
 def null_spec(job: Job, seconds: float) -> Spec:
@@ -110,20 +110,20 @@ def null_spec(job: Job, seconds: float) -> Spec:
     shape |= {"rate": None, "arrivals": None, "think_us": 0, "fsync_every": 0, "verify": False}
     if not writes(job):
         shape["contents"] = _contents("zeros")
-    whole = max(NULL_BYTES // job.block_bytes, 1) * job.block_bytes
-    place = {"files": [{"path": NULL_WRITES, "bytes": whole}], **_without_usual(shape)}
+    size = max(NULL_BYTES // job.block_bytes, 1) * job.block_bytes
+    place = {"files": [{"path": NULL_WRITES, "bytes": size}], **_without_usual(shape)}
     jobs = [{**place, "seed": _seed(0, number)} for number in range(job.numjobs)]
-    return _whole(job, jobs, seconds) | {"direct": False, "poll": False, "sqpoll": False}
+    return _measure_spec(job, jobs, seconds) | {"direct": False, "poll": False, "sqpoll": False}
 
 
 def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> Spec:
     """Write every byte of the data set once, random and with stamps that can be verified."""
-    whole = fill_set(data_set)
-    block = layout_block_bytes(whole.file_bytes)
+    region = fill_set(data_set)
+    block = layout_block_bytes(region.file_bytes)
     refuse(_UNABLE, tuple(_name_faults(data_set)))
     jobs = [
-        {**place, **_write_shape(block, LAYOUT_DEPTH, whole.job_bytes, number + seed)}
-        for number, place in enumerate(_places(whole, whole.numjobs, create=True))
+        {**place, **_write_shape(block, LAYOUT_DEPTH, region.job_bytes, number + seed)}
+        for number, place in enumerate(_places(region, region.numjobs, create=True))
     ]
     return _written(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
 
@@ -131,12 +131,12 @@ def layout_spec(data_set: DataSet, *, direct: bool, method: str, seed: int) -> S
 def fill_spec(data_set: DataSet, passes: float, *, direct: bool, method: str, seed: int) -> Spec:
     """Write over the data set, which is there, so many times: sequentially, in 128 KiB."""
     refuse(_UNABLE, tuple(_name_faults(data_set)))
-    whole = fill_set(data_set)
-    block = fill_block_bytes(whole)
-    each = fill_job_bytes(whole, passes)
+    region = fill_set(data_set)
+    block = fill_block_bytes(region)
+    each = fill_job_bytes(region, passes)
     jobs = [
         {**place, **_write_shape(block, FILL_DEPTH, each, number + seed)}
-        for number, place in enumerate(_places(whole, whole.numjobs))
+        for number, place in enumerate(_places(region, region.numjobs))
     ]
     return _written(jobs, direct=direct and block >= DIRECT_ALIGN_BYTES, method=method)
 
@@ -160,7 +160,7 @@ def spec_text(spec: Spec) -> str:
     return text
 
 
-def _whole(job: Job, jobs: list[Spec], seconds: float | None) -> Spec:
+def _measure_spec(job: Job, jobs: list[Spec], seconds: float | None) -> Spec:
     options = dict(job.options)
     return {
         "format": FORMAT,
@@ -236,12 +236,12 @@ def _contents(kind: str, compress_percent: int = 0, dedupe_percent: int = 0) -> 
 
 def _places(data_set: DataSet, numjobs: int, *, create: bool = False) -> Iterable[Spec]:
     """Where each job works: on files of its own, or its region of a device or shared file."""
-    size, made = data_set.job_bytes, {"create": True} if create else {}
-    file: Spec = {"bytes": data_set.file_bytes, **made}
+    size, extra = data_set.job_bytes, {"create": True} if create else {}
+    file: Spec = {"bytes": data_set.file_bytes, **extra}
     for job in range(numjobs):
         if data_set.regions_of:
-            one = {"path": data_set.regions_of, "bytes": data_set.bytes_per_host, **made}
-            yield {"files": [one], "offset_bytes": job * size, "size_bytes": size}
+            region = {"path": data_set.regions_of, "bytes": data_set.bytes_per_host, **extra}
+            yield {"files": [region], "offset_bytes": job * size, "size_bytes": size}
         else:
             names = (f"{data_set.id}.{job}.{number}" for number in range(data_set.files_per_job))
             yield {"files": [{"path": name, **file} for name in names]}
@@ -379,9 +379,9 @@ class NativeEngine:
 
     def fill_reader(self, data_set: DataSet, passes: float) -> OutputReader:
         """A reader that finds fault with a fill that wrote less than it should."""
-        whole = fill_set(data_set)
-        wanted = whole.numjobs * fill_job_bytes(whole, passes)
-        return NativeReader((Direction.WRITE,), whole.numjobs, _lacks(wanted))
+        region = fill_set(data_set)
+        wanted = region.numjobs * fill_job_bytes(region, passes)
+        return NativeReader((Direction.WRITE,), region.numjobs, _lacks(wanted))
 
     def measure(
         self,

@@ -97,7 +97,9 @@ def totals_of(
     drain_ns = count_of(end, "drain_ns")
     wall_ns = measured_ns + drain_ns
     errors = _errors({**_inner(end, "errors"), "thread": _inner(end, "broken")})
-    short = {way: _whole(_inner(_inner(end, "errors"), way.key), SHORT) for way in directions}
+    short = {
+        way: _optional_count(_inner(_inner(end, "errors"), way.key), SHORT) for way in directions
+    }
     ways = {
         way: _direction(part_of(end, way.key), wall_ns, short[way])
         for way in Direction
@@ -130,7 +132,7 @@ def _generator(
     unsubmitted = _inner(end, "unsubmitted")
     return GeneratorTotals(
         method=printable(str(head.get("method", "")), TEXT_LIMIT),
-        threads=_whole(head, "threads"),
+        threads=_optional_count(head, "threads"),
         clock=printable(str(head.get("clock", "")), TEXT_LIMIT),
         notes=_sentences(head.get("notes"))[:NOTES_LIMIT],
         errors=errors,
@@ -139,26 +141,26 @@ def _generator(
         unreached=end.get("unreached") is True,
         measured_ns=count_of(end, "measured_ns"),
         drain_ns=count_of(end, "drain_ns"),
-        drained_ios=_whole(end, "drained_ios"),
+        drained_ios=_optional_count(end, "drained_ios"),
         verify=_verify(_inner(end, "verify")),
-        voluntary_switches=_whole(switches, "voluntary"),
-        involuntary_switches=_whole(switches, "involuntary"),
-        steal_ticks=_whole(end, "steal_ticks"),
-        depth_asked=_whole(_inner(end, "depth"), "asked"),
-        depth_used=_whole(_inner(end, "depth"), "used"),
-        probe_reads=_whole(probes, "ios"),
-        probe_read_bytes=_whole(probes, "bytes"),
-        unsubmitted=_whole(unsubmitted, "count"),
-        oldest_unsubmitted_ns=_whole(unsubmitted, "oldest_ns"),
-        hung_ios=_whole(end, "hung"),
-        begun_first_ns=_whole(_inner(end, "begun_ns"), "first"),
-        begun_last_ns=_whole(_inner(end, "begun_ns"), "last"),
+        voluntary_switches=_optional_count(switches, "voluntary"),
+        involuntary_switches=_optional_count(switches, "involuntary"),
+        steal_ticks=_optional_count(end, "steal_ticks"),
+        depth_asked=_optional_count(_inner(end, "depth"), "asked"),
+        depth_used=_optional_count(_inner(end, "depth"), "used"),
+        probe_reads=_optional_count(probes, "ios"),
+        probe_read_bytes=_optional_count(probes, "bytes"),
+        unsubmitted=_optional_count(unsubmitted, "count"),
+        oldest_unsubmitted_ns=_optional_count(unsubmitted, "oldest_ns"),
+        hung_ios=_optional_count(end, "hung"),
+        begun_first_ns=_optional_count(_inner(end, "begun_ns"), "first"),
+        begun_last_ns=_optional_count(_inner(end, "begun_ns"), "last"),
     )
 
 
 def _direction(table: Mapping[str, Any], wall_ns: int, short: int) -> DirectionTotals:
     ios, moved = count_of(table, "ios"), count_of(table, "bytes")
-    lowest, highest = _whole(table, "min_ns"), _whole(table, "max_ns")
+    lowest, highest = _optional_count(table, "min_ns"), _optional_count(table, "max_ns")
     histogram = Histogram(_counts(table, ios), lowest, highest)
     values = ((rank, histogram.percentile_ns(rank)) for rank in PERCENTILES)
     mean = _number(table, "lat_sum_ns") / ios if ios else 0.0
@@ -189,19 +191,21 @@ def _counts(table: Mapping[str, Any], ios: int) -> Ints:
 
 def _errors(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
     """I/Os that failed, by direction and errno, most first; short ones are counted elsewhere."""
-    found = [
-        (printable(f"{way} {name}", TEXT_LIMIT), _whole(_inner(table, way), name))
+    counts = [
+        (printable(f"{way} {name}", TEXT_LIMIT), _optional_count(_inner(table, way), name))
         for way in table
         for name in _inner(table, way)
         if name != SHORT
     ]
-    found = sorted((one for one in found if one[1]), key=lambda one: (-one[1], one[0]))
-    return tuple(found[:KINDS_LIMIT])
+    counts = sorted(
+        (error for error in counts if error[1]), key=lambda error: (-error[1], error[0])
+    )
+    return tuple(counts[:KINDS_LIMIT])
 
 
 def _retries(table: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    found = [(printable(reason, TEXT_LIMIT), _whole(table, reason)) for reason in table]
-    return tuple(found[:KINDS_LIMIT])
+    reasons = [(printable(reason, TEXT_LIMIT), _optional_count(table, reason)) for reason in table]
+    return tuple(reasons[:KINDS_LIMIT])
 
 
 def _errno(errors: tuple[tuple[str, int], ...]) -> int:
@@ -209,20 +213,22 @@ def _errno(errors: tuple[tuple[str, int], ...]) -> int:
     if not errors:
         return 0
     name = errors[0][0].rpartition(" ")[2]
-    numbers = {known: number for number, known in errno.errorcode.items()}
+    numbers = {symbol: number for number, symbol in errno.errorcode.items()}
     return numbers.get(name, errno.EIO)
 
 
 def _lateness(table: Mapping[str, Any]) -> Lateness | None:
-    if not _whole(table, "count"):
+    if not _optional_count(table, "count"):
         return None
     machine = _inner(table, "machine")
     return Lateness(
-        count=_whole(table, "count"),
-        p50_ns=_whole(table, "p50_ns"),
-        p99_ns=_whole(table, "p99_ns"),
-        max_ns=_whole(table, "max_ns"),
-        machine_p99_ns=_whole(machine, "p99_ns") if _whole(machine, "count") else None,
+        count=_optional_count(table, "count"),
+        p50_ns=_optional_count(table, "p50_ns"),
+        p99_ns=_optional_count(table, "p99_ns"),
+        max_ns=_optional_count(table, "max_ns"),
+        machine_p99_ns=_optional_count(machine, "p99_ns")
+        if _optional_count(machine, "count")
+        else None,
     )
 
 
@@ -230,7 +236,7 @@ def _verify(table: Mapping[str, Any]) -> VerifyTotals | None:
     if "checked" not in table:
         return None
     kinds = ("checked", "torn", "stale", "misplaced", "corrupt")
-    checked, torn, stale, misplaced, corrupt = (_whole(table, kind) for kind in kinds)
+    checked, torn, stale, misplaced, corrupt = (_optional_count(table, kind) for kind in kinds)
     first = _sentences(table.get("first"))[:FIRST_WRONG]
     return VerifyTotals(checked, torn, stale, misplaced, corrupt, first)
 
@@ -238,7 +244,7 @@ def _verify(table: Mapping[str, Any]) -> VerifyTotals | None:
 def _sentences(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
         return ()
-    return tuple(printable(str(one), TEXT_LIMIT) for one in value)
+    return tuple(printable(str(sentence), TEXT_LIMIT) for sentence in value)
 
 
 def _inner(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -246,7 +252,7 @@ def _inner(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return inner if isinstance(inner, dict) else {}
 
 
-def _whole(table: Mapping[str, Any], key: str) -> int:
+def _optional_count(table: Mapping[str, Any], key: str) -> int:
     """A whole number, 0 where there is none. LineFault for anything else that stands there."""
     return 0 if table.get(key) is None else count_of(table, key)
 
@@ -257,8 +263,8 @@ def _number(table: Mapping[str, Any], key: str) -> float:
     if value is None:
         return 0.0
     # Nothing is compared with what is no number, and nothing is less than it.
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    if not known or not 0 <= value < NUMBER_LIMIT:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 <= value < NUMBER_LIMIT:
         raise LineFault(f"it told no {key}")
     return float(value)
 
@@ -300,7 +306,7 @@ class NativeReader:
         if len(self._rest) > LINE_LIMIT_BYTES:
             self._fault("it printed a line without an end")
             self._rest = b""
-        return [found for line in lines if (found := self._take(line)) is not None]
+        return [interval for line in lines if (interval := self._take(line)) is not None]
 
     def finish(self) -> EngineReading:
         """Everything that the output told."""
@@ -371,8 +377,8 @@ class NativeReader:
 
     def _line(self, document: dict[str, Any]) -> Interval | None:
         if "fault" in document:
-            told = document["fault"]
-            for fault in told if isinstance(told, list) else [told]:
+            faults = document["fault"]
+            for fault in faults if isinstance(faults, list) else [faults]:
                 self._fault(printable(str(fault), TEXT_LIMIT).rstrip("."))
         elif "native" in document:
             self._head = document

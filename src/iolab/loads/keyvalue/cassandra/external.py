@@ -63,7 +63,9 @@ class ExternalServer(Server):
     @property
     def addresses(self) -> tuple[str, ...]:
         """Where clients find it, each with its port."""
-        return tuple(_with_port(one, self._settings.port) for one in self._settings.addresses)
+        return tuple(
+            _with_port(address, self._settings.port) for address in self._settings.addresses
+        )
 
     async def ready_for(
         self,
@@ -77,14 +79,14 @@ class ExternalServer(Server):
         self.tell(error=None)
         try:
             tools = await self._equip(session, workdirs[0])
-            found = await tools.schema(self.addresses, "describe")
-            self.tell(version=printable(found.version, 40))
-            require_room(found, self._settings)
+            schema = await tools.schema(self.addresses, "describe")
+            self.tell(version=printable(schema.version, 40))
+            require_room(schema, self._settings)
             wanted = records_of(run)
-            if self._loaded == wanted and found.columns is not None:
-                require_columns(found, wanted, self._settings)
+            if self._loaded == wanted and schema.columns is not None:
+                require_columns(schema, wanted, self._settings)
             else:
-                await self._bring(session, run, tools, found, wanted, load)
+                await self._bring(session, run, tools, schema, wanted, load)
         except (HostError, EngineError) as fault:
             self.tell(error=fault.happened)
             raise
@@ -127,23 +129,23 @@ class ExternalServer(Server):
         session: SessionContext,
         run: PlannedRun,
         tools: CassandraTools,
-        found: SchemaReply,
+        schema: SchemaReply,
         wanted: Records,
         load: Load,
     ) -> None:
         """The wanted records in the table, by whoever put them there; counted in any case."""
         self._loaded = None
-        self._ours = is_ours(found)
-        counted = await self._count(tools, wanted) if holds(found, wanted) else None
+        self._ours = is_ours(schema)
+        counted = await self._count(tools, wanted) if holds(schema, wanted) else None
         if self._ours and (counted is None or not counted.agrees_with(wanted.records)):
             # Of other records, changed since, or half a load of a session that died.
-            found = await tools.schema(self.addresses, "drop", comment=MADE_BY)
-        if found.columns is None:
+            schema = await tools.schema(self.addresses, "drop", comment=MADE_BY)
+        if schema.columns is None:
             await make_table(tools, self.addresses, wanted)
             self._ours, counted = True, None
         elif counted is None:
             # The user's own table as it is, loaded where it is empty.
-            require_columns(found, wanted, self._settings)
+            require_columns(schema, wanted, self._settings)
             counted = await self._count(tools, wanted)
         if counted is None or not counted.rows:
             session.begin(Phase.LAY_OUT, run, f"{wanted} into {self._name} of the cluster")

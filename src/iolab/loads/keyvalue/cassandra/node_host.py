@@ -135,13 +135,13 @@ class Version:
 
 def version_of(text: str) -> Version:
     """The version that a study names. EngineError for one that iolab does not know how to run."""
-    found = _VERSION.fullmatch(text)
-    series = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = _VERSION.fullmatch(text)
+    series = (int(match[1]), int(match[2])) if match else (0, 0)
     if series not in _SUPPORTED:
-        known = ", ".join(f"{major}.{minor}.x" for major, minor in _SUPPORTED)
+        versions = ", ".join(f"{major}.{minor}.x" for major, minor in _SUPPORTED)
         raise EngineError(
             f"This iolab cannot run Apache Cassandra '{printable(text, 40)}'.",
-            f"Set server.version to one of {known}.",
+            f"Set server.version to one of {versions}.",
         )
     return Version(text, series)
 
@@ -201,50 +201,50 @@ async def equip(
     own = await kits(host, KitName.YCSB, YCSB_VERSION, workdir.dir, say)
     jars = await kits(host, KitName.CASSANDRA, version.text, workdir.dir, say)
     tools = CassandraTools(host, settings, own)
-    found = await tools.preflight()
-    storage_port, jmx_port = _ports(found, settings, host.name)
+    preflight = await tools.preflight()
+    storage_port, jmx_port = _ports(preflight, settings, host.name)
     if not version.supports(java):
         say(
             f"Cassandra {version.text} on '{host.name}' runs on Java "
             f"{recorded_java(java, version)}."
         )
-    for text in notes(found, host.name):
+    for text in notes(preflight, host.name):
         say(text)
     return NodeHost(tools, jars, recorded_java(java, version), storage_port, jmx_port)
 
 
-def notes(found: PreflightReply, host: str) -> tuple[str, ...]:
+def notes(preflight: PreflightReply, host: str) -> tuple[str, ...]:
     """What of a host's kernel is not as Cassandra wants it."""
     lines = []
-    if found.max_map_count is not None and found.max_map_count < MAPS_WANTED:
+    if preflight.max_map_count is not None and preflight.max_map_count < MAPS_WANTED:
         lines.append(
-            f"vm.max_map_count is {found.max_map_count} on host '{host}', Cassandra wants "
+            f"vm.max_map_count is {preflight.max_map_count} on host '{host}', Cassandra wants "
             f"{MAPS_WANTED}: it may fail with many files."
         )
-    if found.swappiness is not None and found.swappiness > SWAPPINESS_WANTED:
+    if preflight.swappiness is not None and preflight.swappiness > SWAPPINESS_WANTED:
         lines.append(
-            f"vm.swappiness is {found.swappiness} on host '{host}', Cassandra wants "
+            f"vm.swappiness is {preflight.swappiness} on host '{host}', Cassandra wants "
             f"{SWAPPINESS_WANTED} or no swap: swapping would stop it for seconds."
         )
     return tuple(lines)
 
 
-def _ports(found: PreflightReply, settings: ServerSettings, host: str) -> tuple[int, int]:
+def _ports(preflight: PreflightReply, settings: ServerSettings, host: str) -> tuple[int, int]:
     """The ports beside CQL's. EngineError when one cannot be had."""
-    if found.taken is not None:
-        why = printable(found.taken).rstrip(".")
+    if preflight.taken is not None:
+        why = printable(preflight.taken).rstrip(".")
         at = f"{settings.listen}:{settings.port}"
         raise EngineError(
             f"Cassandra cannot listen on {at} of host '{host}': {why}.",
             "End what uses that port, or set server.port or server.listen to others.",
         )
-    if found.storage_port is None or found.jmx_port is None:
+    if preflight.storage_port is None or preflight.jmx_port is None:
         raise EngineError(
             f"None of {PORTS_TRIED} ports for Cassandra's own use is free on host '{host}'.",
             "Set server.port to another one: those ports are looked for from twice its last four "
             f"digits above {FIRST_PORT} on.",
         )
-    return found.storage_port, found.jmx_port
+    return preflight.storage_port, preflight.jmx_port
 
 
 TAIL_BYTES: Final = 32 << 10

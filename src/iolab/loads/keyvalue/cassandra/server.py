@@ -190,10 +190,10 @@ def sample_of(records: int) -> int:
     return min(RANGES, 1 << max(0, math.ceil(math.log2(wanted))))
 
 
-def require_rows(found: RowCount, records: int, table: str, do: str) -> None:
+def require_rows(counted: RowCount, records: int, table: str, do: str) -> None:
     """EngineError unless the rows are as many as the records; `do` is what to do then."""
-    if not found.agrees_with(records):
-        happened = f"The table {table} holds {found.text} rows, and should hold {records:,}."
+    if not counted.agrees_with(records):
+        happened = f"The table {table} holds {counted.text} rows, and should hold {records:,}."
         raise EngineError(happened, do)
 
 
@@ -222,30 +222,30 @@ def mark_of(records: Records) -> str:
     return f"{MADE_BY}, holds {records}"
 
 
-def is_ours(found: SchemaReply) -> bool:
+def is_ours(schema: SchemaReply) -> bool:
     """Whether the table was made by iolab, in this session or another."""
-    return found.comment is not None and found.comment.startswith(MADE_BY)
+    return schema.comment is not None and schema.comment.startswith(MADE_BY)
 
 
-def holds(found: SchemaReply, records: Records) -> bool:
+def holds(schema: SchemaReply, records: Records) -> bool:
     """Whether the table was made by iolab and filled with these records."""
-    return found.comment == mark_of(records)
+    return schema.comment == mark_of(records)
 
 
-def require_room(found: SchemaReply, settings: ServerSettings) -> None:
+def require_room(schema: SchemaReply, settings: ServerSettings) -> None:
     """EngineError when a keyspace as stated cannot be, or is there with another replication."""
-    if settings.replication > found.nodes:
+    if settings.replication > schema.nodes:
         raise EngineError(
             f"{settings.replication} replicas need as many nodes, and the cluster's number of them "
-            f"is {found.nodes}.",
+            f"is {schema.nodes}.",
             "Set server.replication to the number of nodes or less.",
         )
-    if found.replication is None:
+    if schema.replication is None:
         return
-    factors = sorted({int(text) for text in found.replication.values() if text.isdecimal()})
+    factors = sorted({int(text) for text in schema.replication.values() if text.isdecimal()})
     if factors != [settings.replication]:
         replication = ", ".join(
-            f"{name} {value}" for name, value in sorted(found.replication.items())
+            f"{name} {value}" for name, value in sorted(schema.replication.items())
         )
         raise EngineError(
             f"The keyspace '{settings.keyspace}' exists with another replication ({replication}) "
@@ -254,9 +254,9 @@ def require_room(found: SchemaReply, settings: ServerSettings) -> None:
         )
 
 
-def require_columns(found: SchemaReply, records: Records, settings: ServerSettings) -> None:
+def require_columns(schema: SchemaReply, records: Records, settings: ServerSettings) -> None:
     """EngineError when the table has other columns than the workload's; every difference named."""
-    has, wants = dict(found.columns or {}), records.columns
+    has, wants = dict(schema.columns or {}), records.columns
     differs = []
     if missing := sorted(wants.keys() - has.keys()):
         differs.append(f"without {_named(missing)}")
@@ -267,8 +267,8 @@ def require_columns(found: SchemaReply, records: Records, settings: ServerSettin
         kind = "text" if has[name] == "varchar" else has[name]
         if kind != wants[name]:
             differs.append(f"{printable(name, 60)} is {printable(kind, 60)}, not {wants[name]}")
-    if found.key != KEY:
-        differs.append(f"its key is {_named(found.key or ())}, not {', '.join(KEY)}")
+    if schema.key != KEY:
+        differs.append(f"its key is {_named(schema.key or ())}, not {', '.join(KEY)}")
     if differs:
         raise EngineError(
             f"The table {settings.keyspace}.{TABLE} exists with other columns: "

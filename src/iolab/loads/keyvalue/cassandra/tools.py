@@ -29,14 +29,14 @@ Counter = Annotated[str, Field(pattern="^[a-z0-9_]{1,60}$")]
 Text = Annotated[str, Field(max_length=4096)]
 Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Port = Annotated[int, Field(ge=1, le=65535)]
-Told = TypeVar("Told", bound="_Told")
+ReplyModel = TypeVar("ReplyModel", bound="_Reply")
 
 
-class _Told(BaseModel):
+class _Reply(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class SchemaReply(_Told):
+class SchemaReply(_Reply):
     """YCSB's table as a cluster has it; None for what it has not.
 
     `replication` and `columns` are by name, `key` the columns of the primary key, `tables` how
@@ -52,7 +52,7 @@ class SchemaReply(_Told):
     key: tuple[Name, ...] | None
 
 
-class RowsReply(_Told):
+class RowsReply(_Reply):
     """Rows in `sample` of `ranges` equal ranges of tokens."""
 
     rows: Annotated[int, Field(ge=0)]
@@ -60,7 +60,7 @@ class RowsReply(_Told):
     sample: Annotated[int, Field(ge=1)]
 
 
-class PreflightReply(_Told):
+class PreflightReply(_Reply):
     """A host before a node is started: why its port cannot be had, ports that can, the kernel's."""
 
     java: Name
@@ -72,14 +72,14 @@ class PreflightReply(_Told):
     swappiness: Whole | None
 
 
-class CountersReply(_Told):
+class CountersReply(_Reply):
     """A node's counters at one moment of its host's CLOCK_REALTIME; None for one it has not."""
 
     real_ns: Annotated[int, Field(ge=0, lt=2**63)]
     counters: Annotated[dict[Counter, Whole | None], Field(max_length=200)]
 
     @property
-    def known(self) -> Mapping[str, int]:
+    def present(self) -> Mapping[str, int]:
         """The counters that it has."""
         return {name: value for name, value in self.counters.items() if value is not None}
 
@@ -87,11 +87,11 @@ class CountersReply(_Told):
     def statistics(self) -> tuple[Statistic, ...]:
         """The same for a record."""
         return tuple(
-            Statistic(name, float(value), _unit(name)) for name, value in self.known.items()
+            Statistic(name, float(value), _unit(name)) for name, value in self.present.items()
         )
 
 
-def read_reply(line: bytes, model: type[Told], where: str) -> Told:
+def read_reply(line: bytes, model: type[ReplyModel], where: str) -> ReplyModel:
     """A tool's answer. EngineError for its refusal, which is a sentence, and for nonsense."""
     try:
         document = json.loads(line[:LINE_LIMIT_BYTES])
@@ -147,7 +147,7 @@ class GatedCounters:
         """One reading."""
         if self._to is None:
             return
-        sample = {"seq": self._seq, "real_ns": counters.real_ns, SCOPE: counters.known}
+        sample = {"seq": self._seq, "real_ns": counters.real_ns, SCOPE: counters.present}
         # What a collector refuses is no reason to end a run: its edge has parsed it already.
         with suppress(ValueError):
             self._to.add(self._host, sample)
@@ -248,8 +248,8 @@ class CassandraTools:
         return Command(argv, "/", b"", " ".join(argv), WATCH_LIMIT_S, limit_bytes)
 
     async def _ask(
-        self, tool: str, words: Mapping[str, object], model: type[Told], limit_s: float
-    ) -> Told:
+        self, tool: str, words: Mapping[str, object], model: type[ReplyModel], limit_s: float
+    ) -> ReplyModel:
         argv = self._argv(tool, words)
         line = await output_of(self.host, argv, limit_s=limit_s, install=INSTALL_JAVA)
         return read_reply(line.strip(), model, self.host.name)

@@ -94,12 +94,12 @@ def cell_seeds(job: KeyValueJob, seed: int) -> Seeds:
     return Seeds(seed, job.streams)
 
 
-def derived_seed(study_seed: int, *what: object) -> int:
+def derived_seed(study_seed: int, *names: object) -> int:
     """A seed for what these words name: always the same, and far from that of any other words.
 
     So a session that is resumed draws what it would have drawn, and nothing that it drew before.
     """
-    text = "/".join(str(part) for part in (study_seed, *what))
+    text = "/".join(str(part) for part in (study_seed, *names))
     slot = int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") >> _SLOT_SHIFT
     return 1 + slot * SEED_STEP
 
@@ -107,9 +107,9 @@ def derived_seed(study_seed: int, *what: object) -> int:
 def next_seed(used: Iterable[Seeds], wanted: Seeds) -> int:
     """The first seed from `wanted` on with whose streams, as many as there, `used` has none."""
     seed = wanted.first
-    for one in sorted(used, key=lambda seeds: seeds.first):
-        if Seeds(seed, wanted.streams).meets(one):
-            seed = one.first + one.streams
+    for other in sorted(used, key=lambda seeds: seeds.first):
+        if Seeds(seed, wanted.streams).meets(other):
+            seed = other.first + other.streams
     return seed
 
 
@@ -123,8 +123,8 @@ def version_command(
 
 def version_of(raw: bytes) -> str:
     """The version that `--version` prints; "" for one that prints none, as old ones do."""
-    found = _VERSION.search(raw.decode("utf-8", "replace"))
-    return found[1] if found else ""
+    match = _VERSION.search(raw.decode("utf-8", "replace"))
+    return match[1] if match else ""
 
 
 def load_command(job: KeyValueJob, directory: str, database: str, *, seed: int) -> Command:
@@ -275,9 +275,9 @@ class RocksdbPrograms:
         EngineError when a program is missing or cannot run, HostError when the host fails.
         """
         commands = [version_command(job.options, workdir.dir, name) for name in PROGRAMS]
-        known = self._found.setdefault(workdir.host, {})
+        versions = self._found.setdefault(workdir.host, {})
         key = tuple(command.argv[0] for command in commands)
-        if key not in known:
+        if key not in versions:
             words = [
                 await output_of(
                     workdir.host,
@@ -289,8 +289,8 @@ class RocksdbPrograms:
                 )
                 for command in commands
             ]
-            known[key] = version_of(words[PROGRAMS.index("db_bench")])
-        return known[key]
+            versions[key] = version_of(words[PROGRAMS.index("db_bench")])
+        return versions[key]
 
 
 REPORT_LIMIT_BYTES: Final = 4 << 20
@@ -314,7 +314,7 @@ class DbBenchTask:
 async def make_load(
     session: SessionContext,
     run: PlannedRun,
-    mine: HostShare,
+    share: HostShare,
     cell: DbBenchTask,
     go: Go,
     halt: asyncio.Event,
@@ -323,16 +323,16 @@ async def make_load(
 
     EngineError when it is not what was asked for, HostError when the host fails.
     """
-    mine.command = cell.command
-    heard = _Heard(session, run, mine, cell)
+    share.command = cell.command
+    heard = _Heard(session, run, share, cell)
     report: bytes | None = None
     try:
-        ending = await drive_and_look(mine, cell.command, go, halt, heard.out, heard.err)
-        report = await fetched(mine.workdir.host, cell.report, REPORT_LIMIT_BYTES)
+        ending = await drive_and_look(share, cell.command, go, halt, heard.out, heard.err)
+        report = await fetched(share.workdir.host, cell.report, REPORT_LIMIT_BYTES)
     finally:
         heard.finish(report)
-    killed = killed_for_memory("db_bench", mine.name, cell.command, ending, GIVE_MEMORY)
-    if fault := killed or ending_fault(DB_BENCH_ENGINE, mine):
+    killed = killed_for_memory("db_bench", share.name, cell.command, ending, GIVE_MEMORY)
+    if fault := killed or ending_fault(DB_BENCH_ENGINE, share):
         raise fault
 
 
@@ -340,11 +340,11 @@ class _Heard:
     """Keeps both streams, shows each second, and reads all of it at the end."""
 
     def __init__(
-        self, session: SessionContext, run: PlannedRun, mine: HostShare, cell: DbBenchTask
+        self, session: SessionContext, run: PlannedRun, share: HostShare, cell: DbBenchTask
     ) -> None:
         self._session = session
         self._run = run
-        self._mine = mine
+        self._share = share
         self._cell = cell
         self._stdout = bytearray()
         self._stderr = bytearray()
@@ -357,12 +357,12 @@ class _Heard:
     def err(self, piece: bytes) -> None:
         """Take the next bytes of standard error."""
         self._stderr += piece
-        now_ns = self._session.clock.real_ns() + offset_of(self._mine).offset_ns
+        now_ns = self._session.clock.real_ns() + offset_of(self._share).offset_ns
         entry_bytes = self._cell.asked.job.loaded.entry_bytes
         for second, ops_per_s in self._live.feed(piece, now_ns):
             self._session.tell(
                 IntervalSeen(
-                    host=self._mine.name,
+                    host=self._share.name,
                     run=self._run,
                     elapsed_s=float(second),
                     iops=ops_per_s,
@@ -373,15 +373,15 @@ class _Heard:
 
     def finish(self, report: bytes | None) -> None:
         """The process has ended, well or not."""
-        mine, ending = self._mine, self._mine.ending
+        share, ending = self._share, self._share.ending
         stdout, stderr = bytes(self._stdout), bytes(self._stderr)
-        mine.output = Packed.of(stdout)
-        mine.files[STDERR] = Packed.of(stderr)
+        share.output = Packed.of(stdout)
+        share.files[STDERR] = Packed.of(stderr)
         if report is not None:
-            mine.files[STORED_REPORT] = Packed.of(report)
+            share.files[STORED_REPORT] = Packed.of(report)
         exited_ns = ending.exited.real_ns if ending else None
         left = Left(stdout, stderr, report, self._live.start_real_ns, exited_ns)
         halted = ending is None or ending.halted
-        mine.reading, replies = read_cell(self._cell.asked, left, halted=halted)
-        mine.details = replies
-        mine.intervals = IntervalLog.of(mine.reading.intervals)
+        share.reading, replies = read_cell(self._cell.asked, left, halted=halted)
+        share.details = replies
+        share.intervals = IntervalLog.of(share.reading.intervals)

@@ -89,20 +89,20 @@ def cell_faults(
 
 def _header_faults(output: DbBenchOutput, loaded: KeyValueSet) -> Iterator[str]:
     header = output.header
-    for what, got, asked in (
+    for quantity, got, asked in (
         ("keys", header.keys, loaded.keys),
         ("bytes a key", header.key_bytes, loaded.key_bytes),
         ("bytes a value", header.value_bytes, loaded.value_bytes),
     ):
         if got is not None and got != asked:
-            yield f"db_bench used {got} {what}, and {asked} were asked for"
+            yield f"db_bench used {got} {quantity}, and {asked} were asked for"
     if header.compression not in {None, "NoCompression"}:
         yield f"db_bench used the compression {header.compression}, and none was asked for"
 
 
 def _no_result(output: DbBenchOutput, benchmark: str) -> str:
     if output.progress:
-        heard = max(one.elapsed_s for one in output.progress)
+        heard = max(line.elapsed_s for line in output.progress)
         return f"db_bench gave no result for {benchmark}; it was last heard of after {heard:.1f} s"
     return f"db_bench gave no result for {benchmark}"
 
@@ -285,15 +285,15 @@ def read_cell(asked: CellRequest, left: Left, *, halted: bool) -> tuple[EngineRe
     totals = _totals(output, job)
     start_ns = _start_ns(output, totals, left)
     seconds = seconds_of(rows or (), output.progress, job, totals)
-    heard_s = max((one.elapsed_s for one in output.progress), default=None)
+    heard_s = max((line.elapsed_s for line in output.progress), default=None)
     length_s = totals.seconds or heard_s or (seconds[-1].end_s if seconds else None)
-    known = start_ns is not None and length_s is not None
+    is_timed = start_ns is not None and length_s is not None
     intervals = intervals_of(seconds, start_ns) if start_ns else ()
     if not (halted or faults or intervals):
         faults = ("db_bench told nothing of when it ran",)
     reading = EngineReading(
         version=f"db_bench {output.version or asked.version}".strip(),
-        start_real_ns=start_ns if known else None,
+        start_real_ns=start_ns if is_timed else None,
         end_real_ns=start_ns + round(length_s * NS_PER_S) if start_ns and length_s else None,
         intervals=intervals,
         totals=None,

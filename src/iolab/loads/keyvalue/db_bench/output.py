@@ -74,7 +74,7 @@ class HistogramDraft:
             self.faults.append(f"the histogram of {word} is cut short")
             return None
         count, mean, deviation = self._counted
-        within = sum(one.count for one in self._bins)
+        within = sum(held.count for held in self._bins)
         if within != count:
             self.faults.append(
                 f"the bins of {word} hold {within} latencies, and its head says {count}"
@@ -206,8 +206,8 @@ def level_row(line: str) -> LevelShape | None:
 def stall_counts(line: str) -> tuple[tuple[str, int], ...] | None:
     """The causes on the line of stalls, in the words of 7.x or of 8.x; None for any other line."""
     if line.startswith("Stalls(count): "):
-        found = _STALL_OLD.findall(line)
-        return tuple((name, int(count)) for count, name in found if not name.startswith("total"))
+        stalls = _STALL_OLD.findall(line)
+        return tuple((name, int(count)) for count, name in stalls if not name.startswith("total"))
     if line.startswith("Write Stall (count): "):
         return tuple((name, int(count)) for name, count in _STALL_NEW.findall(line))
     return None

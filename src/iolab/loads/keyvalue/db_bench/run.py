@@ -142,7 +142,9 @@ def start_bounds_s(progress: Iterable[ThreadProgress]) -> tuple[float, float] | 
     then; together they leave a span of some ms. None without a line, or when lines contradict
     each other by more than threads begin apart (the clock was set meanwhile).
     """
-    spans = [(one.stamp_s - one.elapsed_s, one.stamp_s + 1 - one.elapsed_s) for one in progress]
+    spans = [
+        (line.stamp_s - line.elapsed_s, line.stamp_s + 1 - line.elapsed_s) for line in progress
+    ]
     if not spans:
         return None
     low, high = max(low for low, _ in spans), min(high for _, high in spans)
@@ -228,16 +230,16 @@ def seconds_of(
             BenchSecond(end_s, end_s - start_s, end - start, None)
             for (start_s, start), (end_s, end) in pairwise(marks)
         )
-    writer = [one for one in progress if one.thread == WRITER_THREAD]
+    writer = [line for line in progress if line.thread == WRITER_THREAD]
     points = _points(writer, totals)
-    found: list[BenchSecond] = []
+    seconds: list[BenchSecond] = []
     for (start_s, start), (end_s, end) in pairwise(marks):
         before, after = _done_at(points, start_s), _done_at(points, end_s)
         if before is None or after is None:
             break
         written = round(after) - round(before)
-        found.append(BenchSecond(end_s, end_s - start_s, max(end - start - written, 0), written))
-    return tuple(found)
+        seconds.append(BenchSecond(end_s, end_s - start_s, max(end - start - written, 0), written))
+    return tuple(seconds)
 
 
 def intervals_of(seconds: Iterable[BenchSecond], start_real_ns: int) -> tuple[Interval, ...]:
@@ -245,11 +247,11 @@ def intervals_of(seconds: Iterable[BenchSecond], start_real_ns: int) -> tuple[In
     return tuple(
         Interval(
             seq=seq,
-            end_real_ns=start_real_ns + round(one.end_s * NS_PER_S),
-            span_ns=round(one.span_s * NS_PER_S),
-            directions=tuple(_directions(one)),
+            end_real_ns=start_real_ns + round(second.end_s * NS_PER_S),
+            span_ns=round(second.span_s * NS_PER_S),
+            directions=tuple(_directions(second)),
         )
-        for seq, one in enumerate(seconds)
+        for seq, second in enumerate(seconds)
     )
 
 
@@ -273,16 +275,16 @@ class LiveProgress:
         *lines, rest = (self._rest + piece).split(b"\n")
         self._rest = rest[-LINE_LIMIT_BYTES:]
         reports: list[tuple[int, float]] = []
-        for one in progress_of(line.decode("utf-8", "replace") for line in lines):
-            began_ns = now_real_ns - round(one.elapsed_s * NS_PER_S)
+        for progress in progress_of(line.decode("utf-8", "replace") for line in lines):
+            began_ns = now_real_ns - round(progress.elapsed_s * NS_PER_S)
             self.start_real_ns = min(began_ns, self.start_real_ns or began_ns)
-            if one.thread not in self._counting:
+            if progress.thread not in self._counting:
                 continue
-            if int(one.elapsed_s) > self._second:
+            if int(progress.elapsed_s) > self._second:
                 if self._rates:
-                    reports.append((int(one.elapsed_s) - 1, sum(self._rates.values())))
-                self._second = int(one.elapsed_s)
-            self._take(one)
+                    reports.append((int(progress.elapsed_s) - 1, sum(self._rates.values())))
+                self._second = int(progress.elapsed_s)
+            self._take(progress)
         return reports
 
     def _take(self, progress: ThreadProgress) -> None:
@@ -316,9 +318,9 @@ def _marks(rows: Sequence[tuple[int, int]], totals: Totals) -> list[tuple[float,
 def _points(writer: Iterable[ThreadProgress], totals: Totals) -> list[tuple[float, int]]:
     """What the writer had done by when; lines that go back count as never said."""
     points: list[tuple[float, int]] = [(0.0, 0)]
-    for one in writer:
-        if one.elapsed_s > points[-1][0] and one.operations >= points[-1][1]:
-            points.append((one.elapsed_s, one.operations))
+    for progress in writer:
+        if progress.elapsed_s > points[-1][0] and progress.operations >= points[-1][1]:
+            points.append((progress.elapsed_s, progress.operations))
     end_s, writes = totals.seconds, totals.writes
     if end_s is not None and writes is not None and writes >= points[-1][1]:
         # The last row of the report may be some ms past the end.

@@ -152,7 +152,8 @@ class YcsbClients:
         self._counters = counters
         self._halt = asyncio.Event()
         self.printed = {
-            mine.name: YcsbStreams(show(session, run, mine.name, record_bytes)) for mine in shares
+            share.name: YcsbStreams(show(session, run, share.name, record_bytes))
+            for share in shares
         }
 
     async def measure(self, died: Died = nobody_dies) -> None:
@@ -169,8 +170,8 @@ class YcsbClients:
                 raise
         if fault := died():
             # Operations that fail, and clients that give up, follow from it: nobody else is guilty.
-            for mine in self._shares:
-                mine.error = None
+            for share in self._shares:
+                share.error = None
             do = "See what the server said before it died; the next run starts it again."
             raise EngineError(fault, do)
 
@@ -180,31 +181,31 @@ class YcsbClients:
         Raises HostError when a host fails, with the files of the others kept.
         """
 
-        async def bring(mine: HostShare) -> None:
+        async def bring(share: HostShare) -> None:
             for name in names:
-                path = f"{work_folder(mine.workdir)}/{name}"
+                path = f"{work_folder(share.workdir)}/{name}"
                 with suppress(AgentRefusal):
-                    content = await fetched(mine.workdir.host, path, LOG_LIMIT_BYTES)
+                    content = await fetched(share.workdir.host, path, LOG_LIMIT_BYTES)
                     if content is not None:
-                        mine.files[name] = Packed.of(content)
+                        share.files[name] = Packed.of(content)
 
-        await on_each([mine for mine in self._shares if not mine.workdir.host.lost], bring)
+        await on_each([share for share in self._shares if not share.workdir.host.lost], bring)
 
-    async def _one(self, mine: HostShare, go: Go) -> None:
+    async def _one(self, share: HostShare, go: Go) -> None:
         """One client's process between two looks at its devices."""
-        if mine.command is None:
+        if share.command is None:
             raise ValueError("a client has its command before the run is measured")
-        printed = self.printed[mine.name]
+        printed = self.printed[share.name]
         try:
             ending = await drive_and_look(
-                mine, mine.command, go, self._halt, printed.out, printed.err
+                share, share.command, go, self._halt, printed.out, printed.err
             )
         finally:
-            if mine.ending is not None:
-                mine.ending = printed.without_status(mine.ending)
-            mine.output, mine.files[STDERR] = printed.packed
-        killed = killed_for_memory("YCSB", mine.name, mine.command, ending, GIVE_MEMORY)
-        if fault := killed or ending_fault(YCSB_ENGINE, mine):
+            if share.ending is not None:
+                share.ending = printed.without_status(share.ending)
+            share.output, share.files[STDERR] = printed.packed
+        killed = killed_for_memory("YCSB", share.name, share.command, ending, GIVE_MEMORY)
+        if fault := killed or ending_fault(YCSB_ENGINE, share):
             raise fault
 
     async def _heed(self, died: Died) -> None:
@@ -279,31 +280,31 @@ async def load_records(
     """
     halt = asyncio.Event()
     work = {
-        mine.name: (
+        share.name: (
             load_command(
                 YcsbJob.of(run.point.job),
-                store_on(mine.workdir),
-                kit_on(mine.workdir),
-                work_folder(mine.workdir),
-                first=share.first,
-                count=share.count,
+                store_on(share.workdir),
+                kit_on(share.workdir),
+                work_folder(share.workdir),
+                first=records.first,
+                count=records.count,
                 threads=LOAD_THREADS,
-                seconds=load_limit_s(share.count),
+                seconds=load_limit_s(records.count),
             ),
-            share,
+            records,
         )
-        for mine, share in shares
-        if share.count
+        for share, records in shares
+        if records.count
     }
-    progress = _Progress(session, run, sum(share.count for _, share in work.values()))
+    progress = _Progress(session, run, sum(records.count for _, records in work.values()))
 
-    async def one(mine: HostShare) -> None:
-        command, share = work[mine.name]
-        printed = YcsbStreams(progress.of(mine.name))
+    async def load_on(share: HostShare) -> None:
+        command, records = work[share.name]
+        printed = YcsbStreams(progress.of(share.name))
         with halting(halt):
-            await _load_share(mine, command, share, printed, halt)
+            await _load_share(share, command, records, printed, halt)
 
-    loading = on_each([mine for mine, share in shares if share.count], one)
+    loading = on_each([share for share, records in shares if records.count], load_on)
     await alongside(loading, session.stop.pass_on(halt))
     if session.stop.requested:
         raise Interrupted("The session was stopped while it loaded records.", "Resume it to go on.")
@@ -334,22 +335,26 @@ class _Progress:
 
 
 async def _load_share(
-    mine: HostShare, command: Command, share: RecordShare, printed: YcsbStreams, halt: asyncio.Event
+    share: HostShare,
+    command: Command,
+    records: RecordShare,
+    printed: YcsbStreams,
+    halt: asyncio.Event,
 ) -> None:
     """One client's part, to its end or until it is halted."""
     ending = await driven(
-        mine.workdir.host, command, halt, printed.out, on_stderr=printed.err, install=INSTALL_JAVA
+        share.workdir.host, command, halt, printed.out, on_stderr=printed.err, install=INSTALL_JAVA
     )
     if ending.halted:
         return
-    if killed := killed_for_memory("YCSB", mine.name, command, ending, GIVE_MEMORY):
+    if killed := killed_for_memory("YCSB", share.name, command, ending, GIVE_MEMORY):
         raise killed
     if fault := ending_says(printed.without_status(ending), command):
-        raise EngineError(f"YCSB on host '{mine.name}' {fault}.", LOAD_AGAIN)
+        raise EngineError(f"YCSB on host '{share.name}' {fault}.", LOAD_AGAIN)
     output = parse(bytes(printed.stdout), bytes(printed.stderr))
-    if faults := load_faults(output, share.count):
+    if faults := load_faults(output, records.count):
         reason = printable("; ".join(faults)).rstrip(".")
-        raise EngineError(f"A load of YCSB on host '{mine.name}': {reason}.", LOAD_AGAIN)
+        raise EngineError(f"A load of YCSB on host '{share.name}': {reason}.", LOAD_AGAIN)
 
 
 OLDEST_JAVA: Final = 8
@@ -390,10 +395,10 @@ class YcsbTools:
         self, workdir: WorkDirectory, settings: ServerSettings, say: Callable[[str], None]
     ) -> YcsbInstall:
         """The tools on its host. EngineError when they cannot be had, HostError of a host."""
-        found = self._found.get(workdir.host)
-        if found is None:
-            found = self._found[workdir.host] = await self._look(workdir, settings, say)
-        return found
+        install = self._found.get(workdir.host)
+        if install is None:
+            install = self._found[workdir.host] = await self._look(workdir, settings, say)
+        return install
 
     async def _look(
         self, workdir: WorkDirectory, settings: ServerSettings, say: Callable[[str], None]
@@ -416,11 +421,11 @@ async def _version_of(host: Host, folder: str) -> str:
         listed = await output_of(host, ("ls", "--", f"{folder.rstrip('/')}/lib"))
     except EngineError as fault:
         raise EngineError(fault.happened, do) from None
-    found = _CORE.search(listed.decode("utf-8", "replace"))
-    if found is None:
+    match = _CORE.search(listed.decode("utf-8", "replace"))
+    if match is None:
         where = printable(f"{folder.rstrip('/')}/lib")
         raise EngineError(f"There is no core of YCSB in {where} on host '{host.name}'.", do)
-    return found[1]
+    return match[1]
 
 
 LEVELS_LIMIT: Final = 100
@@ -455,20 +460,20 @@ def read_shape(output: bytes) -> RocksShape | None:
     )
 
 
-def shape_faults(found: RocksShape | None, records: int) -> tuple[str, ...]:
+def shape_faults(database: RocksShape | None, records: int) -> tuple[str, ...]:
     """Why a database is not the one that was loaded with so many records; empty when it is."""
-    if found is None:
+    if database is None:
         return ("the database did not tell what it holds",)
     faults = []
-    if found.keys != records:
-        faults.append(f"the database holds {found.keys} records, and {records} were loaded")
-    if found.memtable_entries:
-        faults.append(f"{found.memtable_entries} entries of the database are still in memory")
-    if found.shape.pending_bytes:
-        faults.append(f"{found.shape.pending_bytes} bytes of the database are to be compacted")
+    if database.keys != records:
+        faults.append(f"the database holds {database.keys} records, and {records} were loaded")
+    if database.memtable_entries:
+        faults.append(f"{database.memtable_entries} entries of the database are still in memory")
+    if database.shape.pending_bytes:
+        faults.append(f"{database.shape.pending_bytes} bytes of the database are to be compacted")
     faults += [
         f"level 0 has {level.files} files left to compact after the load"
-        for level in found.shape.levels
+        for level in database.shape.levels
         if level.level == 0 and level.files
     ]
     return tuple(faults)
@@ -522,9 +527,9 @@ class EmbeddedStores:
     def __init__(self) -> None:
         self._starts: dict[str, DatabaseStart] = {}
 
-    def start_of(self, mine: HostShare) -> DatabaseStart | None:
+    def start_of(self, share: HostShare) -> DatabaseStart | None:
         """How that client's database was at the start; None where it has none of its own."""
-        return self._starts.get(mine.name)
+        return self._starts.get(share.name)
 
     async def prepare(
         self,
@@ -541,32 +546,32 @@ class EmbeddedStores:
         self._starts.clear()
         shapes: dict[str, StoreShape | None] = {}
 
-        async def look(mine: HostShare) -> None:
-            shapes[mine.name] = await _loaded_shape(mine.workdir, job, tools[mine.name])
+        async def look(share: HostShare) -> None:
+            shapes[share.name] = await _loaded_shape(share.workdir, job, tools[share.name])
 
         await on_each(shares, look)
-        missing = [mine for mine in shares if shapes[mine.name] is None]
+        missing = [share for share in shares if shapes[share.name] is None]
         if missing:
             shapes.update(await _load(session, run, job, missing, tools))
         if session.stop.requested:
             return
         session.begin(Phase.LAY_OUT, run, "a copy of the loaded database")
 
-        async def copy(mine: HostShare) -> None:
+        async def copy(share: HostShare) -> None:
             how = await clone(
-                mine.workdir.host, golden_folder(mine.workdir, job), copy_folder(mine.workdir)
+                share.workdir.host, golden_folder(share.workdir, job), copy_folder(share.workdir)
             )
-            shape = shapes[mine.name]
+            shape = shapes[share.name]
             if shape is not None:
-                self._starts[mine.name] = DatabaseStart(how, shape)
+                self._starts[share.name] = DatabaseStart(how, shape)
 
         await session.stop.unless_requested(on_each(shares, copy))
         await drop_caches_of(session, run, shares, copy_folder)
 
-    async def leave(self, mine: HostShare) -> None:
+    async def leave(self, share: HostShare) -> None:
         """Remove that client's copy; what was loaded stays for the next run."""
-        if self._starts.pop(mine.name, None):
-            await remove(mine.workdir.host, copy_folder(mine.workdir))
+        if self._starts.pop(share.name, None):
+            await remove(share.workdir.host, copy_folder(share.workdir))
 
 
 async def _load(
@@ -577,10 +582,10 @@ async def _load(
     tools: Mapping[str, YcsbInstall],
 ) -> dict[str, StoreShape]:
     """Load what is missing from nothing, flush, compact and count it; the markers come last."""
-    whole = RecordShare(0, job.records)
+    all_records = RecordShare(0, job.records)
 
-    async def clear(mine: HostShare) -> None:
-        await remove(mine.workdir.host, golden_folder(mine.workdir, job))
+    async def clear(share: HostShare) -> None:
+        await remove(share.workdir.host, golden_folder(share.workdir, job))
 
     session.begin(
         Phase.LAY_OUT, run, f"{job.records:,} records of {job.fields} x {job.field_bytes} bytes"
@@ -589,15 +594,15 @@ async def _load(
     await load_records(
         session,
         run,
-        [(mine, whole) for mine in missing],
+        [(share, all_records) for share in missing],
         lambda workdir: tools[workdir.name].kit,
         lambda workdir: _store(workdir, job),
     )
     session.begin(Phase.PROVE, run, "flush, compact and count the records")
     shapes: dict[str, StoreShape] = {}
 
-    async def settle(mine: HostShare) -> None:
-        shapes[mine.name] = await _settled(mine.workdir, job, tools[mine.name])
+    async def settle(share: HostShare) -> None:
+        shapes[share.name] = await _settled(share.workdir, job, tools[share.name])
 
     await session.stop.unless_requested(on_each(missing, settle))
     return shapes
@@ -609,14 +614,14 @@ async def _settled(workdir: WorkDirectory, job: YcsbJob, tools: YcsbInstall) -> 
     words = await output_of(
         workdir.host, command.argv, cwd=command.cwd, limit_s=command.wall_limit_s
     )
-    found = read_shape(words)
-    if found is None or (faults := shape_faults(found, job.records)):
-        reason = "; ".join(faults) if found else "it does not tell what it holds"
+    database = read_shape(words)
+    if database is None or (faults := shape_faults(database, job.records)):
+        reason = "; ".join(faults) if database else "it does not tell what it holds"
         happened = f"The loaded database on host '{workdir.name}' cannot serve: {reason}."
         raise EngineError(happened, RUN_AGAIN)
-    marker = {**_marker_of(job, tools), "shape": asdict(found.shape)}
+    marker = {**_marker_of(job, tools), "shape": asdict(database.shape)}
     await commit_golden(workdir.host, golden_folder(workdir, job), marker)
-    return found.shape
+    return database.shape
 
 
 async def _loaded_shape(

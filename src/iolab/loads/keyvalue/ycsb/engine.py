@@ -183,7 +183,9 @@ def hdr_names(job: YcsbJob, prefix: str) -> tuple[str, ...]:
     names = {operation: name for name, operation in YCSB_NAMES.items()}
     operations = timed_operations(job)
     intended = [operation.intended for operation in operations] if job.rate_ops_per_s else []
-    return tuple(f"{prefix}{names[one]}.hdr" for one in (*operations, *intended) if one)
+    return tuple(
+        f"{prefix}{names[operation]}.hdr" for operation in (*operations, *intended) if operation
+    )
 
 
 def timed_operations(job: YcsbJob) -> tuple[KeyOperation, ...]:
@@ -276,8 +278,8 @@ def _shares(job: YcsbJob) -> dict[str, str]:
     """Every proportion, also those of nothing: YCSB's own defaults are 0.95 reads and updates."""
     unknown = [operation.word for operation, _ in job.mix if operation not in _PROPORTIONS]
     if unknown:
-        known = ", ".join(operation.word for operation in _PROPORTIONS)
-        raise EngineError(f"YCSB makes no {unknown[0]}.", f"Mix these: {known}.")
+        possible = ", ".join(operation.word for operation in _PROPORTIONS)
+        raise EngineError(f"YCSB makes no {unknown[0]}.", f"Mix these: {possible}.")
     total = sum(share for _, share in job.mix)
     if not math.isclose(total, 1, abs_tol=1e-6) or any(share < 0 for _, share in job.mix):
         raise EngineError(

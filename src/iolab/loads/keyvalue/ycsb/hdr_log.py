@@ -233,10 +233,10 @@ class _Draft:
         self._intervals: list[HdrInterval] = []
         self._faults: list[str] = []
 
-    def fault(self, what: str) -> None:
+    def fault(self, problem: str) -> None:
         """One more thing that is wrong."""
         if len(self._faults) < FAULTS_LIMIT:
-            self._faults.append(f"the latency log of {self._name or 'an operation'}: {what}")
+            self._faults.append(f"the latency log of {self._name or 'an operation'}: {problem}")
 
     def take(self, number: int, line: bytes) -> None:
         """One line, in order."""

@@ -177,7 +177,9 @@ class _Draft:
             message = printable(line, 300).removeprefix("iolab: ").rstrip(".")
             # What the binding told once is told again by every thread, with its cause.
             reason = message.partition(": ")[2] or message
-            if not any(reason.rpartition("Exception: ")[2] in known for known in self._messages):
+            if not any(
+                reason.rpartition("Exception: ")[2] in earlier for earlier in self._messages
+            ):
                 self._messages[message] = None
 
     def take(self, line: str) -> None:
@@ -186,16 +188,16 @@ class _Draft:
         if match is None:
             self.hear(line)
             return
-        section, what, number = match[1], match[2], finite(match[3])
+        section, field, number = match[1], match[2], finite(match[3])
         if section == "OVERALL":
             if number is not None:
-                self._overall[what] = number
+                self._overall[field] = number
         elif _GARBAGE.match(section):
             if number is not None and len(self._statistics) < SECTIONS_LIMIT:
                 name = section.lower()
-                self._statistics.append(Statistic(name, number, _UNITS.get(what, what)))
-        elif what == "Operations" or what.startswith("Return="):
-            self._count(section, what, match[3])
+                self._statistics.append(Statistic(name, number, _UNITS.get(field, field)))
+        elif field == "Operations" or field.startswith("Return="):
+            self._count(section, field, match[3])
 
     def output(self) -> YcsbOutput:
         """All lines are read."""
@@ -210,16 +212,16 @@ class _Draft:
             faults=tuple(dict.fromkeys(self.faults)),
         )
 
-    def _count(self, section: str, what: str, text: str) -> None:
+    def _count(self, section: str, field: str, text: str) -> None:
         if not text.isdecimal() or len(text) > 18:
-            self.faults.append(f"YCSB says {what} {printable(text, 40)} of {section}")
+            self.faults.append(f"YCSB says {field} {printable(text, 40)} of {section}")
         elif len(self._sections) < SECTIONS_LIMIT:
-            self._sections.setdefault(section, {})[what] = int(text)
+            self._sections.setdefault(section, {})[field] = int(text)
 
 
 def _section(name: str, held: dict[str, int]) -> YcsbSection:
     returned = tuple(
-        (what.removeprefix("Return="), count) for what, count in held.items() if what[:1] == "R"
+        (field.removeprefix("Return="), count) for field, count in held.items() if field[:1] == "R"
     )
     return YcsbSection(name, held.get("Operations", 0), returned)
 
@@ -342,18 +344,21 @@ def without_status(text: bytes) -> bytes:
 
 
 def _status(line: bytes) -> YcsbStatus | None:
-    found = _STATUS.match(line)
-    if found is None or len(line) > LINE_LIMIT_BYTES:
+    match = _STATUS.match(line)
+    if match is None or len(line) > LINE_LIMIT_BYTES:
         return None
     try:
-        rate = float(found["rate"])
-        parts = [(int(one["count"]), float(one["mean"])) for one in _OPERATION.finditer(line)]
+        rate = float(match["rate"])
+        parts = [
+            (int(operation["count"]), float(operation["mean"]))
+            for operation in _OPERATION.finditer(line)
+        ]
     except ValueError:
         return None
     count = sum(many for many, _ in parts)
     sum_ns = sum(many * mean_us * NS_PER_US for many, mean_us in parts)
     mean_ns = sum_ns / count if count else None
-    return YcsbStatus(int(found["elapsed"]), int(found["done"]), rate, mean_ns)
+    return YcsbStatus(int(match["elapsed"]), int(match["done"]), rate, mean_ns)
 
 
 CRUMB_NS: Final = 200_000_000
@@ -370,19 +375,21 @@ def intervals_of(logs: Sequence[HdrLog]) -> tuple[Interval, ...]:
     YCSB writes an interval of every operation at each status line, one after the other: those that
     belong together are found from the end on. They get the same end and length.
     """
-    known = {log.operation: log for log in logs if log.operation is not None and log.intervals}
-    groups = _joined(_grouped(list(known.values())))
-    made: list[Interval] = []
-    end_ns = min((one.start_real_ns for _, one in groups[0]), default=0) if groups else 0
+    by_operation = {
+        log.operation: log for log in logs if log.operation is not None and log.intervals
+    }
+    groups = _joined(_grouped(list(by_operation.values())))
+    intervals: list[Interval] = []
+    end_ns = min((interval.start_real_ns for _, interval in groups[0]), default=0) if groups else 0
     for seq, group in enumerate(groups):
         start_ns = end_ns
-        end_ns = max(start_ns, *(one.end_real_ns for _, one in group))
+        end_ns = max(start_ns, *(interval.end_real_ns for _, interval in group))
         parts = (
-            _part(operation, [one for other, one in group if other is operation])
-            for operation in sorted(known)
+            _part(operation, [interval for other, interval in group if other is operation])
+            for operation in sorted(by_operation)
         )
-        made.append(Interval(seq, end_ns, end_ns - start_ns, tuple(parts)))
-    return tuple(made)
+        intervals.append(Interval(seq, end_ns, end_ns - start_ns, tuple(parts)))
+    return tuple(intervals)
 
 
 Group = list[tuple[KeyOperation, HdrInterval]]
@@ -401,26 +408,26 @@ def _grouped(logs: Sequence[HdrLog]) -> list[Group]:
         # A log that was cut short lacks its last ones.
         last_ns = log.intervals[-1].end_real_ns + TOGETHER_NS
         lacking = sum(end_ns > last_ns for end_ns in ends_ns)
-        for place, one in enumerate(reversed(log.intervals)):
+        for place, interval in enumerate(reversed(log.intervals)):
             at = len(groups) - 1 - place - lacking
-            groups[max(at, 0)].append((log.operation, one))
+            groups[max(at, 0)].append((log.operation, interval))
     return groups
 
 
 def _joined(groups: Sequence[Group]) -> list[Group]:
     """The groups with crumbs joined to the one before, the first one's to the one after."""
-    made: list[Group] = []
+    joined: list[Group] = []
     for group in groups:
-        if made and (_is_crumb(group) or _is_crumb(made[-1])):
-            made[-1] = [*made[-1], *group]
+        if joined and (_is_crumb(group) or _is_crumb(joined[-1])):
+            joined[-1] = [*joined[-1], *group]
         else:
-            made.append(list(group))
-    return made
+            joined.append(list(group))
+    return joined
 
 
 def _is_crumb(group: Group) -> bool:
-    start_ns = min((one.start_real_ns for _, one in group), default=0)
-    end_ns = max((one.end_real_ns for _, one in group), default=0)
+    start_ns = min((interval.start_real_ns for _, interval in group), default=0)
+    end_ns = max((interval.end_real_ns for _, interval in group), default=0)
     return end_ns - start_ns < CRUMB_NS
 
 
