@@ -14,7 +14,7 @@ from iolab.core.target_state import Ledger, RoundsSeries
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import Boxes, Figure, Line, ReportSection
 from iolab.report.formats.html import make_page
-from iolab.report.sections import SERIES_MOST, ground
+from iolab.report.sections import SERIES_MOST, stability
 from iolab.study.cost import judge_rounds
 from tests.facts import tells
 from tests.report import shared
@@ -35,7 +35,7 @@ def series(iops: tuple[float, ...], **more: Any) -> RoundsSeries:
 
 def section_of(*rounds: RoundsSeries) -> ReportSection | None:
     brief = replace(shared.brief("kpi"), rounds=rounds)
-    return ground(brief)
+    return stability(brief)
 
 
 def rounds_of(*rounds: RoundsSeries) -> tuple[Figure, ...]:
@@ -118,7 +118,7 @@ def sentinel(*rates: float) -> ReportSection | None:
     study, results = watched(*rates)
     plain = build_brief(source_of(replace(STUDY, workloads=()), seconds=1))
     brief: Brief = replace(plain, study=study, results=tuple(results))
-    return ground(brief)
+    return stability(brief)
 
 
 def test_a_still_sentinel_is_drawn_over_the_session() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iolab.core.metric import Level
-from iolab.report import sections as sections
 from iolab.report.charts.chart import ReportSection
 from iolab.report.formats.markdown import render_appendix, render_markdown
+from iolab.report.maxima import maxima as maxima_section
 from tests.facts import tells
 from tests.guests.guest_session import fleet
 from tests.loads.keyvalue.key_value_session import rocksdb
@@ -21,7 +21,7 @@ TWO = (configuration("plain"), configuration("fast"))
 
 
 def maxima(source: Source) -> ReportSection:
-    found = section(source, sections.maxima)
+    found = section(source, maxima_section)
     assert found is not None
     return found
 
@@ -119,7 +119,7 @@ def test_operations_on_keys_are_told_apart_and_guests_are_no_hosts() -> None:
 
 
 def test_metadata_alone_has_no_best_figure() -> None:
-    assert section(kpi_with_metadata(io=False), sections.maxima) is None
+    assert section(kpi_with_metadata(io=False), maxima_section) is None
 
 
 def test_the_text_brief_has_the_tables() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from iolab.analysis.findings import Need
 from iolab.core.metric import Level
-from iolab.report.needs import need_words
+from iolab.report.narrative import need_words
 from iolab.report.phrases import Names
 from tests.analysis.findings.test_needs import PRICES, RATES, needs
 from tests.facts import tells

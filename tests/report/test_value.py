@@ -9,8 +9,8 @@ import pytest
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level
 from iolab.report.charts.chart import Boxes, ChartGroup
+from iolab.report.price_performance import price_performance
 from iolab.report.table import Table
-from iolab.report.value import value
 from tests.report import shared
 from tests.report.made import build_brief
 from tests.report.priced import configuration, euros, published_session, section, session
@@ -26,7 +26,7 @@ TWO = (configuration("plain", cost=euros(300_000)), configuration("fast", cost=e
 
 
 def groups(source: Source) -> dict[str, ChartGroup]:
-    found = section(source, value)
+    found = section(source, price_performance)
     assert found is not None
     return {one.title: one for one in found.groups}
 
@@ -105,7 +105,7 @@ def test_what_is_not_told_of_a_configuration_is_named() -> None:
 
 def test_there_is_no_section_where_nothing_is_told() -> None:
     silent = Configuration("plain", "Plain", ("client-1",), "/mnt/plain")
-    assert section(session((silent,), RATES), value) is None
+    assert section(session((silent,), RATES), price_performance) is None
 
 
 def test_an_invalid_figure_is_shown_and_never_the_most() -> None:

@@ -62,7 +62,7 @@ def predict(
     from iolab.cli.kinds import analyses
     from iolab.cli.output import open_session, result_json, result_screen
     from iolab.errors import UsageError
-    from iolab.report.sections import watch_of
+    from iolab.report.predicted import watch_of
     from iolab.study.wording import shown
 
     loads = (hosts, depth, threads, vms)
@@ -103,7 +103,7 @@ def predict(
 
 def prediction_document(axis: str, load: int, predicted: Sequence[Predicted]) -> dict[str, Any]:
     """What `iolab predict --json` prints, made of JSON's own types only."""
-    from iolab.report.sections import resource_name
+    from iolab.report.predicted import resource_name
     from iolab.stats.scaling import COVERED
 
     return {
@@ -146,7 +146,7 @@ def prediction_document(axis: str, load: int, predicted: Sequence[Predicted]) ->
 
 def _screen(axis: str, load: int, predicted: Sequence[Predicted]) -> Iterator[RenderableType]:
     from iolab.report.numbers import axis_label, listing, show_value
-    from iolab.report.sections import caveat
+    from iolab.report.predicted import caveat
     from iolab.report.terminal import QUIET_STYLE, Heading, plain, table, title
 
     yield title(f"Predicted, not measured: {axis} {load}")

@@ -296,7 +296,7 @@ def _predicted(
     from iolab.cli.kinds import analyses
     from iolab.cli.predict import AXES
     from iolab.errors import UsageError
-    from iolab.report.sections import AskedLoad, predicted, watch_of
+    from iolab.report.predicted import AskedLoad, predicted, watch_of
     from iolab.study.wording import shown, suggestion
 
     loads = []

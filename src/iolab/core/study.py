@@ -206,6 +206,11 @@ class Study:
         """The titles of its configurations by their ids."""
         return {configuration.id: configuration.title for configuration in self.configurations}
 
+    @property
+    def workload_titles(self) -> dict[str, str]:
+        """The titles of its workloads by their ids."""
+        return {workload.id: workload.title for workload in self.workloads}
+
     def configuration(self, name: str) -> Configuration:
         """The configuration of that id; KeyError when the study has none."""
         for configuration in self.configurations:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from iolab.analysis.findings import LoadCurve
 from iolab.analysis.metrics import PERCENTILES, ios_needed
 from iolab.analysis.points import Axis, PointSummary
-from iolab.core.metric import Metric, Result
+from iolab.core.metric import Result
 from iolab.guests.groups import (
     AXIS,
     FleetGroup,
@@ -22,6 +22,7 @@ from iolab.guests.groups import (
 from iolab.guests.latency_account import account_figure
 from iolab.guests.node_chart import inside_figure
 from iolab.guests.tables import accounts_of, nodes_table, outliers_table, written_table
+from iolab.report.best import NOT_KNOWN
 from iolab.report.charts.chart import ChartGroup, Looks
 from iolab.report.charts.choose import DASHES
 from iolab.report.charts.lines import MEAN, ChartLine, ChartQuantity, load_figure
@@ -44,8 +45,6 @@ NEIGHBOURS_SHOWN: Final = 3
 """Nodes of the same machine that are named; the others are counted."""
 
 _WORDS: Final = {name: name.replace("_", ".") for name, _ in PERCENTILES}
-_UNKNOWN: Final = Metric(None, "")
-
 _NODES_NOTE: Final = (
     "All I/Os of a node’s guests together, percentiles from merged latencies; the runs with the "
     "fewest and the most guests."
@@ -142,7 +141,7 @@ def drawn_tail(points: Sequence[PointSummary]) -> tuple[str, str]:
 
 
 def _has(point: PointSummary, name: str) -> bool:
-    metric = point.metrics.get(f"lat_ns_{name}", _UNKNOWN)
+    metric = point.metrics.get(f"lat_ns_{name}", NOT_KNOWN)
     return metric.value is not None or metric.low is not None
 
 

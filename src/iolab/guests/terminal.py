@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Metric, NodeResult, Result
+from iolab.core.metric import NodeResult, Result
 from iolab.core.study import Study
 from iolab.guests.groups import (
     depths_of,
@@ -22,6 +22,7 @@ from iolab.guests.groups import (
 from iolab.guests.latency_account import Account, part_names
 from iolab.guests.metrics import node_points
 from iolab.guests.tables import SCOPES, accounts_of, outlier_values, written_table
+from iolab.report.best import NOT_KNOWN
 from iolab.report.numbers import NOTHING, count, show, show_value
 from iolab.report.terminal import (
     QUIET_STYLE,
@@ -56,8 +57,6 @@ _HEADINGS: Final = (
     Heading("p99.99", number=True, spare=True),
     Heading("verdict"),
 )
-_UNKNOWN: Final = Metric(None, "")
-
 Shown = tuple[str, PointSummary, Result]
 """What a point is called, the point, and the run that stands for it."""
 
@@ -120,7 +119,7 @@ def outlier_lines(node: NodeResult) -> Iterator[str]:
 
 def _shown(study: Study, points: Sequence[PointSummary]) -> list[Shown]:
     """Of each mix and line the point with the most guests; of plain guests every point."""
-    titles = {configuration.id: configuration.title for configuration in study.configurations}
+    titles = study.titles
     several = len(titles) > 1
     found: list[Shown] = []
     swept = set()
@@ -133,7 +132,7 @@ def _shown(study: Study, points: Sequence[PointSummary]) -> list[Shown]:
                     who = f"{titles[point.key.configuration]}: " if several else ""
                     name = f"{who}{group.title}: {run_of_guests(run, group.others)}"
                     found.append((name, point, run))
-    names = {workload.id: workload.title for workload in study.workloads}
+    names = study.workload_titles
     for point in points:
         run = shown_run(point)
         if point.key.workload not in swept and run is not None and run.nodes:
@@ -144,7 +143,7 @@ def _shown(study: Study, points: Sequence[PointSummary]) -> list[Shown]:
 def _by_rate(run: Result) -> list[NodeResult]:
     if len(run.nodes) <= NODES_MAX:
         return list(run.nodes)
-    return sorted(run.nodes, key=lambda node: node.metrics.get("iops", _UNKNOWN).value or 0.0)
+    return sorted(run.nodes, key=lambda node: node.metrics.get("iops", NOT_KNOWN).value or 0.0)
 
 
 def _ends(nodes: list[NodeResult]) -> list[NodeResult]:

@@ -17,9 +17,10 @@ from iolab.published.against import StatedFigure, configurations_of, maxima_of, 
 from iolab.published.audit.document import PublishedSet, flat, words
 from iolab.published.audit.relations import shown
 from iolab.report.brief import PublishedTables
+from iolab.report.maxima import PeakFigure, clients_table, maxima_table
 from iolab.report.numbers import NOTHING
+from iolab.report.price_performance import normalised_table
 from iolab.report.table import Cell, Column, Table, columns, row
-from iolab.report.value import PeakFigure, clients_table, maxima_table, normalised_table
 
 ROWS_MAX: Final = 64
 """Published tables are short; more rows would bury what was measured."""

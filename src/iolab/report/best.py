@@ -111,18 +111,14 @@ def headlines_of(
     for point in points:
         grouped.setdefault((point.key.workload, point.key.configuration), []).append(point)
     return tuple(
-        _headline(workload, configuration, grouped[workload.id, configuration.id])
+        headline_of(
+            workload, configuration, grouped[workload.id, configuration.id], workload.figure
+        )
         for workload in study.workloads
         if isinstance(workload.job, jobs)
         for configuration in study.configurations
         if (workload.id, configuration.id) in grouped
     )
-
-
-def _headline(
-    workload: Workload, configuration: Configuration, points: Sequence[PointSummary]
-) -> Headline:
-    return headline_of(workload, configuration, points, workload.figure)
 
 
 def headline_of(

@@ -350,7 +350,7 @@ def next_table(study: Study, limits: Sequence[Limited], points: Sequence[PointSu
 def _whose(study: Study, some: Sequence[Limited], every: Sequence[Limited]) -> str:
     """Which of all best points these are: a workload alone where all its configurations are."""
     titles = study.titles
-    names = {workload.id: workload.title for workload in study.workloads}
+    names = study.workload_titles
     if len(some) == len(every) > 1:
         return "all"
     owners = {
@@ -507,7 +507,7 @@ def _heads(*, several: bool) -> tuple[str, ...]:
 
 def _names(study: Study, limit: Limited) -> tuple[Cell, ...]:
     titles = study.titles
-    names = {workload.id: workload.title for workload in study.workloads}
+    names = study.workload_titles
     workload = Cell(names.get(limit.workload, limit.workload))
     if len(titles) == 1:
         return (workload,)

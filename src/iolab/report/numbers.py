@@ -156,6 +156,40 @@ def show_value(value: float, unit: str, *, bare_rate: bool = False) -> str:
     return f"{format_count(value)} {_WORDS.get(unit, unit)}".strip()
 
 
+_SMALL: Final = 1.0
+"""Quotients below this keep three digits: rounded to hundredths they would be 0."""
+
+
+def show_quotient(metric: Metric | None, *, bare_rate: bool = False) -> str:
+    """A quotient with its unit; small ones keep their digits."""
+    if metric is None or metric.value is None:
+        return NOTHING
+    if abs(metric.value) < _SMALL and metric.unit != "bytes/s":
+        word = show_value(0.0, metric.unit, bare_rate=bare_rate).partition(" ")[2]
+        return f"{metric.value:.3g} {word}".strip()
+    return show_value(metric.value, metric.unit, bare_rate=bare_rate)
+
+
+def show_quotient_interval(metric: Metric) -> str:
+    """From where to where it may be, and over how many runs; what rounding leaves has no runs."""
+    runs = f" n={metric.n}" if metric.n is not None else ""
+    if metric.interval is None:
+        why = f"{why_no_interval(metric)}," if metric.lacks_repeats else ""
+        return f"{why}{runs}".strip() or NOTHING
+    ends = [show_quotient(Metric(end, metric.unit), bare_rate=True) for end in metric.interval]
+    return f"[{', '.join(ends)}]{runs}"
+
+
+def show_factor(times: Metric | None) -> str:
+    """A factor with its interval: `1.29 (1.27 to 1.32)`."""
+    if times is None or times.value is None:
+        return NOTHING
+    if times.interval is None:
+        return f"{times.value:.3g}"
+    low, high = times.interval
+    return f"{times.value:.3g} ({low:.3g} to {high:.3g})"
+
+
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """A counted noun: `3 runs`, `1 run`."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

@@ -352,7 +352,7 @@ def points_screen(study: Study, points: Sequence[PointSummary], *, repeats: bool
 
     Of a mix of reads and writes a row for each of them follows.
     """
-    titles = {workload.id: workload.title for workload in study.workloads}
+    titles = study.workload_titles
     keys = {workload.id: workload.figure for workload in study.workloads}
     many = len(study.configurations) > 1
     repeated = any(len(point.runs) > 1 for point in points)

@@ -16,7 +16,7 @@ from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, LATENCY_NAMES, WHOLE_KEY
 from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, YcsbJob
-from iolab.report.best import Headline, group_name, headline_of
+from iolab.report.best import NOT_KNOWN, Headline, group_name, headline_of
 from iolab.report.charts.choose import main_axis
 from iolab.report.numbers import NOTHING, show, show_value
 from iolab.report.table import Cell, Column, Table, columns, row, verdict_cell
@@ -27,8 +27,6 @@ PERCENTILES: Final = tuple((name, f"p{percent:g}") for name, percent in KEY_PERC
 
 WORDS: Final = {"mean": "mean", **dict(PERCENTILES), "max": "max"}
 """Every latency by its name in a metric's key."""
-
-_UNKNOWN: Final = Metric(None, "")
 
 _WHAT: Final = {
     KeyOperation.READ: "Reads",
@@ -55,7 +53,7 @@ def plural(operation: KeyOperation) -> str:
 
 def value_of(metrics: Mapping[str, Metric], key: str) -> float | None:
     """The value of a metric, None where there is no such metric."""
-    return metrics.get(key, _UNKNOWN).value
+    return metrics.get(key, NOT_KNOWN).value
 
 
 def timed(metrics: Iterable[Mapping[str, Metric]]) -> tuple[KeyOperation, ...]:
@@ -125,7 +123,7 @@ def known_latencies(
 ) -> Iterator[tuple[str, str]]:
     """(`read p99`, `1.2 ms`) of each latency that is known."""
     for name in names:
-        metric = metrics.get(operation.latency_key(name), _UNKNOWN)
+        metric = metrics.get(operation.latency_key(name), NOT_KNOWN)
         if metric.value is not None or metric.low is not None:
             yield f"{operation.word} {WORDS[name]}", show(metric)
 

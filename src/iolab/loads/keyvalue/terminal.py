@@ -87,7 +87,7 @@ def _gains(study: Study, groups: Sequence[PointGroup]) -> Iterator[RenderableTyp
     gained = key_gains(study, groups)
     if not gained:
         return
-    titles = {configuration.id: configuration.title for configuration in study.configurations}
+    titles = study.titles
     headings = [Heading("largest gain", main=True), Heading("", number=True)]
     headings += [Heading("95 % interval"), Heading("at"), Heading("says")]
     rows_by_name: dict[str, list[list[Text | str]]] = {}

@@ -94,7 +94,7 @@ def over(statistics: OperationStatistics) -> str:
 
 def point_name(point: PointStatistics, study: Study) -> str:
     """A point for people: configuration where there are several, axis, hosts that are missing."""
-    titles = {configuration.id: configuration.title for configuration in study.configurations}
+    titles = study.titles
     parts = [titles.get(point.configuration, point.configuration)] if len(titles) > 1 else []
     parts += [axis_label(point.axis)] if point.axis else []
     parts += [f"without {', '.join(point.without)}"] if point.without else []

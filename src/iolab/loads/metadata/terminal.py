@@ -70,7 +70,7 @@ def _disagreements(point: PointStatistics) -> Iterator[RenderableType]:
 
 
 def _name(study: Study, point: PointStatistics) -> str:
-    titles = {workload.id: workload.title for workload in study.workloads}
+    titles = study.workload_titles
     parts = [titles.get(point.workload, point.workload), point_name(point, study)]
     return f"{': '.join(part for part in parts if part)}, {iterations_text(point)}"
 

@@ -11,10 +11,10 @@ above it, so that names of any length fit a phone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from textwrap import wrap
-from typing import Final
+from typing import Final, TypeVar
 
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better
@@ -65,6 +65,26 @@ BARS_MAX: Final = 24
 
 BARS_LEAST: Final = 4
 """Of each workload."""
+
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+def group_by(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Rows of one key together, keys and rows in their order."""
+    groups: dict[K, list[T]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
+
+
+def charts_by_unit(
+    rows: Iterable[T], unit: Callable[[T], str], draw: Callable[[list[T]], Figure | None]
+) -> tuple[Figure, ...]:
+    """A chart for each unit that rows have: bars of different units have no common scale."""
+    figures = map(draw, group_by(rows, unit).values())
+    return tuple(figure for figure in figures if figure is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from iolab.report.hardware import (
     nics_table,
     same_hosts,
 )
+from iolab.report.maxima import ANCHOR as MAXIMA
 from iolab.report.narrative import FIRST as FINDINGS_FIRST
 from iolab.report.narrative import LinkedSentence, linked_sentences
 from iolab.report.numbers import clean, count, listing, mark
@@ -58,7 +59,6 @@ from iolab.report.provenance import (
     session_tables,
 )
 from iolab.report.runs import RunPart, checks_note, checks_table, run_parts, runs_note
-from iolab.report.sections import ANCHOR as MAXIMA
 from iolab.report.sections import sections, workload_charts
 from iolab.report.table import Table, badge, html
 from iolab.report.words import UserText, html_of
