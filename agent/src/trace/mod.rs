@@ -14,8 +14,9 @@
 //! lack the more the idler the host is, up to nine in ten, while those in the submitter's own thread (zram)
 //! are all there. Ends that lack are `censored`.
 //!
-//! The cost goes with I/Os, not with time: at most some `BIOS` of each window, then nothing but the
-//! ends of those.
+//! The cost goes with sampled bios, of which a record and its place in caches cost some microseconds:
+//! at most some `BIOS` of each window, then nothing but the ends of those, and windows as far apart as
+//! keeps to one bio in `BIO_NS`.
 
 mod sample;
 
@@ -41,8 +42,10 @@ use crate::sys::thread::allow_open_files;
 use crate::sys::time::mono_ns;
 use sample::{Done, Format, Piece, Sample, Seen, Way};
 
-/// A window begins so often.
+/// Windows begin at least so far apart, which the first do, so that a short run has some.
 const WINDOW_NS: u64 = 100_000_000;
+/// The time for each sampled bio: a thousand a second cost a fast device less than a hundredth.
+const BIO_NS: u64 = 1_000_000;
 /// Bios of a window, about: sampling stops at the first look that finds so many.
 const BIOS: u64 = 500;
 /// How long the ends of a window's bios are waited for.
@@ -233,9 +236,10 @@ impl Events {
         let begun = Instant::now();
         let mut taker = Taker::new(roots);
         // Twice as many processors, half as many windows: to switch the events costs each of them.
-        let spacing_ns = WINDOW_NS * (1 + self.rings.len() as u64 / 64);
-        let mut next_ns = mono_ns();
+        let least_ns = WINDOW_NS * (1 + self.rings.len() as u64 / 64);
+        let (mut spacing_ns, mut next_ns) = (least_ns, mono_ns());
         loop {
+            let before = taker.queued;
             self.switch(Switch::Both, Recording::On)?;
             let is_last = self.window(&mut taker, next_ns + spacing_ns, called_off)?;
             if is_last || begun.elapsed() >= limit {
@@ -243,6 +247,7 @@ impl Events {
             }
             let now = mono_ns();
             next_ns = (next_ns + spacing_ns).max(now);
+            spacing_ns = spacing_after(spacing_ns, least_ns, taker.queued - before);
             let pause = Duration::from_nanos(next_ns - now);
             if called_off.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
                 break;
@@ -341,6 +346,12 @@ impl Events {
         let piece = Piece { mono_ns, way, sector, sectors };
         (is_here && (is_data || what.is_some())).then_some(Event { pid, piece, what })
     }
+}
+
+/// How far the next window is from the one after it, by what the last had: where a window fills, they
+/// draw apart step by step, and where it does not, one follows another.
+fn spacing_after(spacing_ns: u64, least_ns: u64, bios: u64) -> u64 {
+    (bios * BIO_NS).min(2 * spacing_ns).max(least_ns)
 }
 
 /// Which of the events.
@@ -505,6 +516,22 @@ mod tests {
             reasons.push(traced.reason.clone());
         });
         assert_eq!(reasons, [Some("nvme0n1 is no block device".to_owned())]);
+    }
+
+    #[test]
+    fn windows_draw_apart_until_a_bio_in_a_millisecond_is_sampled() {
+        // A device that fills its windows, one that seldom does, one that slows down.
+        let spacings = |bios: &[u64]| {
+            let mut spacing = WINDOW_NS;
+            let next = |&bios| {
+                spacing = spacing_after(spacing, WINDOW_NS, bios);
+                spacing / 1_000_000
+            };
+            bios.iter().map(next).collect::<Vec<u64>>()
+        };
+        assert_eq!(spacings(&[900, 1000, 950, 1000, 980]), [200, 400, 800, 1000, 980]);
+        assert_eq!(spacings(&[20, 0, 99, 150]), [100, 100, 100, 150]);
+        assert_eq!(spacings(&[500, 500, 500, 60]), [200, 400, 500, 100]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ class WayTrace:
     """Bios of one direction that the engine's processes queued.
 
     `sizes` are (bytes, bios), 0 for those beyond the sizes told apart. `sequential` bios began
-    where another of the same 100 ms had ended; `ends` sums over the bios how many such ends there
+    where another of the same window had ended; `ends` sums over the bios how many such ends there
     were. `sectors` are starts in sectors of 512 B, a uniform part of them. Latencies are from
     queueing to completion, of the `timed` ones; `censored` ones have no recorded end.
     `weight` is the sum of the rows' and `weight_squares` that of the windows' squares.
