@@ -1,8 +1,8 @@
-"""What the sample of the block layer costs: IOPS with it over IOPS without, of pairs run in turn.
+"""What the sample of the block layer costs: with it over without, of pairs run in turn.
 
-Usage: bench/block_trace.py DEVICE [PAIRS [SECONDS]]; of the block device is read alone. Prints the
-median ratio of each depth with the smallest and the largest, and the processor time that the agent
-spent on it.
+Usage: bench/block_trace.py DEVICE [PAIRS [SECONDS]]; the block device is only read. Prints for each
+depth the median ratio of IOPS with the smallest and the largest, that of fio's processor time for
+an I/O, and the processor time that the agent spent.
 """
 
 from __future__ import annotations
@@ -73,12 +73,14 @@ class Agent:
         return int(self.hear("sample")["agent"]["cpu_ns"])
 
 
-def iops(agent: Agent, device: str, depth: int, seconds: float) -> float:
-    """Of random reads of 4 KiB by fio."""
+def random_reads(agent: Agent, device: str, depth: int, seconds: float) -> tuple[float, float]:
+    """IOPS of random reads of 4 KiB by fio, and its processor time for one of them, in ns."""
     options = "--name=b --rw=randread --bs=4k --direct=1 --ioengine=libaio --time_based"
     argv = ["fio", *options.split(), f"--filename=/dev/{device}", f"--iodepth={depth}"]
     text = agent.output_of([*argv, f"--runtime={seconds:g}", "--output-format=json"])
-    return float(json.loads(text)["jobs"][0]["read"]["iops"])
+    job = json.loads(text)["jobs"][0]
+    cpu_share = (job["usr_cpu"] + job["sys_cpu"]) / 100
+    return job["read"]["iops"], cpu_share * 1e9 / job["read"]["iops"]
 
 
 def main() -> None:
@@ -89,25 +91,27 @@ def main() -> None:
     limit_s = seconds + START_LIMIT_S
     agent = Agent()
     for depth in DEPTHS:
-        ratios, rates, costs, shares = [], [], [], []
+        ratios, cpu_ratios, rates, costs, shares = [], [], [], [], []
         for pair in range(pairs):
-            found = {}
+            iops, cpu_ns = {}, {}
             for traced in (True, False) if pair % 2 else (False, True):
                 before = agent.cpu_ns()
                 watch = agent.say("trace", device=device, wall_limit_s=limit_s) if traced else 0
-                found[traced] = iops(agent, device, depth, seconds)
+                iops[traced], cpu_ns[traced] = random_reads(agent, device, depth, seconds)
                 if traced:
                     agent.say("unwatch", watch=watch)
                     told = agent.hear("trace")
                     assert told["reason"] is None, told["reason"]
-                    shares.append(told["read"]["bios"] / (found[True] * seconds))
+                    shares.append(told["read"]["bios"] / (iops[True] * seconds))
                     costs.append((agent.cpu_ns() - before) / 1e9 / seconds)
-            ratios.append(found[True] / found[False])
-            rates.append(found[False])
+            ratios.append(iops[True] / iops[False])
+            cpu_ratios.append(cpu_ns[True] / cpu_ns[False])
+            rates.append(iops[False])
         print(
             f"{device} depth {depth}: {statistics.median(rates):,.0f} IOPS without, ratio "
             f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}) of {pairs} "
-            f"pairs; sampled {statistics.median(shares):.1%}, agent "
+            f"pairs, of processor time for an I/O {statistics.median(cpu_ratios):.3f}; sampled "
+            f"{statistics.median(shares):.1%}, agent "
             f"{statistics.median(costs):.1%} of a core"
         )
 
