@@ -15,8 +15,8 @@
 //! are all there. Ends that lack are `censored`.
 //!
 //! The cost goes with sampled bios, of which a record and its place in caches cost some microseconds:
-//! at most some `BIOS` of each window, then nothing but the ends of those, and windows as far apart as
-//! keeps to one bio in `BIO_NS`.
+//! at most some `BIOS` of each window, then nothing but the ends of those. Where that is much beside an
+//! I/O itself, windows draw apart until there is one bio in `BIO_NS`.
 
 mod sample;
 
@@ -44,7 +44,9 @@ use sample::{Done, Format, Piece, Sample, Seen, Way};
 
 /// Windows begin at least so far apart, which the first do, so that a short run has some.
 const WINDOW_NS: u64 = 100_000_000;
-/// The time for each sampled bio: a thousand a second cost a fast device less than a hundredth.
+/// A window that fills sooner is of I/Os that cost a processor little more than to sample them.
+const QUICK_NS: u64 = 10_000_000;
+/// Then there is so much time for each bio: a thousand a second cost a load less than a hundredth.
 const BIO_NS: u64 = 1_000_000;
 /// Bios of a window, about: sampling stops at the first look that finds so many.
 const BIOS: u64 = 500;
@@ -241,13 +243,15 @@ impl Events {
         loop {
             let before = taker.queued;
             self.switch(Switch::Both, Recording::On)?;
-            let is_last = self.window(&mut taker, next_ns + spacing_ns, called_off)?;
+            let WindowEnd { open_ns, is_last } =
+                self.window(&mut taker, next_ns + spacing_ns, called_off)?;
             if is_last || begun.elapsed() >= limit {
                 break;
             }
             let now = mono_ns();
             next_ns = (next_ns + spacing_ns).max(now);
-            spacing_ns = spacing_after(spacing_ns, least_ns, taker.queued - before);
+            let bios = taker.queued - before;
+            spacing_ns = spacing_after(spacing_ns, open_ns, bios).max(least_ns);
             let pause = Duration::from_nanos(next_ns - now);
             if called_off.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
                 break;
@@ -260,19 +264,19 @@ impl Events {
         Ok(taker.sample.finish())
     }
 
-    /// One window; whether it was the last. It stays open where few bios came in all its time.
+    /// One window. It stays open where few bios came in all its time.
     fn window(
         &mut self,
         taker: &mut Taker,
         end_ns: u64,
         called_off: &Receiver<()>,
-    ) -> io::Result<bool> {
+    ) -> io::Result<WindowEnd> {
         let (begun, before) = (mono_ns(), taker.queued);
         let (mut last, mut pause) = (before, LOOK);
         loop {
             let left = Duration::from_nanos(end_ns.saturating_sub(mono_ns()));
             if called_off.recv_timeout(pause.min(left)) != Err(RecvTimeoutError::Timeout) {
-                return Ok(true);
+                return Ok(WindowEnd { open_ns: mono_ns() - begun, is_last: true });
             }
             let now = mono_ns();
             self.look(taker, now - SETTLED_NS);
@@ -287,7 +291,7 @@ impl Events {
             }
             if now >= end_ns {
                 taker.sample.end_window(1.0);
-                return Ok(false);
+                return Ok(WindowEnd { open_ns: now - begun, is_last: false });
             }
         }
         self.switch(Switch::Starts, Recording::Off)?;
@@ -304,7 +308,7 @@ impl Events {
         let share = (stopped - begun) as f64 / (end_ns.max(stopped) - begun).max(1) as f64;
         taker.sample.end_window(1.0 / share.clamp(1e-6, 1.0));
         taker.sample.censor();
-        Ok(false)
+        Ok(WindowEnd { open_ns: stopped - begun, is_last: false })
     }
 
     fn switch(&self, which: Switch, how: Recording) -> io::Result<()> {
@@ -348,10 +352,15 @@ impl Events {
     }
 }
 
-/// How far the next window is from the one after it, by what the last had: where a window fills, they
-/// draw apart step by step, and where it does not, one follows another.
-fn spacing_after(spacing_ns: u64, least_ns: u64, bios: u64) -> u64 {
-    (bios * BIO_NS).min(2 * spacing_ns).max(least_ns)
+/// How long a window took bios, and whether it was the last.
+struct WindowEnd {
+    open_ns: u64,
+    is_last: bool,
+}
+
+/// How far the next window is from the one after it, by how the last one filled; step by step.
+fn spacing_after(spacing_ns: u64, open_ns: u64, bios: u64) -> u64 {
+    if open_ns < QUICK_NS { (bios * BIO_NS).min(2 * spacing_ns) } else { WINDOW_NS }
 }
 
 /// Which of the events.
@@ -519,19 +528,19 @@ mod tests {
     }
 
     #[test]
-    fn windows_draw_apart_until_a_bio_in_a_millisecond_is_sampled() {
-        // A device that fills its windows, one that seldom does, one that slows down.
-        let spacings = |bios: &[u64]| {
+    fn windows_of_a_fast_device_draw_apart_until_a_bio_in_a_millisecond_is_sampled() {
+        let spacings = |windows: &[(u64, u64)]| {
             let mut spacing = WINDOW_NS;
-            let next = |&bios| {
-                spacing = spacing_after(spacing, WINDOW_NS, bios);
+            let next = |&(open_ms, bios)| {
+                spacing = spacing_after(spacing, open_ms * 1_000_000, bios);
                 spacing / 1_000_000
             };
-            bios.iter().map(next).collect::<Vec<u64>>()
+            windows.iter().map(next).collect::<Vec<u64>>()
         };
-        assert_eq!(spacings(&[900, 1000, 950, 1000, 980]), [200, 400, 800, 1000, 980]);
-        assert_eq!(spacings(&[20, 0, 99, 150]), [100, 100, 100, 150]);
-        assert_eq!(spacings(&[500, 500, 500, 60]), [200, 400, 500, 100]);
+        let quick = [(2, 900), (2, 1000), (3, 950), (2, 1000), (2, 980)];
+        assert_eq!(spacings(&quick), [200, 400, 800, 1000, 980]);
+        assert_eq!(spacings(&[(100, 20), (50, 500), (12, 510)]), [100, 100, 100]);
+        assert_eq!(spacings(&[(5, 500), (5, 500), (5, 500), (60, 500)]), [200, 400, 500, 100]);
     }
 
     #[test]
