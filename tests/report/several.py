@@ -11,7 +11,7 @@ from iolab.core.study import Method
 from iolab.loads.fileio.workload import Job
 from iolab.report.brief import Brief
 from iolab.report.gather import SessionSource
-from iolab.report.merged import sessions_of, unite
+from iolab.report.merged import merge_sessions, sessions_of
 from iolab.report.table import Table
 from tests.report.made import build_brief
 from tests.report.studies import sweep
@@ -75,7 +75,7 @@ def with_jobs(source: Source, **parts: object) -> Source:
 
 
 def briefed(*sources: tuple[str, SessionSource]) -> Brief:
-    source = unite(sources)
+    source = merge_sessions(sources)
     return build_brief(source, None, sessions_of(source))
 
 

@@ -14,7 +14,7 @@ from iolab.core.metric import Level, Metric
 from iolab.published.comparison import against, own_words
 from iolab.published.sets import Against
 from iolab.report.brief import Brief
-from iolab.report.charts.bars import ROWS_MAX, RatioRow, beside_figure
+from iolab.report.charts.bars import ROWS_MAX, RatioRow, ratio_figure
 from iolab.report.charts.chart import Figure, Mark, Points, ReportSection, Rules, TextMark
 from iolab.report.charts.palette import SERIES
 from iolab.report.formats.markdown import render_markdown
@@ -122,7 +122,7 @@ def dots(*ratios: Metric) -> list[RatioRow]:
 
 
 def figure(*ratios: Metric) -> Figure:
-    return beside_figure("a", "b", "c", "", dots(*ratios), Table("", (), ()))
+    return ratio_figure("a", "b", "c", "", dots(*ratios), Table("", (), ()))
 
 
 def marks(figure: Figure, kind: type[Kind]) -> list[Kind]:
@@ -156,7 +156,7 @@ def test_many_rows_stay_within_their_limit() -> None:
 def test_a_name_that_is_longer_than_the_chart_goes_on_in_the_next_line() -> None:
     name = " ".join(f"word-{number}" for number in range(20))
     rows = [replace(dot, name=name) for dot in dots(Metric(0.5, ""), Metric(2.0, ""))]
-    made = beside_figure("a", "b", "c", "", rows, Table("", (), ()))
+    made = ratio_figure("a", "b", "c", "", rows, Table("", (), ()))
     lines = [text for one in marks(made, TextMark) for *_, text in one.places]
     assert " ".join(lines) == f"{name} {name}"
     assert max(map(len, lines)) < 60
@@ -167,7 +167,7 @@ def test_a_name_that_is_longer_than_the_chart_goes_on_in_the_next_line() -> None
 
 @pytest.mark.parametrize("value", [None, math.pi])
 def test_a_chart_is_drawn_even_of_nothing(value: float | None) -> None:
-    made = beside_figure("a", "b", "c", "", dots(Metric(value, "")), Table("", (), ()))
+    made = ratio_figure("a", "b", "c", "", dots(Metric(value, "")), Table("", (), ()))
     assert figure_pdf(made).startswith(b"%PDF")
 
 

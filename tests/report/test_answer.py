@@ -9,7 +9,7 @@ from iolab.core.events import SessionStatus
 from iolab.core.metric import CheckResult, Level, Metric, Verdict
 from iolab.core.metric_spec import Better
 from iolab.core.study import Study
-from iolab.report.answer import ALIKE, SIDE_BY_SIDE, answer, how_sure, says
+from iolab.report.answer import ALIKE, SIDE_BY_SIDE, answer, answer_sentence, how_sure
 from iolab.report.best import BestFigure, VerdictCounts, headlines_of, reason_of
 from iolab.report.numbers import show
 from iolab.report.phrases import Objection
@@ -73,7 +73,7 @@ def test_the_answer_of_an_imported_run_does_not_repeat_what_the_title_says() -> 
     title = "imported: reads"
     made = replace(study("one"), title=title)
     owners = (replace(made.configurations[0], title=title),)
-    text = says(replace(made, configurations=owners), (figure("one", 1000.0),), RUNS, ())
+    text = answer_sentence(replace(made, configurations=owners), (figure("one", 1000.0),), RUNS, ())
     assert tells(text, "1 k IOPS", "1 ms")
     assert "reads" not in text
 
@@ -83,7 +83,7 @@ def test_of_single_runs_none_is_the_best_and_how_far_they_differ_is_said() -> No
     (row,) = told(one, two)
     assert not any(cell.strong or cell.text.startswith(ALIKE) for cell in row)
     assert row[0].under == "too few repeats"
-    text = says(study("one", "two"), (one, two), RUNS, ())
+    text = answer_sentence(study("one", "two"), (one, two), RUNS, ())
     assert tells(text, "too few repeats", "1 %")
     assert "Two" not in text
 
@@ -93,7 +93,7 @@ def test_a_lead_over_one_whose_better_point_is_lost_is_none() -> None:
     (row,) = told(one, two)
     assert not any(cell.strong for cell in row)
     assert "missing or invalid" in row[0].under
-    assert "cannot be told" in says(study("one", "two"), (one, two), RUNS, ())
+    assert "cannot be told" in answer_sentence(study("one", "two"), (one, two), RUNS, ())
 
 
 def test_workloads_of_one_title_stand_apart() -> None:
@@ -112,7 +112,7 @@ def test_an_invalid_figure_is_none_and_no_rival() -> None:
     assert row[2].text == "not measurable"
     assert row[2].under == "It was short."
     assert not row[1].strong  # there is no other
-    text = says(study("one", "two"), (figure("one", 1.0), bad), RUNS, ())
+    text = answer_sentence(study("one", "two"), (figure("one", 1.0), bad), RUNS, ())
     assert "no two figures to compare" in text
 
 
@@ -122,14 +122,14 @@ def test_the_answer_counts_who_is_the_best_where() -> None:
         for title, values in (("a", (1, 2)), ("b", (1, 2)), ("c", (2, 1)), ("d", (1, 1)))
         for owner, value in zip(("one", "two"), values, strict=True)
     ]
-    text = says(study("one", "two"), found, RUNS, ())
+    text = answer_sentence(study("one", "two"), found, RUNS, ())
     assert text.startswith("Two is the best in 2 of 4 workloads, One is the best in 1")
     assert "in 1 the best cannot be told from others" in text
 
 
 def test_of_one_configuration_a_valid_figure_is_told_before_a_larger_indicative_one() -> None:
     large = figure("one", 9000.0, title="writes", level=Level.INDICATIVE)
-    text = says(study("one"), (figure("one", 1000.0), large), RUNS, ())
+    text = answer_sentence(study("one"), (figure("one", 1000.0), large), RUNS, ())
     assert "1 k IOPS (reads at 1 ms mean)" in text
     assert "9 k" not in text
 
@@ -137,14 +137,14 @@ def test_of_one_configuration_a_valid_figure_is_told_before_a_larger_indicative_
 def test_what_is_titled_as_its_study_is_the_target() -> None:
     own = study("one")
     named = replace(own, title=own.configurations[0].title)
-    assert says(own, (figure("one", 1e3),), RUNS, ()).startswith("One reaches")
-    assert says(named, (figure("one", 1e3),), RUNS, ()).startswith("The target reaches")
+    assert answer_sentence(own, (figure("one", 1e3),), RUNS, ()).startswith("One reaches")
+    assert answer_sentence(named, (figure("one", 1e3),), RUNS, ()).startswith("The target reaches")
 
 
 def test_nothing_sound_is_said_to_be_nothing() -> None:
     bad = figure("one", 1000.0, level=Level.INVALID)
     lost = replace(RUNS, valid=0, invalid=6)
-    text = says(study("one"), (bad,), lost, ())
+    text = answer_sentence(study("one"), (bad,), lost, ())
     assert "all 6 runs are invalid" in text
     assert "IOPS" not in text
     assert how_sure((bad,)) == "1 figure: 1 not measurable (run-too-short)."

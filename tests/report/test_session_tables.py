@@ -15,7 +15,7 @@ from iolab.report.brief import Brief
 from iolab.report.formats.html import ReportPage, make_page
 from iolab.report.formats.markdown import render_appendix, render_markdown
 from iolab.report.gather import SessionSource
-from iolab.report.merged import sessions_of, unite
+from iolab.report.merged import merge_sessions, sessions_of
 from iolab.store.verify import Damage
 from tests.facts import tells
 from tests.report import shared
@@ -34,7 +34,7 @@ from tests.report.synthetic import Source
 
 @pytest.fixture(scope="module")
 def united() -> SessionSource:
-    return unite([("fast", session("one", 2.0)), ("slow", session("two"))])
+    return merge_sessions([("fast", session("one", 2.0)), ("slow", session("two"))])
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,9 @@ def test_what_differs_stands_beside_the_first_session() -> None:
     assert any(row[0] == "kernel" and row[2] == "9.9" for row in rows)
     assert any(row[0] == "runtime s" and row[2] == "99" for row in rows)
     assert not any(row[0].startswith("!") for row in rows)
-    assert list(sessions_of(unite([("a", session("one")), ("b", other)])).forbidding()) == []
+    assert (
+        list(sessions_of(merge_sessions([("a", session("one")), ("b", other)])).forbidding()) == []
+    )
 
 
 def test_nothing_differs_between_equal_sessions(page: ReportPage) -> None:
@@ -62,7 +64,7 @@ def test_nothing_differs_between_equal_sessions(page: ReportPage) -> None:
 
 def test_another_load_forbids_and_is_named_for_its_session() -> None:
     deeper = with_jobs(session("three"), direct=False)
-    united = unite([("a", session("one")), ("b", session("two")), ("c", deeper)])
+    united = merge_sessions([("a", session("one")), ("b", session("two")), ("c", deeper)])
     found = list(sessions_of(united).forbidding())
     assert {label for label, _ in found} == {"c"}
     assert {one.what for _, one in found} == {"direct"}
@@ -75,7 +77,7 @@ def test_another_load_forbids_and_is_named_for_its_session() -> None:
 
 def test_one_load_made_by_two_engines_stands_side_by_side() -> None:
     native = with_jobs(session("two"), engine=NATIVE_ENGINE, ioengine="auto")
-    united = unite([("fio", session("one")), ("native", native)])
+    united = merge_sessions([("fio", session("one")), ("native", native)])
     assert list(sessions_of(united).forbidding()) == []
     page = make_page(build_brief(united, None, sessions_of(united)))
     rows = texts(page.sessions[1])

@@ -9,7 +9,7 @@ import pytest
 
 from iolab.analysis.findings import Best, Finding, Gained
 from iolab.core.metric import Level, Metric
-from iolab.report.narrative import say, story
+from iolab.report.narrative import say, sentences_on
 from iolab.report.phrases import Names
 from tests.analysis.findings.cells import curve, found_in, sized
 from tests.facts import tells
@@ -19,7 +19,7 @@ RISING = {4: 4000.0, 16: 14_000.0, 64: 20_000.0}
 
 
 def told(found: tuple[Finding, ...]) -> list[str]:
-    return [one.text for one in story(STUDY, found)]
+    return [one.text for one in sentences_on(STUDY, found)]
 
 
 def test_the_story_of_two_configurations() -> None:
@@ -48,7 +48,7 @@ def test_the_story_of_two_configurations() -> None:
         (point, theirs, "TB usable", "200 ops/s", "2 configurations"),
         (point, theirs, "node", "5 k ops/s", "2 configurations"),
     ]
-    sentences = [re.sub(r" \([^)]*\)", "", one.text) for one in story(study, found)]
+    sentences = [re.sub(r" \([^)]*\)", "", one.text) for one in sentences_on(study, found)]
     assert [
         one for one, facts in zip(sentences, wanted, strict=True) if not tells(one, *facts)
     ] == []
@@ -56,7 +56,7 @@ def test_the_story_of_two_configurations() -> None:
 
 def test_every_sentence_names_runs_or_counts_what_was_bought() -> None:
     found = found_in(curve(BASE, RISING), curve(OTHER, {4: 5000.0}), study=sized(1.0, 2.0))
-    for one in story(sized(1.0, 2.0), found):
+    for one in sentences_on(sized(1.0, 2.0), found):
         assert one.runs or "capacity" in one.text
 
 

@@ -15,7 +15,7 @@ from iolab.errors import StoreError, UsageError
 from iolab.report.brief import Sessions
 from iolab.report.formats.html import make_page
 from iolab.report.gather import SessionSource
-from iolab.report.merged import SESSIONS_MAX, distinct, sessions_of, unite
+from iolab.report.merged import SESSIONS_MAX, distinct, merge_sessions, sessions_of
 from tests.report.made import build_brief
 from tests.report.several import (
     briefed,
@@ -30,12 +30,12 @@ from tests.report.studies import sweep
 
 @pytest.fixture(scope="module")
 def united() -> SessionSource:
-    return unite([("fast", session("one", 2.0)), ("slow", session("two"))])
+    return merge_sessions([("fast", session("one", 2.0)), ("slow", session("two"))])
 
 
 def test_a_single_session_is_itself() -> None:
     source = session("one")
-    assert unite([("one", source)]) is source
+    assert merge_sessions([("one", source)]) is source
     assert sessions_of(source) == Sessions()
     assert make_page(build_brief(source)).sessions == ()
 
@@ -50,7 +50,7 @@ def test_configurations_that_clash_have_the_label_of_their_session(united: Sessi
 def test_configurations_that_are_told_apart_keep_their_names() -> None:
     other = sweep(("performance",), seconds=4)
     other.session = replace(other.session, id="other")
-    found = unite([("a", session("one")), ("b", other)]).study.configurations
+    found = merge_sessions([("a", session("one")), ("b", other)]).study.configurations
     assert [one.id for one in found] == ["default", "performance"]
 
 
@@ -77,7 +77,7 @@ def test_every_run_leads_back_to_its_own_session(united: SessionSource) -> None:
 def test_a_run_s_tables_are_those_of_its_session() -> None:
     sources = {"fast": session("one"), "slow": sweep(("performance",), seconds=4)}
     sources["slow"].session = replace(sources["slow"].session, id="two")
-    united = unite(list(sources.items()))
+    united = merge_sessions(list(sources.items()))
     sessions = sessions_of(united)
     for result in united.results()[::9]:
         key = (result.digest, result.repeat)
@@ -100,7 +100,7 @@ def test_a_point_of_no_session_is_an_error(united: SessionSource) -> None:
 
 def test_hosts_whose_facts_are_the_same_are_one_host() -> None:
     other = with_facts(session("two"), used_and_rebooted)
-    united = unite([("a", session("one")), ("b", other)])
+    united = merge_sessions([("a", session("one")), ("b", other)])
     assert list(united.facts) == ["client-1"]
     assert {one.hosts for one in united.study.configurations} == {("client-1",)}
 
@@ -111,7 +111,7 @@ def test_hosts_of_one_name_that_differ_are_told_apart_wherever_they_are_named() 
         ("b", with_facts(session("two"), newer_kernel)),
         ("c", session("three")),
     ]
-    united = unite(sources)
+    united = merge_sessions(sources)
     assert sorted(united.facts) == ["client-1 (a, c)", "client-1 (b)"]
     assert united.facts["client-1 (b)"].kernel.release == "9.9"
     assert [one.hosts for one in united.study.configurations] == [
@@ -141,7 +141,7 @@ def test_axes_of_all_sessions_are_told_together() -> None:
     (axis,) = first.sweep
     longer = replace(first, sweep=(replace(axis, values=(2, 16, 64)),))
     other = replace(source, study=replace(source.study, workloads=(longer, *others)))
-    united = unite([("a", session("one")), ("b", other)])
+    united = merge_sessions([("a", session("one")), ("b", other)])
     assert united.study.workloads[0].sweep[0].values == (1, 2, 4, 8, 16, 64)
 
 
@@ -157,14 +157,14 @@ def test_results_without_a_host_stand_apart_within_their_session() -> None:
 
 def test_a_session_that_is_given_twice_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
-        unite([("a", session("one")), ("b", session("two")), ("copy", session("one"))])
+        merge_sessions([("a", session("one")), ("b", session("two")), ("copy", session("one"))])
     assert [fault.happened for fault in caught.value.faults] == ["a, copy are one session, id-one."]
 
 
 def test_more_sessions_than_colours_are_refused() -> None:
     many = [(f"s{number}", session(f"{number}")) for number in range(SESSIONS_MAX + 1)]
     with pytest.raises(UsageError, match="17 sessions"):
-        unite(many)
+        merge_sessions(many)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_labels_are_made_distinct(names: list[str], wanted: list[str]) -> None:
 def test_sessions_of_several_configurations_stand_in_their_order() -> None:
     both = sweep(("one", "two"), seconds=4)
     both.session = replace(both.session, id="both")
-    found = unite([("x", both), ("y", session("one"))]).study.configurations
+    found = merge_sessions([("x", both), ("y", session("one"))]).study.configurations
     assert [(one.id, type(one)) for one in found] == [
         ("one", Configuration),
         ("two", Configuration),
@@ -192,7 +192,7 @@ def test_sessions_of_several_configurations_stand_in_their_order() -> None:
 
 def test_each_point_has_the_interval_that_its_own_session_gives_it() -> None:
     sources = [("a", scattered("one", 0.2)), ("b", scattered("two", 0.002))]
-    together = summarise(unite(sources).results(), unite(sources).study)
+    together = summarise(merge_sessions(sources).results(), merge_sessions(sources).study)
     alone = [point for _, source in sources for point in summarise(source.results(), source.study)]
     assert [point.metrics for point in together] == [point.metrics for point in alone]
     assert any(point.metrics["iops"].low is not None for point in together)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from iolab.cli.kinds import reported
-from iolab.serve.app import Shop, make_app
+from iolab.serve.app import ServerContext, make_app
 from iolab.serve.pages import with_way_back
 from iolab.serve.reports import Reports
 from iolab.serve.server import Terms
@@ -69,7 +69,9 @@ class Site:
         async def every() -> list[Answer]:
             reports = Reports(self.report_command, with_way_back, wait_s=self.wait_s)
             app = make_app(
-                Shop(self.library, reports, "DIR", reported()), self.terms, self.told.append
+                ServerContext(self.library, reports, "DIR", reported()),
+                self.terms,
+                self.told.append,
             )
             try:
                 return [await asked(app, path, headers or {}, method) for path in paths]

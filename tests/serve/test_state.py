@@ -10,20 +10,20 @@ import pytest
 from bench.synthetic import make_facts, make_record, make_result
 
 from iolab.errors import StoreError
-from iolab.serve.sessions import Lookout
+from iolab.serve.sessions import StateReader
 from iolab.store.writer import SessionWriter
 from tests.cli.command_line import PLAN, SHAPE, STUDY
 
 
 def test_a_session_that_does_not_change_stays_the_same(folder: Path) -> None:
-    lookout = Lookout()
+    lookout = StateReader()
     first = lookout.state(folder)
     (folder / "report.html").write_text("a report beside it is no change")
-    assert lookout.state(folder) == first == Lookout().state(folder)
+    assert lookout.state(folder) == first == StateReader().state(folder)
 
 
 def test_every_commit_and_the_end_change_it(tmp_path: Path) -> None:
-    folder, lookout, seen = tmp_path / "one", Lookout(), []
+    folder, lookout, seen = tmp_path / "one", StateReader(), []
     with SessionWriter.create(folder, STUDY, PLAN, "s", ("iolab",)) as writer:
         writer.started(make_facts(SHAPE), "0.1.0")
         seen.append(lookout.state(folder))
@@ -51,13 +51,13 @@ def test_a_link_in_place_of_a_file_is_refused(folder: Path, tmp_path: Path, name
     (folder / name).rename(tmp_path / "moved")
     (folder / name).symlink_to(tmp_path / "moved")
     with pytest.raises(StoreError, match=f"'{name}' .* is a link"):
-        Lookout().state(folder)
+        StateReader().state(folder)
 
 
 def test_links_deeper_down_are_refused_also_after_a_first_look(
     folder: Path, tmp_path: Path
 ) -> None:
-    lookout = Lookout()
+    lookout = StateReader()
     lookout.state(folder)
     run = next(folder.glob("points/*/run-1"))
     (run / "manifest.json").rename(tmp_path / "moved")
@@ -70,17 +70,17 @@ def test_a_run_that_is_a_link_is_refused(folder: Path, session: Path) -> None:
     point = next(folder.glob("points/*"))
     (point / "run-7").symlink_to(next(session.glob("points/*/run-1")))
     with pytest.raises(StoreError, match="'run-7'"):
-        Lookout().state(folder)
+        StateReader().state(folder)
 
 
 def test_nothing_waits_for_a_pipe(folder: Path) -> None:
     (folder / "lock").unlink()
     os.mkfifo(folder / "lock")
     with pytest.raises(StoreError, match="special file"):
-        Lookout().state(folder)
+        StateReader().state(folder)
 
 
 def test_a_file_beyond_all_measure_is_refused(folder: Path) -> None:
     os.truncate(folder / "hosts.json", 2 << 30)
     with pytest.raises(StoreError, match="2147483648 bytes"):
-        Lookout().state(folder)
+        StateReader().state(folder)

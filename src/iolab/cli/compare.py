@@ -248,12 +248,11 @@ def comparison_screen(compared: ComparisonResult) -> Iterator[RenderableType]:
 
 
 def _side(side: ComparisonSide) -> str:
-    from datetime import UTC, datetime
+    from iolab.report.numbers import show_moment
 
-    created = datetime.fromtimestamp(side.created_real_ns / 1e9, tz=UTC)
     where = f"{side.name}  {side.study.id}, {side.configuration.id}"
     where += f", scale {side.study.scale}" if side.study.scale else ""
-    return f"{where}, {created:%Y-%m-%d %H:%M} UTC"
+    return f"{where}, {show_moment(side.created_real_ns)} UTC"
 
 
 def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
@@ -468,18 +467,18 @@ def _sessions(directory: Path) -> list[Path]:
 
 def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableType]:
     """The sessions, the series and what each tells, and what else changed when one did."""
-    from iolab.report.comparison import change_text, day, point_text, summary_text
-    from iolab.report.numbers import show
+    from iolab.report.comparison import change_text, point_text, summary_text
+    from iolab.report.numbers import show, show_moment
     from iolab.report.phrases import metric_word
     from iolab.report.terminal import Grouped, Heading, pairs, plain, title
 
     first, last = tracked.sessions[0], tracked.sessions[-1]
-    span = f"{len(tracked.sessions)}, from {day(first.created_real_ns)} to "
+    span = f"{len(tracked.sessions)}, from {show_moment(first.created_real_ns)} to "
     yield pairs(
         [
             ("study", plain(f"{first.study.id}, scale {first.study.scale}")),
             ("configuration", plain(first.configuration.id)),
-            ("sessions", plain(f"{span}{day(last.created_real_ns)} UTC")),
+            ("sessions", plain(f"{span}{show_moment(last.created_real_ns)} UTC")),
         ]
     )
     yield ""
@@ -511,7 +510,8 @@ def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableTyp
 
 def _changes(tracked: Tracked, series: MetricHistory) -> Iterator[RenderableType]:
     """Each change of a series with what the session has otherwise than the one before."""
-    from iolab.report.comparison import day, point_text, ratio_text
+    from iolab.report.comparison import point_text, ratio_text
+    from iolab.report.numbers import show_moment
     from iolab.report.phrases import metric_word
     from iolab.report.terminal import QUIET_STYLE, plain, title
 
@@ -521,7 +521,7 @@ def _changes(tracked: Tracked, series: MetricHistory) -> Iterator[RenderableType
         yield title(f"{point_text(series.workload, series.axis)}: {metric_word(series.metric)}")
         yield plain(
             f"  {ratio_text(change.ratio)} from {side.name} on, "
-            f"{day(side.created_real_ns)} UTC (p = {change.p:.2g})"
+            f"{show_moment(side.created_real_ns)} UTC (p = {change.p:.2g})"
         )
         causes = [str(difference) for difference in tracked.changed[place]]
         for text in causes[:CAUSES_MAX]:
@@ -532,14 +532,13 @@ def _changes(tracked: Tracked, series: MetricHistory) -> Iterator[RenderableType
 
 
 def _values(tracked: Tracked, series: MetricHistory) -> RenderableType:
-    from iolab.report.comparison import day
-    from iolab.report.numbers import show, show_interval
+    from iolab.report.numbers import show, show_interval, show_moment
     from iolab.report.terminal import Heading, plain, table, verdict
 
     before = {change.index for change in series.found.changes}
     rows: list[list[Text | str]] = [
         [
-            plain(day(tracked.sessions[value.session].created_real_ns)),
+            plain(show_moment(tracked.sessions[value.session].created_real_ns)),
             plain(tracked.sessions[value.session].name),
             show(value.metric),
             show_interval(value.metric, bare_rate=True),

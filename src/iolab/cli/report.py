@@ -175,9 +175,9 @@ def _opened(sessions: Sequence[Path], *, allow_differences: bool) -> SessionSour
     """The sessions as one source; UsageError where they do not compare, unless that is allowed."""
     from iolab.cli.compare import refuse_differences
     from iolab.cli.output import open_session
-    from iolab.report.merged import sessions_of, unite
+    from iolab.report.merged import merge_sessions, sessions_of
 
-    source = unite(
+    source = merge_sessions(
         [(session.resolve().name or session.name, open_session(session)) for session in sessions]
     )
     if not allow_differences:

@@ -19,7 +19,7 @@ from iolab.core.metric import Level, Metric, Result, directions_in
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
 from iolab.core.workload import Direction
-from iolab.report.answer import AnswerSource, how_sure, says
+from iolab.report.answer import AnswerSource, answer_sentence, how_sure
 from iolab.report.best import tally
 from iolab.report.numbers import count, show
 from iolab.report.phrases import Objection, finding_lines, metric_words, objections
@@ -170,7 +170,7 @@ def results_screen(
     """
     summaries = summarise(results, study) if points is None else points
     shown = 0
-    for kind, own in reported().apart(results).items():
+    for kind, own in reported().by_kind(results).items():
         if own:
             yield from [""] if shown else []
             own_points = [point for point in summaries if reported().of(point.runs[0]) is kind]
@@ -368,7 +368,7 @@ def answer_screen(
     against = objections(results)
     yield ""
     rows: list[tuple[str, Text | str]] = [
-        ("Result", plain(says(study, figures, tally(results), against), "bold")),
+        ("Result", plain(answer_sentence(study, figures, tally(results), against), "bold")),
         ("Sure", plain(how_sure(figures))),
     ]
     yield pairs(rows)

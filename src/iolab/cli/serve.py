@@ -73,7 +73,7 @@ def _answer(directory: Path, bound: Listener, given: str | None) -> None:
     from iolab.cli.kinds import reported
     from iolab.cli.output import result, say
     from iolab.report.terminal import one_line
-    from iolab.serve.app import Shop, make_app
+    from iolab.serve.app import ServerContext, make_app
     from iolab.serve.pages import with_way_back
     from iolab.serve.reports import Reports
     from iolab.serve.server import serve as answer
@@ -82,8 +82,10 @@ def _answer(directory: Path, bound: Listener, given: str | None) -> None:
 
     token = new_token() if given is None and not bound.local else given
     library = Library(directory.resolve(), time.monotonic)
-    shop = Shop(library, Reports(report_command, with_way_back), str(directory), reported())
-    app = make_app(shop, bound.terms(token), lambda text: say(one_line(f"iolab: {text}")))
+    context = ServerContext(
+        library, Reports(report_command, with_way_back), str(directory), reported()
+    )
+    app = make_app(context, bound.terms(token), lambda text: say(one_line(f"iolab: {text}")))
 
     def ready() -> None:
         result(bound.address)

@@ -18,7 +18,7 @@ from iolab.published.against import Basis, MatchedFigure, matched_figures, owner
 from iolab.published.audit.document import FigureRange, words
 from iolab.published.sets import Against, PublishedFigure, PublishedSystem, method_words
 from iolab.report.brief import Brief
-from iolab.report.charts.bars import RatioRow, beside_figure
+from iolab.report.charts.bars import RatioRow, ratio_figure
 from iolab.report.charts.chart import ChartGroup, Figure, Looks, ReportSection
 from iolab.report.charts.series import Anchors
 from iolab.report.numbers import NOTHING, axis_label, listing, show, show_interval, show_value
@@ -200,7 +200,7 @@ def _figure(
     ]
     table = _table(owner, pairs, looks, anchors)
     words = "the whole" if basis is Basis.WHOLE else f"each {basis.value}"
-    return beside_figure(
+    return ratio_figure(
         subject=owner,
         title=f"Beside {owner}, for {words}",
         finding=_finding(owner, pairs, basis, words),

@@ -135,7 +135,7 @@ def answer(
         caveats, key=lambda caveat: (not of_others(caveat), not _touches(caveat, quoted))
     )
     return Answer(
-        says=says(brief.study, figures, counted, caveats),
+        says=answer_sentence(brief.study, figures, counted, caveats),
         sure=f"{summary_of(counted, brief)}{_intervals(figures)}",
         matrix=_matrix(rows, brief.study.titles, anchors) if several else _list(rows, anchors),
         note=_note(rows) if several else "",
@@ -146,7 +146,7 @@ def answer(
     )
 
 
-def says(
+def answer_sentence(
     study: Study,
     figures: Sequence[BestFigure],
     counted: VerdictCounts,

@@ -104,7 +104,7 @@ class RunSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
+class SessionDifferences:
     """In what a session differs from the first one besides its results."""
 
     label: str
@@ -117,7 +117,7 @@ class Sessions:
 
     members: tuple[Member, ...] = ()
     traces: Mapping[RunKey, RunSource] = field(default_factory=dict)
-    apart: tuple[Apart, ...] = ()
+    differences: tuple[SessionDifferences, ...] = ()
 
     @property
     def several(self) -> bool:
@@ -126,10 +126,10 @@ class Sessions:
 
     def forbidding(self) -> Iterator[tuple[str, Difference]]:
         """Every difference that forbids comparing a session with the first one, with its label."""
-        for apart in self.apart:
-            yield from (
-                (apart.label, difference) for difference in apart.differences if difference.forbids
-            )
+        for session in self.differences:
+            for difference in session.differences:
+                if difference.forbids:
+                    yield session.label, difference
 
     def trace(self, key: RunKey) -> RunSource:
         """Where a run is stored; of a single session without a label."""
@@ -504,7 +504,7 @@ class Kinds:
         names = {self._registered(workload.job.stored_as).name for workload in study.workloads}
         return tuple(self._report(kind) for kind in self.registered if kind.name in names)
 
-    def apart(self, results: Iterable[Result]) -> dict[LoadReport, list[Result]]:
+    def by_kind(self, results: Iterable[Result]) -> dict[LoadReport, list[Result]]:
         """The results by their kind, those of each in their order."""
         grouped: dict[str, list[Result]] = {}
         for result in results:

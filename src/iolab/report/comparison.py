@@ -9,7 +9,6 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from iolab.analysis.comparison import (
@@ -264,11 +263,6 @@ def history_document(tracked: Tracked) -> dict[str, Any]:
         "changes": tracked.changes,
         "says": summary_text(tracked),
     }
-
-
-def day(real_ns: int) -> str:
-    """A time for people: `2025-06-15 15:06`, in UTC."""
-    return f"{datetime.fromtimestamp(real_ns / 1e9, tz=UTC):%Y-%m-%d %H:%M}"
 
 
 def summary_text(tracked: Tracked) -> str:

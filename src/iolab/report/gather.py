@@ -146,7 +146,7 @@ def build_brief(
     reading = _Reading(source, list(source.damaged()), sessions)
     rounds = reading.rounds()
     of_loads = (
-        key for kind, own in kinds.apart(results).items() for key in kind.detailed_runs(own)
+        key for kind, own in kinds.by_kind(results).items() for key in kind.detailed_runs(own)
     )
     manifests = reading.manifests((*of_loads, *kinds.hosts.detailed_runs(study, points, results)))
     by_key = {result.key: result for result in results}

@@ -26,7 +26,7 @@ from iolab.core.study import Study
 from iolab.core.target_state import Ledger
 from iolab.core.workload import Axis, DataSet, Workload
 from iolab.errors import Fault, StoreError, UsageError
-from iolab.report.brief import ALONE, Apart, Member, RunSource, Sessions
+from iolab.report.brief import ALONE, Member, RunSource, SessionDifferences, Sessions
 from iolab.report.gather import SessionSource
 from iolab.report.numbers import listing
 from iolab.store.documents import HostsStart, Manifest, SessionDocument
@@ -268,7 +268,7 @@ def alike_workloads(studies: Sequence[Study]) -> frozenset[str]:
     )
 
 
-def asked_apart(labels: Sequence[str], studies: Sequence[Study]) -> tuple[Workload, ...]:
+def workloads_as_asked(labels: Sequence[str], studies: Sequence[Study]) -> tuple[Workload, ...]:
     """Every workload as it was asked for; what one id means differently has labels in its title."""
     by_id: dict[str, list[tuple[Workload, list[str]]]] = {}
     for label, study in zip(labels, studies, strict=True):
@@ -384,7 +384,7 @@ _OUT: Final = ("--out", "-o")
 """Options of `iolab run` that say where a session lies."""
 
 
-def unite(sources: Sequence[tuple[str, SessionSource]]) -> SessionSource:
+def merge_sessions(sources: Sequence[tuple[str, SessionSource]]) -> SessionSource:
     """The sessions, each with a label for it, as one; a single one is itself.
 
     UsageError for too many of them, and for one that is given twice. Whether they may be compared
@@ -393,12 +393,12 @@ def unite(sources: Sequence[tuple[str, SessionSource]]) -> SessionSource:
     if len(sources) == 1:
         return sources[0][1]
     _check(sources)
-    return _united(sources)
+    return _merged(sources)
 
 
 def sessions_of(source: SessionSource) -> Sessions:
     """What united sessions are by themselves, and in what they differ; of a single one `ALONE`."""
-    return source.sessions if isinstance(source, United) else ALONE
+    return source.sessions if isinstance(source, MergedSession) else ALONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,7 +444,7 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class United:
+class MergedSession:
     """Several sessions as one: a `SessionSource`, whose runs lead back to the right session."""
 
     session: SessionDocument
@@ -452,22 +452,22 @@ class United:
     plan: Plan
     facts: dict[str, HostFacts]
     sessions: Sessions
-    made: tuple[Result, ...]
-    hurt: tuple[Damage, ...]
-    places: Mapping[str, tuple[_Part, str]]
+    all_results: tuple[Result, ...]
+    damage: tuple[Damage, ...]
+    points: Mapping[str, tuple[_Part, str]]
     starts: tuple[HostsStart, ...] = ()
 
     def results(self) -> tuple[Result, ...]:
         """The results of all sessions, one session after the other."""
-        return self.made
+        return self.all_results
 
     def damaged(self) -> tuple[Damage, ...]:
         """The runs of all sessions that cannot be read."""
-        return self.hurt
+        return self.damage
 
     def ledger(self) -> Ledger:
         """The rounds of all sessions; their targets are those of several ledgers."""
-        parts = {part.number: part for part, _ in self.places.values()}
+        parts = {part.number: part for part, _ in self.points.values()}
         return Ledger(
             rounds=tuple(
                 replace(
@@ -501,11 +501,11 @@ class United:
 
     def _place(self, digest: str) -> tuple[_Part, str]:
         """The session of a point and its digest there."""
-        if digest not in self.places:
+        if digest not in self.points:
             raise StoreError(
                 f"None of the sessions has a point {digest}.", "List the runs with `iolab show`."
             )
-        return self.places[digest]
+        return self.points[digest]
 
 
 def _check(sources: Sequence[tuple[str, SessionSource]]) -> None:
@@ -527,7 +527,7 @@ def _check(sources: Sequence[tuple[str, SessionSource]]) -> None:
         raise UsageError("A session is given more than once.", "Give each of them once.", faults)
 
 
-def _united(sources: Sequence[tuple[str, SessionSource]]) -> United:
+def _merged(sources: Sequence[tuple[str, SessionSource]]) -> MergedSession:
     labels, readers = distinct(label for label, _ in sources), [source for _, source in sources]
     studies = [source.study for source in readers]
     facts = [source.facts for source in readers]
@@ -541,7 +541,7 @@ def _united(sources: Sequence[tuple[str, SessionSource]]) -> United:
     study = joined_study(studies, [tuple(by_id.values()) for by_id in named], hosts)
     parts = tuple(_parts(sources, shown, named, hosts, (study, alike_workloads(studies))))
     session = joined_session(labels, [source.session for source in readers], study)
-    return United(
+    return MergedSession(
         session=session,
         study=study,
         plan=joined_plan(
@@ -560,13 +560,13 @@ def _united(sources: Sequence[tuple[str, SessionSource]]) -> United:
             for key, host in host_facts.items()
         },
         sessions=_sessions(parts, renamed),
-        made=tuple(part.result(result) for part in parts for result in part.results),
-        hurt=tuple(
-            replace(hurt, path=f"{part.label}: {hurt.path}")
+        all_results=tuple(part.result(result) for part in parts for result in part.results),
+        damage=tuple(
+            replace(damage, path=f"{part.label}: {damage.path}")
             for part in parts
-            for hurt in part.source.damaged()
+            for damage in part.source.damaged()
         ),
-        places={new: (part, own) for part in parts for own, new in part.digests.items()},
+        points={new: (part, own) for part in parts for own, new in part.digests.items()},
     )
 
 
@@ -667,7 +667,7 @@ def _sessions(parts: Sequence[_Part], named: Sequence[Sequence[Configuration]]) 
             study=part.study,
             plan=part.plan,
             results=part.results,
-            damaged=sum(1 for hurt in part.source.damaged() if hurt.run),
+            damaged=sum(1 for damage in part.source.damaged() if damage.run),
             begun=tuple(start.real_ns for start in part.source.starts),
             titles=tuple(configuration.title for configuration in own),
         )
@@ -678,10 +678,10 @@ def _sessions(parts: Sequence[_Part], named: Sequence[Sequence[Configuration]]) 
         for part in parts
         for run in part.results
     }
-    return Sessions(members, traces, tuple(_apart(parts)))
+    return Sessions(members, traces, tuple(_differences(parts)))
 
 
-def _apart(parts: Sequence[_Part]) -> Iterator[Apart]:
+def _differences(parts: Sequence[_Part]) -> Iterator[SessionDifferences]:
     """In what each further session differs from the first one.
 
     Each configuration is held against that of its id, where there is none against the first.
@@ -692,7 +692,7 @@ def _apart(parts: Sequence[_Part]) -> Iterator[Apart]:
         differing: dict[Difference, None] = {}
         for name, side in _sides(part).items():
             differing |= dict.fromkeys(differences(sides.get(name, first), side))
-        yield Apart(
+        yield SessionDifferences(
             part.label, tuple(sorted(differing, key=lambda difference: not difference.forbids))
         )
 

@@ -78,7 +78,7 @@ def names_of(study: Study) -> Names:
     return Names(study.titles)
 
 
-def story(study: Study, every: Iterable[Finding]) -> tuple[Sentence, ...]:
+def sentences_on(study: Study, every: Iterable[Finding]) -> tuple[Sentence, ...]:
     """A sentence for each finding, in their order; prices are told of the first of each rank."""
     names = names_of(study)
     kept = [finding for finding in every if not _is_left_unsaid(finding, names)]
@@ -372,7 +372,7 @@ def linked_sentences(
     titles = names_among_several(study)
     names = {run.key: whose_run(run, titles) for run in brief.results}
     every = findings(study, points, gains(study, points), brief.watched)
-    sentences = without_repeats(story(study, every))
+    sentences = without_repeats(sentences_on(study, every))
     return tuple(_linked(sentence, names, brief.anchors) for sentence in sentences)
 
 

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import fields
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final
 
@@ -188,6 +189,16 @@ def show_factor(times: Metric | None) -> str:
         return f"{times.value:.3g}"
     low, high = times.interval
     return f"{times.value:.3g} ({low:.3g} to {high:.3g})"
+
+
+def show_moment(real_ns: int) -> str:
+    """A stored moment (UTC, ns): `2025-06-15 15:06`."""
+    return f"{moment(real_ns):%Y-%m-%d %H:%M}"
+
+
+def moment(real_ns: int) -> datetime:
+    """A stored moment (UTC, ns) as a date."""
+    return datetime.fromtimestamp(real_ns / 1e9, tz=UTC)
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import PurePath
 from shlex import join
 from typing import Final
@@ -16,10 +15,11 @@ from iolab.core.run import Plan
 from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
 from iolab.report.best import VerdictCounts
 from iolab.report.brief import ALONE, Brief, Kinds, Member, Sessions
-from iolab.report.merged import asked_apart
-from iolab.report.numbers import NOTHING, count, listing
+from iolab.report.merged import workloads_as_asked
+from iolab.report.numbers import NOTHING, count, listing, moment, show_moment
 from iolab.report.phrases import run_name
 from iolab.report.table import Cell, Column, Table, columns, row
+from iolab.store.documents import SessionDocument
 from iolab.units import format_bytes, format_duration_s
 
 LABELS_SHOWN: Final = 8
@@ -31,9 +31,9 @@ def facts_of(brief: Brief) -> tuple[tuple[str, str], ...]:
     return (
         ("Measured", _when(brief)),
         ("Hosts", _hosts(brief)),
-        ("Runs", _run_count(brief)),
+        ("Runs", _done_of_planned(brief.results, brief.plan)),
         *((("Scale", brief.study.scale),) if brief.study.scale else ()),
-        _which(brief),
+        _session_ids(brief),
         *(
             ("Engine", text)
             for kind in brief.kinds.within(brief.study)
@@ -101,11 +101,6 @@ def _when(brief: Brief) -> str:
     return f"{text} UTC"
 
 
-def moment(real_ns: int) -> datetime:
-    """A stored moment (UTC, ns) as a date."""
-    return datetime.fromtimestamp(real_ns / 1e9, tz=UTC)
-
-
 def _hosts(brief: Brief) -> str:
     """How many hosts made load; of several sessions in each, since one host may be in many."""
     studies = [member.study for member in brief.sessions.members] or [brief.study]
@@ -130,17 +125,17 @@ def hosts_word(study: Study, hosts: Sequence[str]) -> str:
     return f"{words}, and {others} more" if others else words
 
 
-def _which(brief: Brief) -> tuple[str, str]:
+def _session_ids(brief: Brief) -> tuple[str, str]:
     labels = [member.label for member in brief.sessions.members]
     if not labels:
         return ("Session", brief.session.id)
     return ("Sessions", f"{len(labels)}: {listing(labels, LABELS_SHOWN)}")
 
 
-def _run_count(brief: Brief) -> str:
+def _done_of_planned(results: Sized, plan: Plan) -> str:
     """How many runs there are of how many; where results decide that, as many as there are."""
-    done = len(brief.results)
-    return str(done) if brief.plan.runs_more else f"{done} of {len(brief.plan.runs)}"
+    done = len(results)
+    return str(done) if plan.runs_more else f"{done} of {len(plan.runs)}"
 
 
 def _session_faults(brief: Brief) -> Iterator[str]:
@@ -148,12 +143,9 @@ def _session_faults(brief: Brief) -> Iterator[str]:
     keys = [result.key for result in brief.results]
     if not brief.sessions.several:
         missing = brief.plan.missing(keys) - sum(1 for hurt in brief.damaged if hurt.run)
-        reason = brief.session.reason or ""
-        yield _status("The session", brief.session.status, missing, reason)
+        yield _status("The session", brief.session, missing)
     for member in brief.sessions.members:
-        yield _status(
-            f"Session {member.label}", member.session.status, missing_of(member), _reason(member)
-        )
+        yield _status(f"Session {member.label}", member.session, missing_of(member))
     forbidden = [
         f"{difference.subject} ({label})" for label, difference in brief.sessions.forbidding()
     ]
@@ -170,17 +162,13 @@ def missing_of(member: Member) -> int:
     return member.plan.missing(keys) - member.damaged
 
 
-def _reason(member: Member) -> str:
-    return member.session.reason or ""
-
-
-def _status(name: str, status: SessionStatus, missing: int, reason: str) -> str:
-    if status is SessionStatus.DONE:
+def _status(name: str, session: SessionDocument, missing: int) -> str:
+    if session.status is SessionStatus.DONE:
         return ""
-    if status is SessionStatus.RUNNING:
+    if session.status is SessionStatus.RUNNING:
         return f"{name} is still running; this is what it has so far."
-    how = "was interrupted" if status is SessionStatus.INTERRUPTED else "failed"
-    return f"{name} {how} with {count(missing, 'run')} still to make. {reason}"
+    how = "was interrupted" if session.status is SessionStatus.INTERRUPTED else "failed"
+    return f"{name} {how} with {count(missing, 'run')} still to make. {session.reason or ''}"
 
 
 WHOLE_SCALE: Final = "full"
@@ -274,7 +262,7 @@ def versions_table(brief: Brief) -> Table:
     """Which command, programs and seeds made the numbers."""
     session = brief.session
     rows = [
-        row("Command as it was", _as_it_was(session.command)),
+        row("Command as it was", _command_line(session.command)),
         row("iolab", session.iolab_version),
         row("Agent", session.agent_version or NOTHING),
         row("Engine", ", ".join(brief.engine_versions) or NOTHING),
@@ -296,13 +284,9 @@ def _sittings(brief: Brief) -> Iterator[tuple[Cell, ...]]:
         return
     for sitting, runs in sorted(by_sitting.items()):
         label = "Measured at first" if sitting == 1 else "Measured after a resume"
-        yield row(label, f"{_time(brief.begun, sitting)}: runs {spans(runs)}")
-
-
-def _time(begun: tuple[int, ...], sitting: int) -> str:
-    if sitting > len(begun):
-        return NOTHING
-    return datetime.fromtimestamp(begun[sitting - 1] / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        is_known = sitting <= len(brief.begun)
+        begun = f"{show_moment(brief.begun[sitting - 1])} UTC" if is_known else NOTHING
+        yield row(label, f"{begun}: runs {spans(runs)}")
 
 
 def spans(numbers: Iterable[int]) -> str:
@@ -316,7 +300,7 @@ def spans(numbers: Iterable[int]) -> str:
     return ", ".join("-".join(str(number) for number in part) for part in parts)
 
 
-def _as_it_was(command: tuple[str, ...]) -> str:
+def _command_line(command: tuple[str, ...]) -> str:
     """The command line, its program by name: where it was installed tells nothing."""
     if not command:
         return NOTHING
@@ -419,11 +403,11 @@ def _sessions_table(members: Iterable[Member]) -> Table:
     rows = tuple(
         row(
             member.label,
-            f"{moment(member.session.created_real_ns):%Y-%m-%d %H:%M}",
+            show_moment(member.session.created_real_ns),
             member.study.id,
             member.study.scale,
             listing(list(member.titles), TITLES_SHOWN),
-            _made(member),
+            _done_of_planned(member.results, member.plan),
             member.session.status.value,
             member.session.iolab_version,
             member.session.id,
@@ -433,18 +417,13 @@ def _sessions_table(members: Iterable[Member]) -> Table:
     return Table("What each session is", columns((*texts, "iolab", "Id")), rows)
 
 
-def _made(member: Member) -> str:
-    done, planned = len(member.results), len(member.plan.runs)
-    return str(done) if member.plan.runs_more else f"{done} of {planned}"
-
-
 def _differences_table(sessions: Sessions) -> Table:
     """One row for each thing, one column for each session; what forbids comparing is marked."""
     rows: dict[tuple[Area, str], dict[str, list[Difference]]] = {}
-    for apart in sessions.apart:
-        for difference in apart.differences:
+    for session in sessions.differences:
+        for difference in session.differences:
             rows.setdefault((difference.area, difference.subject), {}).setdefault(
-                apart.label, []
+                session.label, []
             ).append(difference)
     labels = [member.label for member in sessions.members]
     heads = (Column("What"), *(Column(label) for label in labels))
@@ -472,12 +451,12 @@ def _values(texts: Iterable[str]) -> str:
     return "; ".join(dict.fromkeys(texts)) or SAME
 
 
-def asked(brief: Brief) -> Study:
+def study_as_asked(brief: Brief) -> Study:
     """The study whose workloads are told: where sessions ask otherwise by one id, each as asked."""
     members = brief.sessions.members
     if not members:
         return brief.study
-    workloads = asked_apart(
+    workloads = workloads_as_asked(
         [member.label for member in members], [member.study for member in members]
     )
     return replace(brief.study, workloads=workloads)

@@ -166,9 +166,9 @@ def session_document(
     """
     summaries = summarise(results, study) if points is None else points
     parts: dict[str, Any] = {}
-    apart = kinds.apart(results)
+    by_kind = kinds.by_kind(results)
     for kind in kinds.loads:  # the document's shape is the same whatever was measured
-        parts |= kind.document(study, summaries, apart.get(kind, []))
+        parts |= kind.document(study, summaries, by_kind.get(kind, []))
     return {
         "format": FORMAT,
         "study": {
@@ -335,7 +335,7 @@ def session_markdown(kinds: Kinds, study: Study, results: Sequence[Result]) -> s
 
     Where points have repeats, a table with a row for each point comes before that of their runs.
     """
-    parts = (kind.markdown(study, own) for kind, own in kinds.apart(results).items())
+    parts = (kind.markdown(study, own) for kind, own in kinds.by_kind(results).items())
     return f"# {markdown_text(study.title)}\n{''.join(parts)}"
 
 

@@ -48,7 +48,7 @@ from iolab.serve.pages import (
 )
 from iolab.serve.reports import Busy, CompressedPage, Reports
 from iolab.serve.server import READING_S, App, Gate, RequestRefusal, Terms, refusal_of
-from iolab.serve.sessions import Library, Opened, SessionFolder
+from iolab.serve.sessions import Library, LoadedSession, SessionFolder
 from iolab.version import __version__
 
 _TEXT_MAX: Final = 256
@@ -56,7 +56,7 @@ _TEXT_MAX: Final = 256
 
 
 @dataclass(frozen=True)
-class Shop:
+class ServerContext:
     """What the pages stand on, and how they call the directory that is served."""
 
     library: Library
@@ -70,22 +70,22 @@ class Shop:
         return LibraryMetrics(self.library, self.kinds.operation_key)
 
 
-def make_app(shop: Shop, terms: Terms, tell: Callable[[str], None]) -> App:
+def make_app(context: ServerContext, terms: Terms, tell: Callable[[str], None]) -> App:
     """The application; `tell` gets a line for each fault of ours."""
 
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:
         yield
-        await shop.reports.close()
+        await context.reports.close()
 
     routes = [
-        _route("/", shop, _list),
-        _route("/compare", shop, _compare),
-        _route("/metrics", shop, _metrics),
-        _route("/sessions/{id}", shop, _report),
-        _route("/sessions/{id}/live", shop, _live),
-        _route("/sessions/{id}/report.html", shop, _download),
-        _route("/sessions/{id}/show.json", shop, _document),
+        _route("/", context, _list),
+        _route("/compare", context, _compare),
+        _route("/metrics", context, _metrics),
+        _route("/sessions/{id}", context, _report),
+        _route("/sessions/{id}/live", context, _live),
+        _route("/sessions/{id}/report.html", context, _download),
+        _route("/sessions/{id}/show.json", context, _document),
     ]
     app = Starlette(
         routes=routes,
@@ -96,40 +96,40 @@ def make_app(shop: Shop, terms: Terms, tell: Callable[[str], None]) -> App:
     return Gate(app, terms, _refuse, tell)
 
 
-View = Callable[[Shop, Request], Awaitable[Response]]
+View = Callable[[ServerContext, Request], Awaitable[Response]]
 
 
-def _route(path: str, shop: Shop, view: View) -> Route:
+def _route(path: str, context: ServerContext, view: View) -> Route:
     """The address of a view; what is wrong with a session, or takes too long, is told as a page."""
 
     async def answer(request: Request) -> Response:
         try:
             async with asyncio.timeout(READING_S):
-                return await view(shop, request)
+                return await view(context, request)
         except Busy:
             return _refused(_BUSY)
         except TimeoutError:
             return _refused(_SLOW)
         except IolabError as error:
             status = 400 if isinstance(error, UsageError) else 500
-            return _refused(refusal_of(_without_path(error, shop), status))
+            return _refused(refusal_of(_without_path(error, context), status))
 
     return Route(path, answer, methods=["GET"])
 
 
-async def _list(shop: Shop, _: Request) -> Response:
-    listing = await asyncio.to_thread(shop.library.listing)
-    return _shown(list_page(listing, shop.root, __version__))
+async def _list(context: ServerContext, _: Request) -> Response:
+    listing = await asyncio.to_thread(context.library.listing)
+    return _shown(list_page(listing, context.root, __version__))
 
 
-async def _metrics(shop: Shop, request: Request) -> Response:
+async def _metrics(context: ServerContext, request: Request) -> Response:
     """What Prometheus scrapes; with a token it is asked as everything else is."""
-    body = await asyncio.to_thread(lambda: shop.monitor.text().encode())
+    body = await asyncio.to_thread(lambda: context.monitor.text().encode())
     return await _packed(WebPage(body, {"content-type": CONTENT_TYPE}), request)
 
 
-async def _report(shop: Shop, request: Request) -> Response:
-    place, report = await _made(shop, request)
+async def _report(context: ServerContext, request: Request) -> Response:
+    place, report = await _made(context, request)
     if report is None:
         return _shown(making_page("The report is being made", place), 202)
     headers = {"content-type": HTML, "content-security-policy": report_rules()}
@@ -138,9 +138,9 @@ async def _report(shop: Shop, request: Request) -> Response:
     return Response(await asyncio.to_thread(report.plain), headers=headers)
 
 
-async def _download(shop: Shop, request: Request) -> Response:
+async def _download(context: ServerContext, request: Request) -> Response:
     """The report as `iolab report` writes it, to be kept."""
-    place, report = await _made(shop, request)
+    place, report = await _made(context, request)
     if report is None:
         return _shown(making_page("The report is being made", place), 202)
     headers = {
@@ -151,28 +151,32 @@ async def _download(shop: Shop, request: Request) -> Response:
     return await _packed(WebPage(body, headers), request)
 
 
-async def _made(shop: Shop, request: Request) -> tuple[SessionFolder, CompressedPage | None]:
+async def _made(
+    context: ServerContext, request: Request
+) -> tuple[SessionFolder, CompressedPage | None]:
     """The session of an address, and its report as it stands now."""
-    place = await _place(shop, request)
-    state = await asyncio.to_thread(shop.library.state, place)
-    return place, await shop.reports.page(place, state.digest)
+    place = await _place(context, request)
+    state = await asyncio.to_thread(context.library.state, place)
+    return place, await context.reports.page(place, state.digest)
 
 
-async def _live(shop: Shop, request: Request) -> Response:
-    place = await _place(shop, request)
+async def _live(context: ServerContext, request: Request) -> Response:
+    place = await _place(context, request)
     page = await asyncio.to_thread(
-        lambda: live_html(live_page(shop.kinds, shop.library.open(place), time.time_ns()), place)
+        lambda: live_html(
+            live_page(context.kinds, context.library.open(place), time.time_ns()), place
+        )
     )
     return _shown(page)
 
 
-async def _document(shop: Shop, request: Request) -> Response:
-    place = await _place(shop, request)
-    body = await asyncio.to_thread(lambda: _json(shop.kinds, shop.library.open(place)))
+async def _document(context: ServerContext, request: Request) -> Response:
+    place = await _place(context, request)
+    body = await asyncio.to_thread(lambda: _json(context.kinds, context.library.open(place)))
     return await _packed(WebPage(body, {"content-type": "application/json"}), request)
 
 
-def _json(kinds: Kinds, opened: Opened) -> bytes:
+def _json(kinds: Kinds, opened: LoadedSession) -> bytes:
     """What `iolab show --json` prints, byte for byte."""
     points = summarise(opened.results, opened.study)
     document = session_document(
@@ -181,24 +185,26 @@ def _json(kinds: Kinds, opened: Opened) -> bytes:
     return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
 
 
-async def _compare(shop: Shop, request: Request) -> Response:
+async def _compare(context: ServerContext, request: Request) -> Response:
     asked = request.query_params
     sides = []
     for name in ("baseline", "candidate"):
         session = asked.get(name, "")[:_TEXT_MAX]
         if not session:
             raise UsageError(f"No {name} is chosen.", "Choose two sessions in the list.")
-        place = await asyncio.to_thread(shop.library.place, session)
+        place = await asyncio.to_thread(context.library.place, session)
         if place is None:
             return _refused(_NO_SESSION)
         sides.append((name, place, asked.get(f"{name}-configuration", "")[:_TEXT_MAX]))
     allow = asked.get("allow-differences") == "yes"
-    return await asyncio.to_thread(lambda: _compared(shop, sides, allow=allow))
+    return await asyncio.to_thread(lambda: _compared(context, sides, allow=allow))
 
 
-def _compared(shop: Shop, asked: list[tuple[str, SessionFolder, str]], *, allow: bool) -> Response:
+def _compared(
+    context: ServerContext, asked: list[tuple[str, SessionFolder, str]], *, allow: bool
+) -> Response:
     """The comparison, or the choice of configurations where a session has several."""
-    opened = [shop.library.open(place) for _, place, _ in asked]
+    opened = [context.library.open(place) for _, place, _ in asked]
     choices = [_choice(session, *side) for session, side in zip(opened, asked, strict=True)]
     if any(not choice.chosen and len(choice.configurations) > 1 for choice in choices):
         return _shown(choose_html(tuple(choices)))
@@ -218,19 +224,19 @@ def _compared(shop: Shop, asked: list[tuple[str, SessionFolder, str]], *, allow:
     return _shown(compare_html(page, address))
 
 
-def _choice(opened: Opened, name: str, place: SessionFolder, chosen: str) -> Choice:
+def _choice(opened: LoadedSession, name: str, place: SessionFolder, chosen: str) -> Choice:
     configurations = tuple(
         (configuration.id, configuration.title) for configuration in opened.study.configurations
     )
     return Choice(name, place.id, opened.session.title, configurations, chosen)
 
 
-def _side(opened: Opened, choice: Choice) -> ComparisonSide:
+def _side(opened: LoadedSession, choice: Choice) -> ComparisonSide:
     return read_side(opened.place.name, opened.reader, choice.chosen or None)
 
 
-async def _place(shop: Shop, request: Request) -> SessionFolder:
-    place = await asyncio.to_thread(shop.library.place, request.path_params["id"])
+async def _place(context: ServerContext, request: Request) -> SessionFolder:
+    place = await asyncio.to_thread(context.library.place, request.path_params["id"])
     if place is None:
         raise HTTPException(404)
     return place
@@ -273,9 +279,9 @@ def _refuse(refusal: RequestRefusal) -> tuple[bytes, Mapping[str, str]]:
     return page.body, page.headers
 
 
-def _without_path(error: IolabError, shop: Shop) -> IolabError:
+def _without_path(error: IolabError, context: ServerContext) -> IolabError:
     """The error told of places below the directory served, not of where that lies."""
-    root = f"{shop.library.root}/"
+    root = f"{context.library.root}/"
     return type(error)(error.happened.replace(root, ""), error.do.replace(root, ""), error.faults)
 
 

@@ -24,7 +24,7 @@ from iolab.report.formats.openmetrics import (
     run_counts,
     session_samples,
 )
-from iolab.serve.sessions import Library, Opened, SessionFolder
+from iolab.serve.sessions import Library, LoadedSession, SessionFolder
 from iolab.store.reader import SessionReader
 
 NEWEST_S: Final = 3600.0
@@ -71,7 +71,7 @@ class LibraryMetrics:
             self._known = current
             return document(samples)
 
-    def _opened(self) -> Iterator[Opened]:
+    def _opened(self) -> Iterator[LoadedSession]:
         for place in list(self._places())[:MONITORED_MAX]:
             try:
                 yield self._library.open(place)
@@ -82,14 +82,14 @@ class LibraryMetrics:
         """Of sessions that run, and of those to which a run was added lately."""
         since = self._now_ns() - int(NEWEST_S * 1e9)
         for line in self._library.listing().lines:
-            if line.in_short is None:
+            if line.summary is None:
                 continue
-            running = line.in_short.session.status is SessionStatus.RUNNING
-            if running or line.in_short.state.newest_ns >= since:
+            running = line.summary.session.status is SessionStatus.RUNNING
+            if running or line.summary.state.newest_ns >= since:
                 yield line.place
 
     def _runs(
-        self, opened: Opened, until: float, current: dict[_Key, RunCounts]
+        self, opened: LoadedSession, until: float, current: dict[_Key, RunCounts]
     ) -> Iterator[tuple[Result, RunCounts]]:
         for result in opened.results:
             key = (opened.place.id, result.digest, result.repeat, result.attempt)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from itertools import accumulate, chain
 from pathlib import Path
@@ -38,11 +37,11 @@ from iolab.report.comparison import differences_table, point_text, row_texts, su
 from iolab.report.formats.html import digest_source, style_sheet, template_engine
 from iolab.report.formats.html import policy as report_policy
 from iolab.report.formats.html import script as report_script
-from iolab.report.numbers import axis_label, count, show, show_value
+from iolab.report.numbers import axis_label, count, show, show_moment, show_value
 from iolab.report.phrases import Objection, metric_word, objections, run_name
 from iolab.report.table import Cell, Column, Table, columns, row
 from iolab.serve.server import RequestRefusal
-from iolab.serve.sessions import Listing, Opened, SessionFolder
+from iolab.serve.sessions import Listing, LoadedSession, SessionFolder
 from iolab.stats.comparison import Comparison, ComparisonVerdict
 from iolab.units import format_duration_s
 
@@ -136,13 +135,12 @@ def _called(side: ComparisonSide) -> str:
 
 
 def _side(side: ComparisonSide) -> tuple[tuple[str, str], ...]:
-    created = datetime.fromtimestamp(side.created_real_ns / 1e9, tz=UTC)
     return (
         ("Session", side.session),
         ("Place", side.name),
         ("Study", f"{side.study.title} ({side.study.id}, scale {side.study.scale})"),
         ("Configuration", side.configuration.title),
-        ("Measured", f"{created:%Y-%m-%d %H:%M} UTC, {count(len(side.results), 'run')}"),
+        ("Measured", f"{show_moment(side.created_real_ns)} UTC, {count(len(side.results), 'run')}"),
     )
 
 
@@ -257,7 +255,7 @@ class LivePage:
     damaged: tuple[str, ...]
 
 
-def live_page(kinds: Kinds, opened: Opened, now_ns: int) -> LivePage:
+def live_page(kinds: Kinds, opened: LoadedSession, now_ns: int) -> LivePage:
     """The page of a session as it stands at `now_ns` (UTC)."""
     session, results = opened.session, opened.results
     last = max(results, key=lambda result: (result.sitting, result.order), default=None)
@@ -275,7 +273,7 @@ def live_page(kinds: Kinds, opened: Opened, now_ns: int) -> LivePage:
     )
 
 
-def _chart(kinds: Kinds, opened: Opened, result: Result) -> str:
+def _chart(kinds: Kinds, opened: LoadedSession, result: Result) -> str:
     """The newest run second by second; nothing where its intervals cannot be read."""
     try:
         table = opened.reader.intervals(result.digest, result.repeat)
@@ -363,7 +361,7 @@ def rate_of(result: Result) -> str | None:
     return next((spec.key for spec in rates), None)
 
 
-def _progress(opened: Opened, now_ns: int) -> PlanProgress:
+def _progress(opened: LoadedSession, now_ns: int) -> PlanProgress:
     plan, results = opened.reader.plan, opened.results
     running = opened.session.status is SessionStatus.RUNNING
     done = {result.key for result in results if result.status is RunStatus.DONE}
@@ -388,7 +386,7 @@ def _planned(run: PlannedRun) -> str:
     return f"{name}, repeat {run.repeat}" if run.repeat > 1 else name
 
 
-def _times(opened: Opened, now_ns: int, *, running: bool) -> tuple[tuple[str, str], ...]:
+def _times(opened: LoadedSession, now_ns: int, *, running: bool) -> tuple[tuple[str, str], ...]:
     """Since when it runs, how long the plan takes at most, and when a run was last kept."""
     begun = opened.reader.begun()
     facts = []
@@ -530,9 +528,5 @@ def _page(template: str, *, refresh: bool = False, **content: object) -> WebPage
 def _environment() -> Environment:
     environment = template_engine(_HERE / "templates")
     environment.globals["count"] = count
-    environment.filters["time"] = _time
+    environment.filters["time"] = show_moment
     return environment
-
-
-def _time(real_ns: int) -> str:
-    return datetime.fromtimestamp(real_ns / 1e9, tz=UTC).strftime("%Y-%m-%d %H:%M")

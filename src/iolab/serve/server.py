@@ -158,7 +158,7 @@ class Gate:
             await send(message)
 
         too_long = head_bytes(scope) > HEAD_BYTES_MAX
-        refusal = _HEAD if too_long else judge(scope["method"], _headers(scope), self._terms)
+        refusal = _HEAD if too_long else refusal_for(scope["method"], _headers(scope), self._terms)
         if refusal is not None:
             await self._answer(refusal, scope, guarded)
             return
@@ -192,7 +192,9 @@ def head_bytes(scope: Scope) -> int:
     return address + sum(len(name) + len(value) + 4 for name, value in scope["headers"])
 
 
-def judge(method: str, headers: Mapping[str, list[str]], terms: Terms) -> RequestRefusal | None:
+def refusal_for(
+    method: str, headers: Mapping[str, list[str]], terms: Terms
+) -> RequestRefusal | None:
     """Why a request must not be answered; None where it may be."""
     if method not in {"GET", "HEAD"}:
         return _METHOD
@@ -203,7 +205,7 @@ def judge(method: str, headers: Mapping[str, list[str]], terms: Terms) -> Reques
         return _HOST
     if _is_foreign(headers):
         return _FOREIGN
-    if terms.token is not None and not knows(headers.get("authorization", []), terms.token):
+    if terms.token is not None and not has_token(headers.get("authorization", []), terms.token):
         return _TOKEN
     return None
 
@@ -222,7 +224,7 @@ def is_ours(host: str, terms: Terms) -> bool:
     return address.is_loopback or terms.addresses
 
 
-def knows(headers: list[str], token: str) -> bool:
+def has_token(headers: list[str], token: str) -> bool:
     """Whether the one Authorization header has the token: as Bearer, or as password of Basic."""
     if len(headers) != 1:
         return False
@@ -372,7 +374,7 @@ def serve(bound: Listener, app: App, ready: Callable[[], None]) -> None:
     config = uvicorn.Config(
         app,
         loop="asyncio",
-        http=_Patient,
+        http=_TimedProtocol,
         ws="none",
         lifespan="on",
         interface="asgi3",
@@ -415,7 +417,7 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-class _Patient(H11Protocol):
+class _TimedProtocol(H11Protocol):
     """HTTP/1.1 that closes a connection which does not tell its request in time.
 
     Strangers are those on which no request was let in yet; of too many the oldest goes.
@@ -430,7 +432,9 @@ class _Patient(H11Protocol):
         self.app_state = {**self.app_state, LET_IN: self._let_in}
         self._since = self.loop.time()
         self._deadline = self.loop.call_later(HEAD_S, self._give_up)
-        others = (connection for connection in self.connections if isinstance(connection, _Patient))
+        others = (
+            connection for connection in self.connections if isinstance(connection, _TimedProtocol)
+        )
         strangers = [connection for connection in others if connection._stranger]
         if len(strangers) > STRANGERS_MAX:
             oldest = min(strangers, key=lambda connection: connection._since)

@@ -137,7 +137,7 @@ class SessionState:
     held: bool
 
 
-class Lookout:
+class StateReader:
     """Looks at sessions, and remembers the folders in which nothing leads elsewhere."""
 
     def __init__(self) -> None:
@@ -252,12 +252,12 @@ def _stamp(info: os.stat_result) -> Stamp:
 Clock = Callable[[], float]
 """Seconds that only grow."""
 
-_IN_SHORT_MAX: Final = 2048
+_SUMMARIES_MAX: Final = 2048
 """Sessions that are remembered in short; a list shows fewer."""
 
 
 @dataclass(frozen=True, slots=True)
-class InShort:
+class SessionSummary:
     """A session in a line: what it is, how it stands, its runs by verdict, how many are planned.
 
     `more` says that results may ask for runs beyond those planned, `damaged` counts what is left
@@ -277,7 +277,7 @@ class SessionLine:
     """A session of the list: in short, or why it cannot be read, or neither where not read yet."""
 
     place: SessionFolder
-    in_short: InShort | None
+    summary: SessionSummary | None
     fault: str
 
 
@@ -291,7 +291,7 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class LoadedSession:
     """A session read for a page: `results` and `study` as `iolab show` has them."""
 
     place: SessionFolder
@@ -309,10 +309,10 @@ class Library:
         self.root = root
         self._clock = clock
         self._lock = Lock()
-        self._lookout = Lookout()
+        self._states = StateReader()
         self._found: FoundSessions | None = None
         self._found_at = 0.0
-        self._known: OrderedDict[str, tuple[str, InShort | str]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[str, SessionSummary | str]] = OrderedDict()
         self._readers: OrderedDict[str, tuple[tuple[int, int], SessionReader]] = OrderedDict()
 
     def listing(self) -> Listing:
@@ -321,7 +321,7 @@ class Library:
             found = self._search(anew=True)
             until = self._clock() + LISTING_S
             lines = [self._line(place, until) for place in found.places]
-            complete = all(line.in_short or line.fault for line in lines)
+            complete = all(line.summary or line.fault for line in lines)
             return Listing(tuple(sorted(lines, key=_newest)), found.notes, complete)
 
     def count(self) -> int:
@@ -337,9 +337,9 @@ class Library:
     def state(self, place: SessionFolder) -> SessionState:
         """How a session stands now; StoreError where it must not be read."""
         with self._lock:
-            return self._lookout.state(place.folder)
+            return self._states.state(place.folder)
 
-    def open(self, place: SessionFolder) -> Opened:
+    def open(self, place: SessionFolder) -> LoadedSession:
         """A session with its results; StoreError where it cannot or must not be read."""
         with self._lock:
             return self._open(place)
@@ -352,14 +352,14 @@ class Library:
 
     def _line(self, place: SessionFolder, until: float) -> SessionLine:
         try:
-            state = self._lookout.state(place.folder)
+            state = self._states.state(place.folder)
             remembered = self._known.get(place.id)
             if remembered is None or remembered[0] != state.digest:
                 if self._clock() > until:
                     return SessionLine(place, None, "")
-                remembered = (state.digest, self._in_short(place))
+                remembered = (state.digest, self._summary(place))
                 self._known[place.id] = remembered
-                if len(self._known) > _IN_SHORT_MAX:
+                if len(self._known) > _SUMMARIES_MAX:
                     self._known.popitem(last=False)
         except IolabError as error:
             return SessionLine(place, None, self._below(error))
@@ -370,11 +370,11 @@ class Library:
             else SessionLine(place, short, "")
         )
 
-    def _in_short(self, place: SessionFolder) -> InShort | str:
+    def _summary(self, place: SessionFolder) -> SessionSummary | str:
         try:
             opened = self._open(place)
             plan = opened.reader.plan
-            return InShort(
+            return SessionSummary(
                 session=opened.session,
                 tally=tally(opened.results),
                 planned=len(plan.runs),
@@ -389,11 +389,11 @@ class Library:
         """What an error says, of places below the directory and not of where that lies."""
         return str(error).replace(f"{self.root}/", "")
 
-    def _open(self, place: SessionFolder) -> Opened:
-        state = self._lookout.state(place.folder)
+    def _open(self, place: SessionFolder) -> LoadedSession:
+        state = self._states.state(place.folder)
         reader = self._reader(place)
         study, results = shown_of(reader)
-        return Opened(place, state, reader, reader.session, study, results)
+        return LoadedSession(place, state, reader, reader.session, study, results)
 
     def _reader(self, place: SessionFolder) -> SessionReader:
         """The reader that knows the session's runs already, unless another took its place."""
@@ -411,7 +411,7 @@ class Library:
 
 def _newest(line: SessionLine) -> tuple[int, int, str]:
     """Running sessions first, then by age; what cannot be read comes last."""
-    if line.in_short is None:
+    if line.summary is None:
         return (2 if line.fault else 1, 0, line.place.name)
-    running = line.in_short.session.status is SessionStatus.RUNNING
-    return (-1 if running else 0, -line.in_short.session.created_real_ns, line.place.name)
+    running = line.summary.session.status is SessionStatus.RUNNING
+    return (-1 if running else 0, -line.summary.session.created_real_ns, line.place.name)

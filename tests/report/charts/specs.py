@@ -10,7 +10,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Level, Metric
 from iolab.guests.latency_account import account_figure
 from iolab.guests.node_chart import inside_figure
-from iolab.report.charts.bars import RatioRow, beside_figure
+from iolab.report.charts.bars import RatioRow, ratio_figure
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.distribution import DrawnCurve, distribution_figure
 from iolab.report.charts.lines import (
@@ -110,7 +110,7 @@ def figures() -> dict[str, Figure]:
             "Random read", "iodepth", lines(), rate_of("iops"), "1/s", (MEAN, TAIL)
         ),
         "timeline": timeline_figure("A run", "Over time", timeline(), SERIES[2]),
-        "beside": beside_figure(
+        "beside": ratio_figure(
             "sample-output",
             "Beside sample-output, for each host",
             "For each host, rates 0.5 to 2 times.",

@@ -308,7 +308,7 @@ class RatioRow:
     level: Level
 
 
-def beside_figure(
+def ratio_figure(
     subject: str, title: str, finding: str, note: str, dots: Sequence[RatioRow], table: Table
 ) -> Figure:
     """The dots one below the other on a logarithmic scale of ratios."""

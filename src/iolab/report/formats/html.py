@@ -51,12 +51,12 @@ from iolab.report.phrases import (
 from iolab.report.provenance import (
     Repeat,
     alerts_of,
-    asked,
     facts_of,
     methods_table,
     places_table,
     repeats,
     session_tables,
+    study_as_asked,
 )
 from iolab.report.runs import RunPart, checks_note, checks_table, run_parts, runs_note
 from iolab.report.sections import sections, workload_charts
@@ -155,7 +155,7 @@ def make_page(brief: Brief) -> ReportPage:
     more = f"{count(hidden, 'more run')} failed or was interrupted." if hidden > 0 else ""
     colours = tuple((look.legend, look.token.css) for look in brief.looks.values())
     several = len(brief.study.configurations) > 1
-    study = asked(brief)
+    study = study_as_asked(brief)
     return ReportPage(
         facts=facts_of(brief),
         alerts=alerts_of(brief),
@@ -189,7 +189,7 @@ def make_page(brief: Brief) -> ReportPage:
 
 def _results(brief: Brief) -> tuple[Table, ...]:
     """Every run, a table for each kind of load."""
-    by_kind = brief.kinds.apart(brief.results)
+    by_kind = brief.kinds.by_kind(brief.results)
     return tuple(
         kind.result_table(brief.study, own, brief.anchors) for kind, own in by_kind.items()
     )
