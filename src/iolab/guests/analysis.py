@@ -61,12 +61,12 @@ def emulated_guest(view: RunView) -> CheckAnswer:
     ours = [
         guest.name for guest in guests_in(view.record) if guest.run.accelerator is Accelerator.TCG
     ]
-    known = [
+    emulated_hosts = [
         host.host
         for host in view.hosts
         if (facts := view.facts_of(host)) is not None and is_emulator(facts.kernel.hypervisor)
     ]
-    emulated = list(dict.fromkeys((*ours, *known)))
+    emulated = list(dict.fromkeys((*ours, *emulated_hosts)))
     evidence: Numbers = {"emulated": len(emulated), "clients": len(view.hosts)}
     if not emulated:
         return valid("No client tells of emulated processors.", **evidence)
@@ -178,53 +178,53 @@ def guest_bound(view: RunView) -> CheckAnswer:
     return worst((_bound(guest, bound_of(view, guest)) for guest in guests), most="off")
 
 
-def _bound(guest: Guest, found: GuestLimit) -> CheckAnswer:
-    engine, below = found.engine_ns, found.hypervisor_ns
+def _bound(guest: Guest, limit: GuestLimit) -> CheckAnswer:
+    engine, below = limit.engine_ns, limit.hypervisor_ns
     times = engine / below if engine is not None and below else None
     evidence: Numbers = {
         "guest": guest.name,
-        "rho": found.rho,
+        "rho": limit.rho,
         "engine_lat_ns": engine,
         "hypervisor_lat_ns": below,
         "times": times,
-        "run_share": found.use.run if found.use else None,
-        "wait_share": found.use.wait if found.use else None,
-        "off": max(1 - found.rho if found.rho is not None else 0.0, 1 - 1 / max(times or 1, 1)),
+        "run_share": limit.use.run if limit.use else None,
+        "wait_share": limit.use.wait if limit.use else None,
+        "off": max(1 - limit.rho if limit.rho is not None else 0.0, 1 - 1 / max(times or 1, 1)),
     }
-    if found.runs_empty and found.rho is not None:
+    if limit.runs_empty and limit.rho is not None:
         return invalid(
-            f"Of the I/Os asked for, {percent(found.rho)} were in flight in {guest.name}"
-            f"{_used(found)}: the guest was the limit, not what it measured.",
+            f"Of the I/Os asked for, {percent(limit.rho)} were in flight in {guest.name}"
+            f"{_used(limit)}: the guest was the limit, not what it measured.",
             **evidence,
         )
-    if found.waits_inside and engine is not None and below is not None:
+    if limit.waits_inside and engine is not None and below is not None:
         text = (
             f"The generator in {guest.name} saw {format_ns(engine)} where its hypervisor "
-            f"took {format_ns(below)}{_used(found)}"
+            f"took {format_ns(below)}{_used(limit)}"
         )
-        if found.level is Level.INVALID:
+        if limit.level is Level.INVALID:
             return invalid(f"{text}: most of the latency is its processors'.", **evidence)
         where = "in the guest, or on the way between the two"
         return indicative(f"{text}: most of the latency was spent {where}.", **evidence)
-    if found.rho is None and below is None:
+    if limit.rho is None and below is None:
         return unchecked(
             f"{guest.name} has no queue that should be full, and its node does not count its I/Os",
             **evidence,
         )
-    return valid(f"The guest {guest.name} kept up{_kept(found)}.", **evidence)
+    return valid(f"The guest {guest.name} kept up{_kept(limit)}.", **evidence)
 
 
-def _used(found: GuestLimit) -> str:
+def _used(limit: GuestLimit) -> str:
     """What its processors did meanwhile, for a sentence."""
-    if found.use is None:
+    if limit.use is None:
         return ""
-    return f", its processors ran {percent(found.use.run)} and waited {percent(found.use.wait)}"
+    return f", its processors ran {percent(limit.use.run)} and waited {percent(limit.use.wait)}"
 
 
-def _kept(found: GuestLimit) -> str:
-    if found.rho is None:
+def _kept(limit: GuestLimit) -> str:
+    if limit.rho is None:
         return ", under a pace"
-    return f" with {percent(found.rho)} of the I/Os asked for in flight"
+    return f" with {percent(limit.rho)} of the I/Os asked for in flight"
 
 
 MISSING_GOOD: Final = 0.99
@@ -312,16 +312,16 @@ def _against(
     spans = [span.seconds for span in view.load.cut.hosts if span is not None]
     slack = account.devices * (SLACK_BYTES + BACKGROUND_BYTES_PER_S * max(spans, default=0.0))
     for way, place in _WAYS:
-        wanted, found = expected[place], moved[place]
+        wanted, counted = expected[place], moved[place]
         text = (
-            f"The nodes' devices have {format_bytes(found)} {way} where {format_bytes(wanted)} "
+            f"The nodes' devices have {format_bytes(counted)} {way} where {format_bytes(wanted)} "
             "were expected for the guests"
         )
-        if wanted and found < MISSING_GOOD * wanted:
-            share = found / wanted
+        if wanted and counted < MISSING_GOOD * wanted:
+            share = counted / wanted
             verdict = invalid if share < MISSING_BAD else indicative
             yield verdict(f"{text}: {percent(1 - share)} never reached them.", **evidence)
-        elif found > (1 + EXCESS_SHARE) * wanted + slack:
+        elif counted > (1 + EXCESS_SHARE) * wanted + slack:
             yield indicative(f"{text}: amplification, or others' work.", **evidence)
     yield valid(
         f"The nodes' devices moved {format_bytes(sum(moved))} where {format_bytes(sum(expected))} "

@@ -106,16 +106,16 @@ def blocks_between(
     )
 
 
-class _Told(BaseModel):
+class _Reply(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
 
-class _Histogram(_Told):
+class _Histogram(_Reply):
     boundaries: Annotated[list[Count], Field(max_length=len(BOUNDARIES_NS))]
     bins: Annotated[list[Count], Field(max_length=len(BOUNDARIES_NS) + 1)]
 
 
-class _Stats(_Told):
+class _Stats(_Reply):
     rd_operations: Count
     wr_operations: Count
     failed_rd_operations: Count = 0
@@ -143,7 +143,7 @@ class _Stats(_Told):
         return GuestDiskCounts(read, write)
 
 
-class _Disk(_Told):
+class _Disk(_Reply):
     qdev: Annotated[str, Field(max_length=4096)] = ""
     stats: _Stats
 
@@ -177,8 +177,8 @@ def _between(
     return BlockCounts(direction, *sums, tuple(filled))
 
 
-def _odd(guest: str, what: str) -> HostError:
-    happened = f"The hypervisor of guest '{printable(guest)}' told of {printable(what)}."
+def _odd(guest: str, problem: str) -> HostError:
+    happened = f"The hypervisor of guest '{printable(guest)}' told of {printable(problem)}."
     return HostError(happened, "See the last words of the guest's console, and run again.")
 
 

@@ -127,16 +127,18 @@ def _curves(group: FleetGroup, looks: Looks, curves: Sequence[LoadCurve]) -> Ite
 
 def drawn_tail(points: Sequence[PointSummary]) -> tuple[str, str]:
     """The highest percentile that all points with a latency have, and why it is none higher."""
-    known = [point for point in points if _has(point, "mean")]
+    measured = [point for point in points if _has(point, "mean")]
     names = [name for name, _ in PERCENTILES]
-    drawn = next((n for n in reversed(names) if all(_has(point, n) for point in known)), names[0])
+    drawn = next(
+        (n for n in reversed(names) if all(_has(point, n) for point in measured)), names[0]
+    )
     if drawn == WANTED:
         return drawn, ""
-    having = sum(_has(point, WANTED) for point in known)
+    having = sum(_has(point, WANTED) for point in measured)
     needed = ios_needed(dict(PERCENTILES)[WANTED])
     return drawn, (
         f"{_WORDS[drawn]} is the highest percentile that every point supports: {_WORDS[WANTED]}, "
-        f"which takes {needed:,} I/Os, is known of {having} of {count(len(known), 'point')}."
+        f"which takes {needed:,} I/Os, is known of {having} of {count(len(measured), 'point')}."
     )
 
 
@@ -172,6 +174,6 @@ def _beside(inside: NodeTimeline) -> str:
     """What else the figures of a node hold that is one machine with others."""
     if not inside.neighbours:
         return ""
-    what = "disks and processors" if inside.shares_disks else "processors"
+    shared = "disks and processors" if inside.shares_disks else "processors"
     names = listing(list(inside.neighbours), NEIGHBOURS_SHOWN)
-    return f" One machine with {names}: its {what} serve the guests of all."
+    return f" One machine with {names}: its {shared} serve the guests of all."

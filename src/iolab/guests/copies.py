@@ -61,7 +61,7 @@ def mirrors(
         raise ValueError(f"{replicas} replicas need as many nodes, and there are {len(names)}")
     if len(guests) * (replicas - 1) > COPIES:
         raise ValueError(f"a session has at most {COPIES} copies of images")
-    found: list[Mirror] = []
+    copies: list[Mirror] = []
     before: dict[str, int] = {}
     for guest, own in guests.items():
         place = names.index(own)
@@ -70,10 +70,10 @@ def mirrors(
         before[own] = turn + 1
         for copy in range(replicas - 1):
             node = others[(turn + copy) % len(others)]
-            port = FIRST_PORT + len(found)
+            port = FIRST_PORT + len(copies)
             export = f"{guest}-copy{copy + 1}-{session}"
-            found.append(Mirror(guest, node, Replica(nodes[node], port, export)))
-    return tuple(found)
+            copies.append(Mirror(guest, node, Replica(nodes[node], port, export)))
+    return tuple(copies)
 
 
 def server_argv(mirror: Mirror, image: str, qemu_nbd: str) -> tuple[str, ...]:

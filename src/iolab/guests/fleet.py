@@ -245,8 +245,10 @@ class Guests:
     def see_nodes(self, facts: Mapping[str, HostFacts]) -> None:
         """Take what nodes told of themselves, whoever booted the guests on them."""
         names = {spec.name for spec in nodes_of(self._session.study)} & facts.keys()
-        seen = {name: facts[name].target for name in names}
-        self.below = {name: target.devices for name, target in seen.items() if target is not None}
+        targets = {name: facts[name].target for name in names}
+        self.below = {
+            name: target.devices for name, target in targets.items() if target is not None
+        }
 
     @asynccontextmanager
     async def watching(
@@ -327,8 +329,8 @@ class Guests:
         await node.host.close()
         host = session.bystanders[node.name] = self._reach(node.spec)
         node.begin_anew()
-        seen = await discover(session.study, {node.name: host}, session.questions)
-        if faults := changes({node.name: node.facts}, seen.facts):
+        discovery = await discover(session.study, {node.name: host}, session.questions)
+        if faults := changes({node.name: node.facts}, discovery.facts):
             # Lost it stays: no other guest is booted there either.
             await host.close()
             session.taken.pop(node.name, None)  # What lies there is not ours.
@@ -341,16 +343,18 @@ class Guests:
     ) -> dict[str, Hypervisor]:
         """The nodes; those that are one machine share its processors and its turns to boot."""
         study = self._session.study
-        found: dict[str, Hypervisor] = {}
+        hypervisors: dict[str, Hypervisor] = {}
         for nodes in machines_of(study, facts):
             cpu = facts[nodes[0].name].cpu
             here = [[guest.name for guest in booted(study, spec.name)] for spec in nodes]
-            given = pins_of(cpu, here, settings.vcpus, settings.pinning)
+            pins_by_guest = pins_of(cpu, here, settings.vcpus, settings.pinning)
             turns = asyncio.Semaphore(settings.boots_at_once or max(cpu.threads, 1))
             for spec, names in zip(nodes, here, strict=True):
-                pins = {guest: given[guest] for guest in names}
-                found[spec.name] = Hypervisor(self._session, spec, facts[spec.name], pins, turns)
-        return {spec.name: found[spec.name] for spec in nodes_of(study)}
+                pins = {guest: pins_by_guest[guest] for guest in names}
+                hypervisors[spec.name] = Hypervisor(
+                    self._session, spec, facts[spec.name], pins, turns
+                )
+        return {spec.name: hypervisors[spec.name] for spec in nodes_of(study)}
 
     async def _raise_up(self, settings: GuestSettings, nodes: list[Hypervisor]) -> None:
         session = self._session

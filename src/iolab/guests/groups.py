@@ -60,14 +60,14 @@ def of_guests(workload: Workload) -> bool:
 
 def fleet_groups(study: Study, points: Iterable[PointSummary]) -> tuple[FleetGroup, ...]:
     """The groups of all workloads that are swept over guests, in the study's order."""
-    found = list(points)
+    every_point = list(points)
     nodes = node_count(study)
     groups = []
     for workload in study.workloads:
         if not of_guests(workload):
             continue
         apart: dict[Axis, list[PointSummary]] = {}
-        for point in found:
+        for point in every_point:
             if point.key.workload == workload.id:
                 apart.setdefault(_others(point.key.axis), []).append(point)
         groups += [FleetGroup(workload, others, tuple(of), nodes) for others, of in apart.items()]
@@ -119,17 +119,17 @@ def shown_run(point: PointSummary) -> Result | None:
 
 def ends_of(points: Sequence[PointSummary]) -> list[PointSummary]:
     """The points with the fewest and the most guests, in that order."""
-    known = sorted((p for p in points if shown_run(p)), key=lambda p: per_node(p.key.axis))
-    return known if len(known) < 3 else [known[0], known[-1]]
+    shown = sorted((p for p in points if shown_run(p)), key=lambda p: per_node(p.key.axis))
+    return shown if len(shown) < 3 else [shown[0], shown[-1]]
 
 
 def depths_of(points: Iterable[PointSummary]) -> Mapping[tuple[str, object], list[PointSummary]]:
     """The points by configuration and depth, which are the lines of a chart."""
-    found: dict[tuple[str, object], list[PointSummary]] = {}
+    by_line: dict[tuple[str, object], list[PointSummary]] = {}
     for point in points:
         depth = dict(point.key.axis).get(DEPTH)
-        found.setdefault((point.key.configuration, depth), []).append(point)
-    return found
+        by_line.setdefault((point.key.configuration, depth), []).append(point)
+    return by_line
 
 
 def detailed_runs(groups: Iterable[FleetGroup], results: Sequence[Result]) -> tuple[RunKey, ...]:
@@ -137,15 +137,15 @@ def detailed_runs(groups: Iterable[FleetGroup], results: Sequence[Result]) -> tu
 
     Of guests that are not varied, the runs in their order.
     """
-    found = [
+    runs = [
         run
         for group in groups
         for points in depths_of(group.points).values()
         for point in reversed(ends_of(points))
         if (run := shown_run(point)) is not None
     ]
-    found = found or [run for run in results if run.nodes]
-    return tuple(dict.fromkeys((run.digest, run.repeat) for run in found))[:RUNS_MAX]
+    runs = runs or [run for run in results if run.nodes]
+    return tuple(dict.fromkeys((run.digest, run.repeat) for run in runs))[:RUNS_MAX]
 
 
 def inside_run(plan: Plan, points: Iterable[PointSummary]) -> Result | None:

@@ -51,12 +51,12 @@ def node_path(study: Study, node: HostSpec) -> str | None:
 
 def machines_of(study: Study, facts: Mapping[str, HostFacts]) -> list[list[HostSpec]]:
     """The nodes that told of themselves, those that are one machine (one kernel) together."""
-    found: dict[str, list[HostSpec]] = {}
+    machines: dict[str, list[HostSpec]] = {}
     for node in nodes_of(study):
         if node.name in facts:
             key = facts[node.name].kernel.boot_or(node.name)
-            found.setdefault(key, []).append(node)
-    return list(found.values())
+            machines.setdefault(key, []).append(node)
+    return list(machines.values())
 
 
 def guests_of(nodes: Iterable[str], per_node: int) -> Iterator[HostSpec]:
@@ -77,7 +77,7 @@ def guests_of(nodes: Iterable[str], per_node: int) -> Iterator[HostSpec]:
 def largest_per_node(tables: Tables) -> int:
     """How many guests a node has at most; 1 where no workload says how many it wants."""
     lists = [load.vms_per_node or [1] for _, load in tables.read("workload", SearchTable)]
-    return max((most for found in lists for most in found), default=1)
+    return max((most for loads in lists for most in loads), default=1)
 
 
 def guest_hosts(tables: Tables, hosts: Iterable[HostSpec]) -> tuple[HostSpec, ...]:
@@ -103,12 +103,12 @@ def forced_loads(rooms: Iterable[Room], vcpus: int, loads: Sequence[int]) -> tup
     They are the first whose vCPUs together fill a NUMA node's cores, all cores, or the queues of
     the storage, as far as these are known.
     """
-    found = {
+    turning = {
         next((load for load in sorted(loads) if load * vcpus >= bound), None)
         for room in rooms
         for bound in _bounds(room)
     }
-    return tuple(sorted(load for load in found if load is not None))
+    return tuple(sorted(load for load in turning if load is not None))
 
 
 def _bounds(room: Room) -> Iterator[float]:
@@ -247,21 +247,21 @@ def pins_of(
     return dict(zip(names, pins(facts, len(names), vcpus, pinning), strict=True))
 
 
-def unpinned(given: Sequence[Pin]) -> int:
+def unpinned(chosen: Sequence[Pin]) -> int:
     """How many guests may use all processors."""
-    return sum(not pin.cpus for pin in given)
+    return sum(not pin.cpus for pin in chosen)
 
 
 def cpu_numbers(text: str) -> tuple[int, ...]:
     """The processors of a kernel's list (`0-3,8`), ascending. ValueError when it is none."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for piece in text.strip().split(",") if text.strip() else ():
         first, dash, last = piece.partition("-")
         last = last if dash else first
         if not (_is_number(first) and _is_number(last)):
             raise ValueError(f"{text[:100]!r} is no list of processors")
-        found.update(range(int(first), int(last) + 1))
-    return tuple(sorted(found))
+        numbers.update(range(int(first), int(last) + 1))
+    return tuple(sorted(numbers))
 
 
 def _processors(node: NumaNode) -> tuple[int, ...]:
@@ -284,9 +284,9 @@ def _take(free: list[list[int]], count: int) -> tuple[int, ...]:
             return tuple(taken)
     if sum(map(len, free)) < count:
         return ()
-    found: list[int] = []
+    processors: list[int] = []
     for node in free:
-        part = count - len(found)
-        found += node[:part]
+        part = count - len(processors)
+        processors += node[:part]
         node[:] = node[part:]
-    return tuple(found)
+    return tuple(processors)

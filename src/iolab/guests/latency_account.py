@@ -54,15 +54,15 @@ class LatencyPart:
 class Account:
     """One direction of one run: `whole_ns` as the guests saw it, and its parts from below.
 
-    `seen` is the mean of each layer that is known. `capped` are layers whose I/Os took longer than
-    those of the layer above, since they had others too: no part can be longer than the whole.
+    `layers` is the mean of each layer that is known. `capped` are layers whose I/Os took longer
+    than those of the layer above, since they had others too: no part can be longer than the whole.
     """
 
     run: str
     direction: str
     whole_ns: float
     parts: tuple[LatencyPart, ...]
-    seen: tuple[tuple[LatencyLayer, float], ...]
+    layers: tuple[tuple[LatencyLayer, float], ...]
     capped: tuple[LatencyLayer, ...]
     level: Level
 
@@ -119,35 +119,35 @@ _PARTS: Final = {
 
 
 def parts_of(
-    seen: Sequence[tuple[LatencyLayer, float]],
+    layers: Sequence[tuple[LatencyLayer, float]],
 ) -> tuple[tuple[LatencyPart, ...], tuple[LatencyLayer, ...]]:
     """The parts between layers given from the generator down, and the layers that were capped."""
     edges: list[tuple[LatencyLayer, float]] = []
     capped = []
-    for layer, mean in seen:
+    for layer, mean in layers:
         above = edges[-1][1] if edges else mean
         if mean > above:
             capped.append(layer)
         edges.append((layer, min(mean, above)))
-    found: list[LatencyPart] = []
+    parts: list[LatencyPart] = []
     below: tuple[LatencyLayer, float] | None = None
     for layer, edge in reversed(edges):
         if below is None:
-            found.append(LatencyPart(None, layer, 0.0, edge))
+            parts.append(LatencyPart(None, layer, 0.0, edge))
         else:
-            found.append(LatencyPart(layer, below[0], below[1], edge))
+            parts.append(LatencyPart(layer, below[0], below[1], edge))
         below = (layer, edge)
-    return tuple(found), tuple(capped)
+    return tuple(parts), tuple(capped)
 
 
 def account_figure(subject: str, accounts: Sequence[Account], caveat: str = "") -> Figure | None:
     """A bar for each direction of each run, whole latencies all of one length; None for none."""
-    known = [account for account in accounts if len(account.parts) > 1 and account.whole_ns > 0]
-    if not known:
+    drawable = [account for account in accounts if len(account.parts) > 1 and account.whole_ns > 0]
+    if not drawable:
         return None
-    runs = list(dict.fromkeys(account.run for account in known))
-    drawn = [[account for account in known if account.run == run] for run in runs[:MAX_RUNS]]
-    marks, top = _legend(known), 0.0
+    runs = list(dict.fromkeys(account.run for account in drawable))
+    drawn = [[account for account in drawable if account.run == run] for run in runs[:MAX_RUNS]]
+    marks, top = _legend(drawable), 0.0
     for group in drawn:
         marks.append(_text(group[0].run, 0, top + 13, INK))
         top += TITLE
@@ -160,7 +160,7 @@ def account_figure(subject: str, accounts: Sequence[Account], caveat: str = "") 
         subject=subject,
         title="Where the latency arises",
         finding=caveat + _finding(drawn),
-        note=_note(known, len(runs) - len(drawn)),
+        note=_note(drawable, len(runs) - len(drawn)),
         plots=(Plot(round(height), marks, top=HEAD),),
         table=layers_table(accounts),
     )
@@ -179,8 +179,8 @@ def _legend(accounts: Iterable[Account]) -> list[Mark]:
 
 def part_names(accounts: Iterable[Account]) -> list[str]:
     """The names of all their parts, from the device up."""
-    found = {part.name for account in accounts for part in account.parts}
-    return [name for name in _PARTS if name in found]
+    used = {part.name for account in accounts for part in account.parts}
+    return [name for name in _PARTS if name in used]
 
 
 def _bar(account: Account, top: float) -> list[Mark]:
@@ -195,8 +195,8 @@ def _bar(account: Account, top: float) -> list[Mark]:
         text = show_value(part.took_ns, "ns")
         if end - start > _CHARACTER * len(text) + 6:
             marks.append(_text(text, (start + end) / 2, middle, PAPER, "middle", MIDDLE))
-    whole = label(show_value(account.whole_ns, "ns"))
-    return [*marks, _text(whole, PLOT_WIDTH + 8, middle, INK, down=MIDDLE)]
+    whole_text = label(show_value(account.whole_ns, "ns"))
+    return [*marks, _text(whole_text, PLOT_WIDTH + 8, middle, INK, down=MIDDLE)]
 
 
 def _piece(x: float, x2: float, y: float, y2: float, token: Token) -> Mark:
@@ -248,29 +248,31 @@ def _note(accounts: Sequence[Account], left_out: int) -> str:
 def layers_table(accounts: Sequence[Account]) -> Table:
     """What each layer saw, and the share of each part."""
     names = part_names(accounts)
-    seen = [
-        layer for layer in LatencyLayer if any(layer in dict(account.seen) for account in accounts)
+    layers = [
+        layer
+        for layer in LatencyLayer
+        if any(layer in dict(account.layers) for account in accounts)
     ]
     parts = (f"{name[0].upper()}{name[1:]}" for name in names)
-    saw = (f"{_SEEN[layer]} saw" for layer in seen)
+    saw = (f"{_LAYER_NAMES[layer]} saw" for layer in layers)
     heads = columns(("Run", "Direction"), (*saw, *parts), ("Verdict",))
     rows = []
     for account in accounts:
         means, shares = (
-            dict(account.seen),
+            dict(account.layers),
             {part.name: _share(part, account) for part in account.parts},
         )
         texts = (
             account.run,
             account.direction,
-            *(show_value(means[layer], "ns") if layer in means else NOTHING for layer in seen),
+            *(show_value(means[layer], "ns") if layer in means else NOTHING for layer in layers),
             *(shares.get(name, NOTHING) for name in names),
         )
         rows.append(row(*texts, account.level))
     return Table("Where the latency arises", heads, tuple(rows))
 
 
-_SEEN: Final = {
+_LAYER_NAMES: Final = {
     LatencyLayer.ENGINE: "Generator",
     LatencyLayer.GUEST: "Guest",
     LatencyLayer.HYPERVISOR: "Hypervisor",

@@ -98,27 +98,27 @@ def standing_out(watched: WatchedMetric, values: dict[str, float]) -> tuple[Outl
     rows = np.array(list(values.values()))
     usual = float(np.median(rows))
     spread = float(np.median(np.abs(rows - usual)))
-    found = []
+    outliers = []
     for name, value in values.items():
         off = abs(value - usual)
         above = value > APART * usual
         below = watched.low and value * APART < usual
         if off > watched.floor and (above or below) and SCORE_FACTOR * off > SCORE * spread:
-            found.append(Outlier(watched.scope, name, watched.metric, value, usual))
-    found.sort(key=lambda one: -abs(one.value - one.usual))
-    return tuple(found) if len(found) <= NAMED_MOST else ()
+            outliers.append(Outlier(watched.scope, name, watched.metric, value, usual))
+    outliers.sort(key=lambda outlier: -abs(outlier.value - outlier.usual))
+    return tuple(outliers) if len(outliers) <= NAMED_MOST else ()
 
 
 def _values(
     view: RunView, node: GuestNode, watched: WatchedMetric, window: Window
 ) -> dict[str, float]:
     """The means over the window of everything of one kind that the node has."""
-    found: dict[str, float] = {}
+    means: dict[str, float] = {}
     for name in _names(view, node, watched):
         mean = _mean(view, node, watched, name, window)
         if mean is not None:
-            found[name] = mean
-    return found
+            means[name] = mean
+    return means
 
 
 def _mean(
@@ -127,8 +127,8 @@ def _mean(
     """Over time; of latencies over I/Os, each of which weighs the same."""
     if watched.metric not in _LATENCIES:
         return view.mean_on(node.name, watched.scope, name, watched.metric, window)
-    seen = served(view, (node.name, watched.scope), [name], _LATENCIES[watched.metric], window)
-    return None if seen is None else seen.mean_ns
+    latency = served(view, (node.name, watched.scope), [name], _LATENCIES[watched.metric], window)
+    return None if latency is None else latency.mean_ns
 
 
 def _names(view: RunView, node: GuestNode, watched: WatchedMetric) -> list[str]:
@@ -237,18 +237,18 @@ def bound_of(view: RunView, guest: Guest) -> GuestLimit:
     """What is known of one guest; its job is I/O on files."""
     job = view.record.run.point.job_on(guest.name)
     flight = concurrency(view.load, guest.host, job.depth_total) if job.is_closed_loop else None
-    known = int(view.load.ios[guest.host].sum()) >= IOS_LEAST
+    enough = int(view.load.ios[guest.host].sum()) >= IOS_LEAST
     kvm = guest.run.accelerator is Accelerator.KVM
-    found = GuestLimit(
+    limit = GuestLimit(
         level=Level.VALID,
         rho=flight.rho if flight else None,
         edge=flight.edge if flight else 0.0,
-        engine_ns=guest_latency(view, guest, LatencyLayer.ENGINE) if known else None,
-        hypervisor_ns=guest_latency(view, guest, LatencyLayer.HYPERVISOR) if known else None,
+        engine_ns=guest_latency(view, guest, LatencyLayer.ENGINE) if enough else None,
+        hypervisor_ns=guest_latency(view, guest, LatencyLayer.HYPERVISOR) if enough else None,
         use=use_of(view, guest),
         busy=view.mean_of(guest.host, "cpu", ALL_CORES, "busy_share") if kvm else None,
     )
-    return replace(found, level=_level(found))
+    return replace(limit, level=_level(limit))
 
 
 def limited_guests(view: RunView) -> frozenset[str]:
@@ -286,23 +286,23 @@ def use_of(view: RunView, guest: Guest) -> GuestCpuUse | None:
     return GuestCpuUse(use.vcpu_run_s / whole_s, use.vcpu_wait_s / whole_s)
 
 
-def _level(found: GuestLimit) -> Level:
-    if found.runs_empty:
+def _level(limit: GuestLimit) -> Level:
+    if limit.runs_empty:
         return Level.INVALID
-    if not found.waits_inside:
+    if not limit.waits_inside:
         return Level.VALID
-    return Level.INVALID if _has_none_left(found) else Level.INDICATIVE
+    return Level.INVALID if _has_none_left(limit) else Level.INDICATIVE
 
 
-def _has_none_left(found: GuestLimit) -> bool:
+def _has_none_left(limit: GuestLimit) -> bool:
     """Whether the guest's processors were in use, as its node and the guest itself count it.
 
     KVM polls for a while before a halted processor sleeps, and its node counts that as run: a guest
     that waits for fast devices would seem busy all the time.
     """
-    if found.use is None or found.use.run + found.use.wait < PROCESSORS_USED:
+    if limit.use is None or limit.use.run + limit.use.wait < PROCESSORS_USED:
         return False
-    return found.busy is None or found.busy + found.use.wait >= PROCESSORS_USED
+    return limit.busy is None or limit.busy + limit.use.wait >= PROCESSORS_USED
 
 
 Bins = Sequence[tuple[int, int, int]]
@@ -318,18 +318,18 @@ def hypervisor_metrics(node: GuestNode) -> dict[str, Metric]:
     Keys are those of a result; one without enough I/Os is left out, and all where the hypervisor of
     any guest keeps no bins.
     """
-    found: dict[str, Metric] = {}
+    metrics: dict[str, Metric] = {}
     for way in DIRECTIONS:
         counts = node.blocks(way)
         if counts is not None and all(served.bins or not served.ios for served in counts):
             bins = merged([served.bins for served in counts])
             total = sum(count for *_, count in bins)
-            found |= {
+            metrics |= {
                 f"{way.key}_lat_ns_{name}": bounded(bins, percent)
                 for name, percent in PERCENTILES
                 if is_supported(total, percent)
             }
-    return found
+    return metrics
 
 
 def merged(several: Sequence[Bins]) -> Bins:
@@ -369,11 +369,11 @@ def layers_of(view: RunView, node: GuestNode) -> tuple[LayerLatency, ...]:
     if window is None:
         return ()
     return tuple(
-        found
+        latency
         for way in DIRECTIONS
         if view.load.ios[node.hosts, way].any()
-        for layer, see in _SEEN.items()
-        if (found := _latency(layer, way, see(view, node, way, window))) is not None
+        for layer, see in _SEEN_BY.items()
+        if (latency := _latency(layer, way, see(view, node, way, window))) is not None
     )
 
 
@@ -383,13 +383,13 @@ def guest_latency(view: RunView, guest: Guest, layer: LatencyLayer) -> float | N
     if window is None:
         return None
     alone = GuestNode(guest.run.node, (guest,), None)
-    found = NOTHING
+    total = NOTHING
     for way in DIRECTIONS:
-        seen = _SEEN[layer](view, alone, way, window)
-        if seen is None:
+        counted = _SEEN_BY[layer](view, alone, way, window)
+        if counted is None:
             return None
-        found += seen
-    return found.mean_ns
+        total += counted
+    return total.mean_ns
 
 
 def _by_engine(view: RunView, node: GuestNode, way: Direction, _window: Window) -> Served | None:
@@ -406,20 +406,20 @@ def _by_guests(view: RunView, node: GuestNode, way: Direction, window: Window) -
         target = view.target(view.hosts[guest.host])
         if target is None or target.device is None:
             return None
-        seen = served(view, (guest.name, "disk"), [target.device], way, window)
-        if seen is None:
+        counted = served(view, (guest.name, "disk"), [target.device], way, window)
+        if counted is None:
             return None
-        total += seen
+        total += counted
     return total
 
 
 def _by_hypervisor(view: RunView, node: GuestNode, way: Direction, window: Window) -> Served | None:
     """In the window by the node's samples; where there are none, in the whole run."""
     names = [guest.name for guest in node.guests]
-    seen = served(view, (node.name, GUESTS), names, way, window)
+    counted = served(view, (node.name, GUESTS), names, way, window)
     counts = node.blocks(way)
-    if seen is not None or counts is None:
-        return seen
+    if counted is not None or counts is None:
+        return counted
     return Served(float(sum(c.ios for c in counts)), float(sum(c.total_ns for c in counts)))
 
 
@@ -430,7 +430,7 @@ def _by_devices(view: RunView, node: GuestNode, way: Direction, window: Window) 
     return served(view, (node.name, "disk"), disks, way, window)
 
 
-_SEEN: Final[
+_SEEN_BY: Final[
     Mapping[LatencyLayer, Callable[[RunView, GuestNode, Direction, Window], Served | None]]
 ] = {
     LatencyLayer.ENGINE: _by_engine,
@@ -441,8 +441,8 @@ _SEEN: Final[
 """How each layer is seen, from the top."""
 
 
-def _latency(layer: LatencyLayer, way: Direction, seen: Served | None) -> LayerLatency | None:
-    mean = None if seen is None else seen.mean_ns
-    if seen is None or mean is None:
+def _latency(layer: LatencyLayer, way: Direction, counted: Served | None) -> LayerLatency | None:
+    mean = None if counted is None else counted.mean_ns
+    if counted is None or mean is None:
         return None
-    return LayerLatency(layer, way, mean, round(seen.ios))
+    return LayerLatency(layer, way, mean, round(counted.ios))

@@ -58,21 +58,21 @@ NAMED_MAX: Final = len(SERIES)
 _DASHES: Final = ((), (5, 3), (2, 2))
 
 
-def inside_figure(subject: str, title: str, seen: NodeTimeline, caveat: str = "") -> Figure:
+def inside_figure(subject: str, title: str, timeline: NodeTimeline, caveat: str = "") -> Figure:
     """The panels stacked, the time under the last."""
-    panels = list(seen.panels)
+    panels = list(timeline.panels)
     plots: list[Plot] = []
     top = float(HEAD)
     for panel in panels:
-        plots.append(_panel(panel, seen, top, is_last=panel is panels[-1]))
+        plots.append(_panel(panel, timeline, top, is_last=panel is panels[-1]))
         top += plots[-1].height + GAP
     return Figure(
         subject=subject,
         title=title,
-        finding=caveat + " ".join(_sentence(panel, seen) for panel in panels),
-        note=_note(seen),
+        finding=caveat + " ".join(_sentence(panel, timeline) for panel in panels),
+        note=_note(timeline),
         plots=tuple(plots),
-        table=_table(title, seen),
+        table=_table(title, timeline),
     )
 
 
@@ -82,19 +82,19 @@ def _height(panel: Panel) -> int:
     return max(PANEL_HEIGHT, math.ceil(LINE_GAP * named))
 
 
-def _panel(panel: PanelInside, seen: NodeTimeline, top: float, *, is_last: bool) -> Plot:
+def _panel(panel: PanelInside, timeline: NodeTimeline, top: float, *, is_last: bool) -> Plot:
     traces = panel.panel.traces
-    known = [v for trace in traces for v in trace.values if v is not None]
-    scale = panel_scale(panel.panel, known, 3)
-    end = seen.at_s[-1] + seen.cell_s / 2
-    looks = _looks(panel, seen)
-    marks = shades(seen.begin_s, seen.end_s, end)
-    for found in sorted(traces, key=lambda other: looks[other.name][2]):
-        marks += time_line(seen.at_s, found.values, scale, _line(found.name, looks[found.name]))
+    values = [v for trace in traces for v in trace.values if v is not None]
+    scale = panel_scale(panel.panel, values, 3)
+    end = timeline.at_s[-1] + timeline.cell_s / 2
+    looks = _looks(panel, timeline)
+    marks = shades(timeline.begin_s, timeline.end_s, end)
+    for trace in sorted(traces, key=lambda other: looks[other.name][2]):
+        marks += time_line(timeline.at_s, trace.values, scale, _line(trace.name, looks[trace.name]))
     ends = [
-        End(found.name, scale.of(last), looks[found.name][0])
-        for found in traces
-        if looks[found.name][2] and (last := last_known(found.values)) is not None
+        End(trace.name, scale.of(last), looks[trace.name][0])
+        for trace in traces
+        if looks[trace.name][2] and (last := last_known(trace.values)) is not None
     ]
     return Plot(
         _height(panel.panel),
@@ -119,7 +119,7 @@ def _line(name: str, look: Look) -> Line:
     return Line(token=token, places=(), width=width, dash=dash, opacity=opacity, tip=tip)
 
 
-def _looks(panel: PanelInside, seen: NodeTimeline) -> dict[str, Look]:
+def _looks(panel: PanelInside, timeline: NodeTimeline) -> dict[str, Look]:
     """Each device has a colour, the same in all panels; of many only those that matter have one."""
     traces = panel.panel.traces
     if len(traces) <= NAMED_MAX:
@@ -127,30 +127,30 @@ def _looks(panel: PanelInside, seen: NodeTimeline) -> dict[str, Look]:
             trace.name: (series_token(i), _DASHES[i % len(_DASHES)], True)
             for i, trace in enumerate(traces)
         }
-    alike = [other for other in seen.panels if other.scope == panel.scope]
-    out = [_name(found) for other in alike for found in _outliers(other, seen)]
-    ends = [name for other in alike for name in _extremes(other, seen)]
+    alike = [other for other in timeline.panels if other.scope == panel.scope]
+    out = [_name(outlier) for other in alike for outlier in _outliers(other, timeline)]
+    ends = [name for other in alike for name in _extremes(other, timeline)]
     named = list(dict.fromkeys([*out, *ends]))[:NAMED_MAX]
-    own = {*out, *_extremes(panel, seen)} & {trace.name for trace in traces}
+    own = {*out, *_extremes(panel, timeline)} & {trace.name for trace in traces}
     plain: Look = (MUTED, (), False)
     return dict.fromkeys((trace.name for trace in traces), plain) | {
         name: (series_token(i), (), True) for i, name in enumerate(named) if name in own
     }
 
 
-def _extremes(panel: PanelInside, seen: NodeTimeline) -> list[str]:
+def _extremes(panel: PanelInside, timeline: NodeTimeline) -> list[str]:
     """The device with the most, and the one with the least."""
     means = {
         trace.name: mean
         for trace in panel.panel.traces
-        if (mean := _typical(_within(trace, seen), panel.panel.unit)) is not None
+        if (mean := _typical(_within(trace, timeline), panel.panel.unit)) is not None
     }
     ordered = sorted(means, key=means.__getitem__)
     return [*ordered[-1:], *ordered[:1]]
 
 
-def _outliers(panel: PanelInside, seen: NodeTimeline) -> list[Outlier]:
-    return [o for o in seen.outliers if o.scope == panel.scope and o.metric in panel.metrics]
+def _outliers(panel: PanelInside, timeline: NodeTimeline) -> list[Outlier]:
+    return [o for o in timeline.outliers if o.scope == panel.scope and o.metric in panel.metrics]
 
 
 def _name(outlier: Outlier) -> str:
@@ -172,19 +172,21 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.1 else show_value(share, "share")
 
 
-def _sentence(one: PanelInside, seen: NodeTimeline) -> str:
+def _sentence(inside: PanelInside, timeline: NodeTimeline) -> str:
     """The least and the most of the devices by their means, and what stands out."""
-    panel = one.panel
-    means = {trace.name: _typical(_within(trace, seen), one.panel.unit) for trace in panel.traces}
-    known = {name: mean for name, mean in means.items() if mean is not None}
-    if not known:
+    panel = inside.panel
+    means = {
+        trace.name: _typical(_within(trace, timeline), inside.panel.unit) for trace in panel.traces
+    }
+    measured = {name: mean for name, mean in means.items() if mean is not None}
+    if not measured:
         return f"{panel.title}: nothing known in the measured window."
-    low, high = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
-    least, most = (show_value(known[name], panel.unit) for name in (low, high))
+    low, high = min(measured, key=measured.__getitem__), max(measured, key=measured.__getitem__)
+    least, most = (show_value(measured[name], panel.unit) for name in (low, high))
     text = f"{most} ({clean(high)})" if low == high or least == most else ""
     text = text or f"{least} ({clean(low)}) to {most} ({clean(high)})"
-    links = _links(one).strip(" ()")
-    out = list(dict.fromkeys(clean(_name(found)) for found in _outliers(one, seen)))
+    links = _links(inside).strip(" ()")
+    out = list(dict.fromkeys(clean(_name(outlier)) for outlier in _outliers(inside, timeline)))
     links_text = f", {links}" if links else ""
     return f"{panel.title}: {text}{links_text}{f'; {_stands_out(out)}' if out else ''}."
 
@@ -193,8 +195,8 @@ def _stands_out(names: Sequence[str]) -> str:
     return f"{' and '.join(names)} {'stands' if len(names) == 1 else 'stand'} out"
 
 
-def _note(seen: NodeTimeline) -> str:
-    lines = max(len(panel.panel.traces) for panel in seen.panels)
+def _note(timeline: NodeTimeline) -> str:
+    lines = max(len(panel.panel.traces) for panel in timeline.panels)
     grey = (
         f" Of more than {NAMED_MAX} devices the least, the most and those that stand out have a "
         "colour; grey are the others."
@@ -202,17 +204,17 @@ def _note(seen: NodeTimeline) -> str:
         else ""
     )
     return (
-        f"Means over {format_duration_s(seen.cell_s)}, counted by the node’s own kernel. Shaded: "
-        f"not part of the result.{grey}"
+        f"Means over {format_duration_s(timeline.cell_s)}, counted by the node’s own kernel. "
+        f"Shaded: not part of the result.{grey}"
     )
 
 
-def _within(trace: PanelTrace, seen: NodeTimeline) -> list[float]:
+def _within(trace: PanelTrace, timeline: NodeTimeline) -> list[float]:
     """The trace's known values within the measured window."""
     return [
         v
-        for at, v in zip(seen.at_s, trace.values, strict=True)
-        if v is not None and seen.begin_s <= at <= seen.end_s
+        for at, v in zip(timeline.at_s, trace.values, strict=True)
+        if v is not None and timeline.begin_s <= at <= timeline.end_s
     ]
 
 
@@ -223,13 +225,13 @@ def _typical(values: Sequence[float], unit: str) -> float | None:
     return median(values) if unit == "ns" else math.fsum(values) / len(values)
 
 
-def _table(title: str, seen: NodeTimeline) -> Table:
+def _table(title: str, timeline: NodeTimeline) -> Table:
     """Each device's mean, least and most in the measured window."""
     rows = []
-    for panel in seen.panels:
+    for panel in timeline.panels:
         shares = dict(panel.shares)
         for trace in panel.panel.traces:
-            values, unit = _within(trace, seen), panel.panel.unit
+            values, unit = _within(trace, timeline), panel.panel.unit
             mean = _typical(values, unit)
             numbers = (
                 [NOTHING] * 3
@@ -237,7 +239,7 @@ def _table(title: str, seen: NodeTimeline) -> Table:
                 else [show_value(v, unit) for v in (mean, min(values), max(values))]
             )
             link = _percent(shares[trace.name]) if trace.name in shares else NOTHING
-            out = any(_name(found) == trace.name for found in _outliers(panel, seen))
+            out = any(_name(outlier) == trace.name for outlier in _outliers(panel, timeline))
             texts = (panel.panel.title, trace.name, *numbers, link, "stands out" if out else "")
             rows.append(tuple(map(Cell, texts)))
     heads = columns(
@@ -261,12 +263,12 @@ def node_inside(
 ) -> NodeTimeline | None:
     """The node with the most outliers, else the first that was watched; None where none was."""
     nodes = {node.name: node for node in result.nodes}
-    known = [host for host in record.bystanders if host.error is None and host.host in nodes]
-    if not known:
+    watched = [host for host in record.bystanders if host.error is None and host.host in nodes]
+    if not watched:
         return None
-    name = max((host.host for host in known), key=lambda host: len(nodes[host].outliers))
-    seen = inside_of(record, telemetry, facts.get(name), name)
-    if seen is None:
+    name = max((host.host for host in watched), key=lambda host: len(nodes[host].outliers))
+    counters = inside_of(record, telemetry, facts.get(name), name)
+    if counters is None:
         return None
     grid = Grid.over(record)
     begin_ns = grid.start_ns + round(record.warmup_s * 1e9)
@@ -275,12 +277,14 @@ def node_inside(
         begin_ns, end_ns = window.start_ns, window.end_ns
     begin_s, end_s = ((at - grid.start_ns) / 1e9 for at in (begin_ns, end_ns))
     within = (grid.middles_s >= begin_s) & (grid.middles_s <= end_s)
-    panels = _panels(seen, grid, record.telemetry_interval_ms * 1e6, within)
+    panels = _panels(counters, grid, record.telemetry_interval_ms * 1e6, within)
     if not panels:
         return None
-    (node,) = (host for host in known if host.host == name)
+    (node,) = (host for host in watched if host.host == name)
     kernel = kernel_of(name, facts)
-    beside = [host for host in known if host is not node and kernel_of(host.host, facts) == kernel]
+    beside = [
+        host for host in watched if host is not node and kernel_of(host.host, facts) == kernel
+    ]
     return NodeTimeline(
         result=result,
         node=name,
@@ -301,28 +305,30 @@ def _leaves(node: Bystander, facts: Mapping[str, HostFacts]) -> set[str]:
 
 
 def _panels(
-    seen: NodeInside, grid: Grid, step_ns: float, within: npt.NDArray[np.bool_]
+    counters: NodeInside, grid: Grid, step_ns: float, within: npt.NDArray[np.bool_]
 ) -> tuple[PanelInside, ...]:
-    def rows(found: Mapping[str, CounterSeries]) -> dict[str, Floats]:
-        return {name: on_grid(series, grid, None, step_ns) for name, series in found.items()}
+    def rows(series_by_name: Mapping[str, CounterSeries]) -> dict[str, Floats]:
+        return {
+            name: on_grid(series, grid, None, step_ns) for name, series in series_by_name.items()
+        }
 
-    sent = rows(seen.tx_bytes_per_s)
+    sent = rows(counters.tx_bytes_per_s)
     busy = _busy(sent)
     shares = {
-        name: float(known.mean())
-        for name, row in rows(seen.tx_share).items()
-        if name in busy and (known := row[within & np.isfinite(row)]).size
+        name: float(finite.mean())
+        for name, row in rows(counters.tx_share).items()
+        if name in busy and (finite := row[within & np.isfinite(row)]).size
     }
-    frames = {name: row for name, row in rows(seen.tx_frames_per_s).items() if name in busy}
-    numa = {_numa(name): row for name, row in rows(seen.processors).items()}
-    found = (
+    frames = {name: row for name, row in rows(counters.tx_frames_per_s).items() if name in busy}
+    numa = {_numa(name): row for name, row in rows(counters.processors).items()}
+    insides = (
         PanelInside(
-            _panel_inside("IOPS of each disk", "1/s", rows(seen.iops)),
+            _panel_inside("IOPS of each disk", "1/s", rows(counters.iops)),
             "disk",
             ("read_iops", "write_iops"),
         ),
         PanelInside(
-            _panel_inside("Write latency of each disk", "ns", rows(seen.write_lat_ns)),
+            _panel_inside("Write latency of each disk", "ns", rows(counters.write_lat_ns)),
             "disk",
             ("write_lat_ns",),
         ),
@@ -339,12 +345,12 @@ def _panels(
             ("tx_frames_per_s",),
         ),
     )
-    return tuple(inside for inside in found if inside.panel.traces)
+    return tuple(inside for inside in insides if inside.panel.traces)
 
 
 def _panel_inside(title: str, unit: str, rows: Mapping[str, Floats]) -> Panel:
-    known = {name: row for name, row in rows.items() if np.isfinite(row).any()}
-    traces: tuple[PanelTrace, ...] = tuple(trace_on_grid(name, row) for name, row in known.items())
+    drawn = {name: row for name, row in rows.items() if np.isfinite(row).any()}
+    traces: tuple[PanelTrace, ...] = tuple(trace_on_grid(name, row) for name, row in drawn.items())
     return Panel(title, unit, traces)
 
 

@@ -104,8 +104,8 @@ def vcpus_of(view: RunView, guest: Guest) -> int | None:
 
 def kernel_of(node: str, facts: Mapping[str, HostFacts]) -> str:
     """What tells kernels apart: nodes of one (containers, network namespaces) share its devices."""
-    seen = facts.get(node)
-    return seen.kernel.boot_or(node) if seen else node
+    host_facts = facts.get(node)
+    return host_facts.kernel.boot_or(node) if host_facts else node
 
 
 def counted_once(
@@ -298,11 +298,13 @@ def inside_of(
     watched = next((bystander for bystander in record.bystanders if bystander.host == node), None)
     if watched is None:
         return None
-    told = [_moved(series, watched) for series in telemetry if series.host == node]
+    own_series = [_moved(series, watched) for series in telemetry if series.host == node]
 
     def named(scope: str, metric: str, takes: Callable[[str], bool]) -> dict[str, CounterSeries]:
-        found = [s for s in told if (s.scope, s.metric) == (scope, metric) and takes(s.name)]
-        return {s.name: s for s in sorted(found, key=lambda s: _order(s.name))}
+        matching = [
+            s for s in own_series if (s.scope, s.metric) == (scope, metric) and takes(s.name)
+        ]
+        return {s.name: s for s in sorted(matching, key=lambda s: _order(s.name))}
 
     disks = {delta.device for delta in leaves_of(watched, facts)}
     reads = named("disk", "read_iops", disks.__contains__)
@@ -340,13 +342,13 @@ def _added(reads: CounterSeries, writes: CounterSeries) -> CounterSeries:
 def _shares(
     ports: Mapping[str, CounterSeries], facts: HostFacts | None
 ) -> dict[str, CounterSeries]:
-    found = {}
+    shares = {}
     for name, series in ports.items():
         link = link_bytes_per_s(facts, name)
         if link is not None:
             share: Floats = np.asarray(series.value / link)
-            found[name] = replace(series, metric="tx_share", value=share)
-    return found
+            shares[name] = replace(series, metric="tx_share", value=share)
+    return shares
 
 
 def _is_numa(name: str) -> bool:

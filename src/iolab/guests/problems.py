@@ -265,14 +265,14 @@ def guest_tools(study: Study) -> dict[str, list[str]]:
     guests = settings_in(study)
     if guests is None:
         return {}
-    found = [QEMU]
+    programs = [QEMU]
     if guests.disk is DiskKind.IMAGE:
-        found.append(FIO)
+        programs.append(FIO)
     if guests.replicas > 1:
-        found += [QEMU_IMG, QEMU_NBD]
+        programs += [QEMU_IMG, QEMU_NBD]
     if guests.pinning is not Pinning.NONE:
-        found.append(TASKSET)
-    return {name: [name, "--version"] for name in found}
+        programs.append(TASKSET)
+    return {name: [name, "--version"] for name in programs}
 
 
 def node_targets(study: Study) -> tuple[Target, ...]:
@@ -350,14 +350,14 @@ def _where(study: Study, node: HostSpec) -> str:
 
 
 def _place_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fault]:
-    where, seen = _where(study, node), facts.target
-    if seen is None:
+    where, target = _where(study, node), facts.target
+    if target is None:
         yield no_target(facts, node_path(study, node) or "", where)
-    elif not seen.writable:
+    elif not target.writable:
         yield Fault(f"Nothing may be written to {where}.", MAKE_WRITABLE)
-    elif seen.in_memory and not study.target.allow_memory and image_bytes(study, 1):
+    elif target.in_memory and not study.target.allow_memory and image_bytes(study, 1):
         do = "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
-        yield Fault(f"{where} is {seen.fs_type}, which lives in memory.", do)
+        yield Fault(f"{where} is {target.fs_type}, which lives in memory.", do)
 
 
 def _probe_faults(
@@ -378,9 +378,9 @@ def _machines(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[tuple[li
     """Nodes that are one machine, together, and half a sentence that names them."""
     for nodes in machines_of(study, facts):
         names = [node.name for node in nodes]
-        one = len(names) == 1
+        alone = len(names) == 1
         listed = ", ".join(shown(name) for name in names)
-        yield names, f"Node {listed} has" if one else f"Nodes {listed} are one machine with"
+        yield names, f"Node {listed} has" if alone else f"Nodes {listed} are one machine with"
 
 
 def _memory_faults(
@@ -405,14 +405,14 @@ def _memory_faults(
 
 def _room_faults(study: Study, facts: Mapping[str, HostFacts]) -> Iterator[Fault]:
     """Room for images, on file systems that several nodes of one machine may share."""
-    found: dict[tuple[str, str], list[str]] = {}
+    by_file_system: dict[tuple[str, str], list[str]] = {}
     for names, _ in _machines(study, facts):
         for name in names:
-            seen = facts[name].target
-            if seen is not None:
-                found.setdefault((names[0], seen.mount_point), []).append(name)
+            target = facts[name].target
+            if target is not None:
+                by_file_system.setdefault((names[0], target.mount_point), []).append(name)
     each = node_bytes(study)
-    for names in found.values():
+    for names in by_file_system.values():
         need = with_spare(each * len(names))
         free = _free(facts[names[0]].target)
         if free >= need:
@@ -438,5 +438,5 @@ def _disk_faults(study: Study, guests: GuestSettings, plan: Plan) -> Iterator[Fa
         yield Fault(f"{happened}{format_bytes(need)}.", do)
 
 
-def _free(seen: TargetFacts | None) -> int:
-    return seen.free_bytes if seen is not None else 0
+def _free(target: TargetFacts | None) -> int:
+    return target.free_bytes if target is not None else 0

@@ -58,9 +58,11 @@ def caveats(fleets: Iterable[GuestFleet], facts: Facts) -> tuple[str, ...]:
 
     Settings are those of the session, so the first fleet that has any tells them.
     """
-    found = list(fleets)
+    all_fleets = list(fleets)
     return tuple(
-        text for text in (_emulated(found, facts), *_of_settings(_settings(found))) if text
+        text
+        for text in (_emulated(all_fleets, facts), *_of_settings(_settings(all_fleets)))
+        if text
     )
 
 
@@ -80,16 +82,16 @@ def is_emulated(fleets: Iterable[GuestFleet], facts: Facts) -> bool:
 
 
 def _runs_emulated(guest: GuestRun, facts: Facts) -> bool:
-    seen = facts.get(guest.guest)
-    itself = seen is not None and is_emulator(seen.kernel.hypervisor)
+    guest_facts = facts.get(guest.guest)
+    itself = guest_facts is not None and is_emulator(guest_facts.kernel.hypervisor)
     return guest.accelerator is Accelerator.TCG or itself
 
 
 def subtitle(fleets: Iterable[GuestFleet], facts: Facts) -> str:
     """The same in a few words, to stand before what a chart shows; empty where all is real."""
-    found = list(fleets)
-    settings = _settings(found)
-    parts = ["guests emulated"] if is_emulated(found, facts) else []
+    all_fleets = list(fleets)
+    settings = _settings(all_fleets)
+    parts = ["guests emulated"] if is_emulated(all_fleets, facts) else []
     if settings is not None:
         if settings.disk is DiskKind.MODELLED:
             parts.append(f"disks modelled{_latency(settings, ' at ')}")
@@ -143,11 +145,11 @@ class GuestsReport:
 
         caveat = subtitle(fleets_of(brief).values(), brief.facts)
         curves = findings(brief.study, brief.results).curves
-        found: dict[str, list[ChartGroup]] = {}
+        charts: dict[str, list[ChartGroup]] = {}
         for group in fleet_groups(brief.study, brief.points):
-            made = fleet_charts(group, brief.looks, curves, caveat)
-            found.setdefault(group.workload.id, []).extend([made] if made else [])
-        return found
+            chart = fleet_charts(group, brief.looks, curves, caveat)
+            charts.setdefault(group.workload.id, []).extend([chart] if chart else [])
+        return charts
 
     def detailed_runs(
         self, study: Study, points: Sequence[PointSummary], results: Sequence[Result]
@@ -216,13 +218,13 @@ class GuestsReport:
 
         named = [("", result)]
         accounts = list(accounts_of(result, run_name(result)))
-        found = (
+        tables = (
             nodes_table(named),
             layers_table(accounts) if accounts else None,
             written_table(named),
             outliers_table(named),
         )
-        return tuple(table for table in found if table is not None)
+        return tuple(table for table in tables if table is not None)
 
     def fleet_tables(self, brief: Brief, result: Result) -> tuple[Table, ...]:
         """See `guests_table`."""

@@ -141,5 +141,9 @@ def _booted(study: Study) -> dict[str, Any] | None:
 
 
 def _free_bytes(facts: SeenFacts, key: str) -> int | None:
-    found = None if facts is None else facts.get(key)
-    return found.target.free_bytes if found is not None and found.target is not None else None
+    host_facts = None if facts is None else facts.get(key)
+    return (
+        host_facts.target.free_bytes
+        if host_facts is not None and host_facts.target is not None
+        else None
+    )

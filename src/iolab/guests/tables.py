@@ -37,20 +37,20 @@ def fleet_layers(nodes: Iterable[NodeResult]) -> tuple[LayerLatency, ...]:
     A layer that a node with guests does not tell of is left out: it would be another fleet's.
     """
     by_node = [node.layers for node in nodes if node.layers]
-    found = []
+    merged = []
     for layer in LatencyLayer:
         for direction in Direction:
             own = [
-                seen
+                latency
                 for layers in by_node
-                for seen in layers
-                if seen.layer is layer and seen.direction is direction and seen.ios > 0
+                for latency in layers
+                if latency.layer is layer and latency.direction is direction and latency.ios > 0
             ]
-            ios = sum(seen.ios for seen in own)
+            ios = sum(latency.ios for latency in own)
             if ios and len(own) == _having(by_node, direction):
-                mean = sum(seen.mean_ns * seen.ios for seen in own) / ios
-                found.append(LayerLatency(layer, direction, mean, ios))
-    return tuple(found)
+                mean = sum(latency.mean_ns * latency.ios for latency in own) / ios
+                merged.append(LayerLatency(layer, direction, mean, ios))
+    return tuple(merged)
 
 
 def _having(by_node: list[tuple[LayerLatency, ...]], direction: Direction) -> int:
@@ -68,18 +68,18 @@ def accounts_of(run: Result, name: str) -> Iterator[Account]:
     """An account for each direction of a run that has any layer; `name` is what it is called."""
     layers = fleet_layers(run.nodes)
     for direction in (Direction.READ, Direction.WRITE):
-        seen = tuple(
+        means = tuple(
             (layer.layer, layer.mean_ns) for layer in layers if layer.direction is direction
         )
-        if not seen or seen[0][0] is not LatencyLayer.ENGINE:
+        if not means or means[0][0] is not LatencyLayer.ENGINE:
             continue
-        parts, capped = parts_of(seen)
+        parts, capped = parts_of(means)
         yield Account(
             run=name,
             direction=direction.key,
-            whole_ns=seen[0][1],
+            whole_ns=means[0][1],
             parts=parts,
-            seen=seen,
+            layers=means,
             capped=capped,
             level=run.verdict.level,
         )
@@ -140,8 +140,8 @@ def written_table(named: Sequence[Named]) -> Table | None:
     for name, run in named:
         by_node = ((node.name, written_texts(node)) for node in run.nodes)
         rows += [row(name, node, *texts, run.verdict.level) for node, texts in by_node if texts]
-        if (whole := fleet_written(run)) is not None and len(run.nodes) > 1:
-            rows.append(row(name, "all nodes", *_texts(whole), run.verdict.level))
+        if (total := fleet_written(run)) is not None and len(run.nodes) > 1:
+            rows.append(row(name, "all nodes", *_texts(total), run.verdict.level))
     numbers = ("Guests", "Hypervisor", "Devices", "Devices / guests", "Declared factor")
     heads = columns(_NODE, numbers, ("Verdict",))
     return _of_runs(named, Table("Bytes written on their way down", heads, tuple(rows)))
@@ -163,11 +163,11 @@ def fleet_written(run: Result) -> Written | None:
     if len(written) < len(run.nodes) or not sum(node.guests for node in written):
         return None
     through = [node.hypervisor for node in written]
-    known = [moved for moved in through if moved is not None]
+    counted = [moved for moved in through if moved is not None]
     factors = {node.factor for node in written}
     return Written(
         guests=sum(node.guests for node in written),
-        hypervisor=sum(known) if len(known) == len(through) else None,
+        hypervisor=sum(counted) if len(counted) == len(through) else None,
         devices=_by_devices(run),
         factor=factors.pop() if len(factors) == 1 else None,
     )
@@ -297,10 +297,12 @@ def guests_table(fleet: GuestFleet) -> Table | None:
 
     vCPU times are shares of the time that all vCPUs of a guest had.
     """
-    known = [guest for guest in fleet.guests if guest.use is not None or guest.booted_s is not None]
-    if not known:
+    measured = [
+        guest for guest in fleet.guests if guest.use is not None or guest.booted_s is not None
+    ]
+    if not measured:
         return None
-    ordered = sorted(known, key=lambda one: -(wait_share(one, fleet.settings) or 0.0))
+    ordered = sorted(measured, key=lambda guest: -(wait_share(guest, fleet.settings) or 0.0))
     rows = [
         row(
             guest.guest,
@@ -333,8 +335,8 @@ def _of_vcpus(use: GuestUse | None, settings: GuestSettings | None, name: str) -
 
 
 def _share(use: GuestUse, settings: GuestSettings | None, name: str) -> float | None:
-    whole = use.wall_s * (settings.vcpus if settings else 1)
-    return float(getattr(use, name)) / whole if whole > 0 else None
+    total_s = use.wall_s * (settings.vcpus if settings else 1)
+    return float(getattr(use, name)) / total_s if total_s > 0 else None
 
 
 def _percent(share: float) -> str:
@@ -353,11 +355,11 @@ def settings_table(settings: GuestSettings | None) -> Table | None:
     return Table(
         "Guests",
         columns(("What", "Each guest")),
-        tuple(row(*pair) for pair in _given(settings, disk)),
+        tuple(row(*pair) for pair in _setting_rows(settings, disk)),
     )
 
 
-def _given(settings: GuestSettings, disk: str) -> Iterator[tuple[str, str]]:
+def _setting_rows(settings: GuestSettings, disk: str) -> Iterator[tuple[str, str]]:
     yield "Processors", count(settings.vcpus, "vCPU")
     yield "Memory", format_bytes(settings.memory_bytes)
     yield "Disk", disk
@@ -384,7 +386,9 @@ _PINNED: Final = {
 def fleets_of(brief: Brief) -> dict[RunKey, GuestFleet]:
     """The guests of runs, as their nodes told."""
     return {
-        key: fleet for key, one in brief.manifests.items() if (fleet := fleet_in(one)) is not None
+        key: fleet
+        for key, manifest in brief.manifests.items()
+        if (fleet := fleet_in(manifest)) is not None
     }
 
 
@@ -394,8 +398,8 @@ def guest_tables(brief: Brief) -> tuple[Table, ...]:
     if fleet is None:
         return ()
     settings = fleet.settings or settings_in(brief.study)
-    found = (settings_table(settings), placement_table(fleet))
-    return tuple(table for table in found if table is not None)
+    tables = (settings_table(settings), placement_table(fleet))
+    return tuple(table for table in tables if table is not None)
 
 
 def fullest(fleets: Iterable[GuestFleet]) -> GuestFleet | None:
@@ -406,8 +410,8 @@ def fullest(fleets: Iterable[GuestFleet]) -> GuestFleet | None:
 def nodes_of_points(points: Sequence[PointSummary], study: Study) -> NodeMetrics:
     """The published values of the nodes of those points."""
     runs = [run for point in points for run in point.runs]
-    found: dict[PointKey, dict[str, Mapping[str, Metric]]] = {}
+    by_point: dict[PointKey, dict[str, Mapping[str, Metric]]] = {}
     for name, summaries in node_points(runs, study).items():
         for summary in summaries:
-            found.setdefault(summary.key, {})[name] = summary.metrics
-    return found
+            by_point.setdefault(summary.key, {})[name] = summary.metrics
+    return by_point

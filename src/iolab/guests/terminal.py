@@ -63,10 +63,10 @@ Shown = tuple[str, PointSummary, Result]
 
 def nodes_screen(study: Study, points: Sequence[PointSummary]) -> Iterator[RenderableType]:
     """The nodes at the points with the most guests; nothing where hosts are no guests."""
-    found = _shown(study, points)
-    if not found:
+    shown = _shown(study, points)
+    if not shown:
         return
-    runs = [run for _, point, _ in found for run in point.runs]
+    runs = [run for _, point, _ in shown for run in point.runs]
     published = node_points(runs, study)
     by_node = {
         (name, summary.key): summary
@@ -76,7 +76,7 @@ def nodes_screen(study: Study, points: Sequence[PointSummary]) -> Iterator[Rende
     yield ""
     yield title("Nodes, with the most guests")
     groups = []
-    for name, point, run in found[:POINTS_MAX]:
+    for name, point, run in shown[:POINTS_MAX]:
         nodes = _by_rate(run)
         rows = [_row(node, by_node.get((node.name, point.key)), run) for node in _ends(nodes)]
         if len(nodes) > NODES_MAX:
@@ -84,10 +84,10 @@ def nodes_screen(study: Study, points: Sequence[PointSummary]) -> Iterator[Rende
             rows.insert(NODES_MAX // 2, [plain(f"    {hidden} between", QUIET_STYLE), *[""] * 6])
         groups.append((plain(f"  {name}"), rows))
     yield Grouped(_HEADINGS, groups)
-    if len(found) > POINTS_MAX:
-        yield plain(f"  and {count(len(found) - POINTS_MAX, 'point')} more", QUIET_STYLE)
-    yield from _accounts(found[:POINTS_MAX])
-    yield from _outliers(found)
+    if len(shown) > POINTS_MAX:
+        yield plain(f"  and {count(len(shown) - POINTS_MAX, 'point')} more", QUIET_STYLE)
+    yield from _accounts(shown[:POINTS_MAX])
+    yield from _outliers(shown)
 
 
 def node_details(result: Result) -> Iterator[RenderableType]:
@@ -113,15 +113,15 @@ def outlier_lines(node: NodeResult) -> Iterator[str]:
     """`node-1: disk nvme1n1, write latency 412 µs, 4.68 times the median of 88 µs`."""
     for outlier in node.outliers:
         words, value, usual, times = outlier_values(outlier.metric, outlier.value, outlier.usual)
-        what = f"{SCOPES.get(outlier.scope, outlier.scope)} {outlier.name}"
-        yield f"{node.name}: {what}, {words} {value}, {times} times the median of {usual}"
+        device = f"{SCOPES.get(outlier.scope, outlier.scope)} {outlier.name}"
+        yield f"{node.name}: {device}, {words} {value}, {times} times the median of {usual}"
 
 
 def _shown(study: Study, points: Sequence[PointSummary]) -> list[Shown]:
     """Of each mix and line the point with the most guests; of plain guests every point."""
     titles = study.titles
     several = len(titles) > 1
-    found: list[Shown] = []
+    shown: list[Shown] = []
     swept = set()
     for group in fleet_groups(study, points):
         swept.add(group.workload.id)
@@ -131,13 +131,13 @@ def _shown(study: Study, points: Sequence[PointSummary]) -> list[Shown]:
                 if run is not None and run.nodes:
                     who = f"{titles[point.key.configuration]}: " if several else ""
                     name = f"{who}{group.title}: {run_of_guests(run, group.others)}"
-                    found.append((name, point, run))
+                    shown.append((name, point, run))
     names = study.workload_titles
     for point in points:
         run = shown_run(point)
         if point.key.workload not in swept and run is not None and run.nodes:
-            found.append((f"{names[point.key.workload]}: {run_of_guests(run)}", point, run))
-    return found
+            shown.append((f"{names[point.key.workload]}: {run_of_guests(run)}", point, run))
+    return shown
 
 
 def _by_rate(run: Result) -> list[NodeResult]:
@@ -162,11 +162,11 @@ def _row(node: NodeResult, point: PointSummary | None, run: Result) -> list[Text
     ]
 
 
-def _accounts(found: Sequence[Shown]) -> Iterator[RenderableType]:
+def _accounts(shown: Sequence[Shown]) -> Iterator[RenderableType]:
     """A row for each direction of each point, a column for each part."""
     named = [
         (name, [account for account in accounts_of(run, name) if len(account.parts) > 1])
-        for name, _, run in found
+        for name, _, run in shown
     ]
     named = [(name, accounts) for name, accounts in named if accounts]
     if not named:
@@ -194,20 +194,20 @@ def _parts(account: Account, names: Sequence[str]) -> list[Text | str]:
     return [*cells, *(shares.get(name, NOTHING) for name in reversed(names))]
 
 
-def _outliers(found: Sequence[Shown]) -> Iterator[RenderableType]:
+def _outliers(shown: Sequence[Shown]) -> Iterator[RenderableType]:
     """Each device, core or port once, by what it did at the point with the most guests."""
-    seen: dict[tuple[str, str, str, str], list[str]] = {}
-    for _, _, run in sorted(found, key=lambda one: -guests_in(one[2])):
+    by_device: dict[tuple[str, str, str, str], list[str]] = {}
+    for _, _, run in sorted(shown, key=lambda point: -guests_in(point[2])):
         for node in run.nodes:
             for outlier, text in zip(node.outliers, outlier_lines(node), strict=True):
                 key = (node.name, outlier.scope, outlier.name, outlier.metric)
-                seen.setdefault(key, []).append(text)
-    if not seen:
+                by_device.setdefault(key, []).append(text)
+    if not by_device:
         return
     yield ""
     yield title("What stands out among its like")
-    for texts in list(seen.values())[:OUTLIERS_MAX]:
-        at = f" (in {len(texts)} of these {len(found)} points)" if len(found) > 1 else ""
+    for texts in list(by_device.values())[:OUTLIERS_MAX]:
+        at = f" (in {len(texts)} of these {len(shown)} points)" if len(shown) > 1 else ""
         yield plain(f"  {texts[0]}{at}")
-    if len(seen) > OUTLIERS_MAX:
-        yield plain(f"  and {len(seen) - OUTLIERS_MAX} more; --details tells all", QUIET_STYLE)
+    if len(by_device) > OUTLIERS_MAX:
+        yield plain(f"  and {len(by_device) - OUTLIERS_MAX} more; --details tells all", QUIET_STYLE)

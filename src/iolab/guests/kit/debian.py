@@ -172,10 +172,10 @@ class Apt:
 
         NotToBeHad when neither knows one.
         """
-        known: list[Path | None] = [None]
+        sources: list[Path | None] = [None]
         if _changed(self.own / "lists") > _changed(self.system_lists):
-            known = [self.own, None]
-        for lists in known:
+            sources = [self.own, None]
+        for lists in sources:
             if offer := await self._offered(lists):
                 return offer
         raise NotToBeHad(
@@ -216,10 +216,10 @@ class Apt:
             parts += [name for name, _ in _WITH_VERSION.findall(wanted) if name not in parts]
         words = (*_options(offer.lists), "-q", "download", *parts)
         ran = await self.programs.ran("apt-get", *words, cwd=folder, limit_s=FETCH_LIMIT_S)
-        found = await asyncio.to_thread(lambda: tuple(sorted(folder.glob("*.deb"))))
-        if ran.code or len(found) < len(parts):
+        packages = await asyncio.to_thread(lambda: tuple(sorted(folder.glob("*.deb"))))
+        if ran.code or len(packages) < len(parts):
             raise NotToBeHad(f"apt-get cannot fetch {' and '.join(parts)} ({ran.says}).", _reach())
-        return found
+        return packages
 
     async def _offered(self, lists: Path | None) -> KernelOffer | None:
         ran = await self._show(lists, *META_PACKAGES)
@@ -235,9 +235,9 @@ def stanzas(text: str) -> Iterator[Mapping[str, str]]:
     """The paragraphs of what apt and dpkg print, by field; lines that go on are left out."""
     for paragraph in re.split(r"\n\s*\n", text):
         rows = (line.partition(":") for line in paragraph.splitlines() if line[:1].strip())
-        found = {name: content.strip() for name, mark, content in rows if mark}
-        if found:
-            yield found
+        fields = {name: content.strip() for name, mark, content in rows if mark}
+        if fields:
+            yield fields
 
 
 def offered(text: str) -> KernelOffer | None:

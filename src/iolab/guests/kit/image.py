@@ -224,14 +224,14 @@ def module_name(path: str) -> str:
 
 def is_module(path: str) -> bool:
     """Whether a file is a module, packed or not."""
-    found = _ENDINGS.search(PurePosixPath(path).name)
-    return found is not None and found.end() == len(PurePosixPath(path).name)
+    match = _ENDINGS.search(PurePosixPath(path).name)
+    return match is not None and match.end() == len(PurePosixPath(path).name)
 
 
 def depends_of(content: bytes) -> tuple[str, ...]:
     """The modules that one says it depends on, from its `.modinfo`; `content` is unpacked."""
-    found = _DEPENDS.search(content)
-    names = found[1].decode().split(",") if found else []
+    match = _DEPENDS.search(content)
+    names = match[1].decode().split(",") if match else []
     return tuple(name.replace("-", "_") for name in names if name)
 
 
@@ -245,13 +245,13 @@ def in_order(
     """
     there = {module_name(path): path for path in paths}
     done = {module_name(path) for path in built_in if path.strip()}
-    found: dict[str, bytes] = {}
+    modules: dict[str, bytes] = {}
     for name in WANTED:
         if name in there or name in done:
-            _add(name, there, done, read, found)
-    if missing := sorted(NEEDED - found.keys() - done):
+            _add(name, there, done, read, modules)
+    if missing := sorted(NEEDED - modules.keys() - done):
         raise ValueError(f"it has no {' and no '.join(missing)}")
-    return found
+    return modules
 
 
 def _add(
@@ -259,7 +259,7 @@ def _add(
     there: Mapping[str, str],
     done: set[str],
     read: Callable[[str], bytes],
-    found: dict[str, bytes],
+    modules: dict[str, bytes],
 ) -> None:
     if name in done:
         return
@@ -268,8 +268,8 @@ def _add(
         raise ValueError(f"it has no {name}, which another module needs")
     content = read(there[name])
     for needed in depends_of(content):
-        _add(needed, there, done, read, found)
-    found[name] = content
+        _add(needed, there, done, read, modules)
+    modules[name] = content
 
 
 FIO_IN_GUEST: Final = Path("/usr/bin/fio")
@@ -306,11 +306,11 @@ class FioPrograms:
 
     def digest(self) -> str:
         """Which files these are, by path, size and time of change."""
-        found = hashlib.sha256(self.version.encode())
+        digest = hashlib.sha256(self.version.encode())
         for path in (self.fio, *self.libraries):
             state = path.stat()
-            found.update(f"\0{path}\0{state.st_size}\0{state.st_mtime_ns}".encode())
-        return found.hexdigest()
+            digest.update(f"\0{path}\0{state.st_size}\0{state.st_mtime_ns}".encode())
+        return digest.hexdigest()
 
 
 async def tools_of(programs: PathPrograms) -> FioPrograms:
@@ -343,8 +343,8 @@ async def tools_of(programs: PathPrograms) -> FioPrograms:
 
 def libraries_of(text: str) -> tuple[str, ...]:
     """The paths that ldd prints, the loader's with them; none of a program without libraries."""
-    found = (_ENTRY.match(line) for line in text.splitlines())
-    return tuple(dict.fromkeys(match[2] for match in found if match))
+    matches = (_ENTRY.match(line) for line in text.splitlines())
+    return tuple(dict.fromkeys(match[2] for match in matches if match))
 
 
 async def write_tools(programs: PathPrograms, tools: FioPrograms, image: Path, aside: Path) -> None:
