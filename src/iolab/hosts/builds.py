@@ -263,8 +263,8 @@ async def seen_by(host: Host, token: Path) -> bool:
         )
     except AgentRefusal:
         return False
-    found = read_answer(host.name, FileAnswer, answer)
-    return found.sha256 == hashlib.sha256(content).hexdigest()
+    stored = read_answer(host.name, FileAnswer, answer)
+    return stored.sha256 == hashlib.sha256(content).hexdigest()
 
 
 async def brought(host: Host, jars: Sequence[Path], directory: str) -> tuple[str, ...]:

@@ -94,11 +94,11 @@ async def measure_offset(host: Host, clock: Clock, as_before: int | None = None)
     between is then known as well as the first look allows.
     """
     enough_ns = 0 if as_before is None else round(ENOUGH_RATIO * as_before)
-    found: list[ClockOffset] = []
+    offsets: list[ClockOffset] = []
     async with _gate():
-        while len(found) < ROUND_TRIPS and not any(trip.rtt_ns <= enough_ns for trip in found):
-            found.append(await _one_round_trip(host, clock))
-    return min(found, key=lambda offset: offset.rtt_ns)
+        while len(offsets) < ROUND_TRIPS and not any(trip.rtt_ns <= enough_ns for trip in offsets):
+            offsets.append(await _round_trip(host, clock))
+    return min(offsets, key=lambda offset: offset.rtt_ns)
 
 
 def _gate() -> asyncio.Semaphore:
@@ -109,7 +109,7 @@ def _gate() -> asyncio.Semaphore:
 _GATES: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = WeakKeyDictionary()
 
 
-async def _one_round_trip(host: Host, clock: Clock) -> ClockOffset:
+async def _round_trip(host: Host, clock: Clock) -> ClockOffset:
     asked_real_ns, asked_mono_ns = clock.real_ns(), clock.mono_ns()
     message = await host.ask("clock", deadline_s=CLOCK_LIMIT_S)
     rtt_ns = clock.mono_ns() - asked_mono_ns

@@ -43,9 +43,9 @@ class Block:
 
     def cells(self, metric: str) -> Cells:
         """The metric's cells; all unseen when no device has it."""
-        found = self.metrics.get(metric)
-        if found is not None:
-            return found
+        cells = self.metrics.get(metric)
+        if cells is not None:
+            return cells
         shape = (len(self.names), self.real_ns.size)
         return Cells(np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.bool_))
 
@@ -90,8 +90,8 @@ def deltas(block: Block, metrics: Sequence[str], may_fall: Collection[str] = ())
     little without either; their fall counts as no growth.
     """
     cells = [block.cells(metric) for metric in metrics]
-    values = np.stack([one.values for one in cells])
-    seen = np.logical_and.reduce([one.seen for one in cells])
+    values = np.stack([metric_cells.values for metric_cells in cells])
+    seen = np.logical_and.reduce([metric_cells.seen for metric_cells in cells])
     growth = values[:, :, 1:] - values[:, :, :-1]
     held = [index for index, metric in enumerate(metrics) if metric not in may_fall]
     sound = block.sound_steps() & seen[:, 1:] & seen[:, :-1] & (growth[held] >= 0).all(axis=0)
@@ -115,8 +115,8 @@ def blocks(counters: CounterTable, wanted: Container[str] | None = None) -> Iter
                 kind_of[codes[part]],
                 counters.value[part],
             )
-            found = _regular(host, rows, shapes)
-            parsed += _irregular(host, rows, words, wanted) if found is None else found
+            regular = _regular(host, rows, shapes)
+            parsed += _irregular(host, rows, words, wanted) if regular is None else regular
         yield from parsed if len(parts) == 1 else sorted(parsed, key=lambda block: block.scope)
 
 
@@ -210,13 +210,13 @@ def _regular(host: int, rows: _Rows, shapes: _Shapes) -> list[Block] | None:
         and bool((seq == np.repeat(at_seq, size)).all())
         and bool((real_ns == np.repeat(at_ns, size)).all())
     )
-    found = shapes.of(kinds[0]) if same else None
-    if found is None:
+    scopes = shapes.of(kinds[0]) if same else None
+    if scopes is None:
         return None
     values = rows.value.reshape(-1, size)
     return [
         Block(host, shape.scope, shape.names, at_ns, at_seq, _cells(shape, values))
-        for shape in found
+        for shape in scopes
     ]
 
 
@@ -227,18 +227,18 @@ def _first_sample(seq: Ints, real_ns: Ints) -> int:
 
 
 def _cells(shape: _Shape, values: Ints) -> dict[str, Cells]:
-    found: dict[str, Cells] = {}
+    metrics: dict[str, Cells] = {}
     size = (len(shape.names), len(values))
     every = np.ones(size, dtype=np.bool_)
     for metric, (device, columns) in shape.places.items():
         if device.size == len(shape.names):
-            found[metric] = Cells(values[:, columns].T, every)
+            metrics[metric] = Cells(values[:, columns].T, every)
             continue
         cells = Cells(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_))
         cells.values[device] = values[:, columns].T
         cells.seen[device] = True
-        found[metric] = cells
-    return found
+        metrics[metric] = cells
+    return metrics
 
 
 def _irregular(
@@ -253,7 +253,7 @@ def _irregular(
             continue
         present, device = np.unique(names[inside], return_inverse=True)
         shape = (present.size, seq.size)
-        found: dict[str, Cells] = {}
+        cells_of: dict[str, Cells] = {}
         metric = metrics[inside]
         for which in np.unique(metric):
             hit = np.flatnonzero(metric == which)
@@ -261,9 +261,9 @@ def _irregular(
             at = (device[hit], sample[inside[hit]])
             cells.values[at] = rows.value[inside[hit]]
             cells.seen[at] = True
-            found[words.metrics[which]] = cells
+            cells_of[words.metrics[which]] = cells
         devices = tuple(words.names[index] for index in present)
-        yield Block(host, word, devices, real_ns, seq, found)
+        yield Block(host, word, devices, real_ns, seq, cells_of)
 
 
 def _by_host(hosts: Whole) -> Iterator[tuple[int, Ints | slice]]:
@@ -292,10 +292,10 @@ def _parts(
     rows = np.arange(*of_host.indices(codes.size)) if isinstance(of_host, slice) else of_host
     scopes, names, _ = words.parts(kind_of[codes[rows]])
     of_server, of_guest = np.isin(scopes, servers), np.isin(scopes, guests)
-    found = [rows[~of_server & ~of_guest], rows[of_server]]
+    parts = [rows[~of_server & ~of_guest], rows[of_server]]
     guest_rows, guest = rows[of_guest], names[of_guest]
-    found += [guest_rows[guest == name] for name in np.unique(guest)]
-    return [part for part in found if part.size]
+    parts += [guest_rows[guest == name] for name in np.unique(guest)]
+    return [part for part in parts if part.size]
 
 
 def _samples(seq: Ints, real_ns: Ints) -> tuple[Ints, Ints, Ints]:

@@ -79,7 +79,7 @@ def deltas(
     A device that was left out of the first look had done nothing since boot; one that is not in the
     second is gone, and one that counts backwards was replaced: neither has a delta.
     """
-    found = []
+    moved = []
     for name in devices:
         then, now = before.disks.get(name, _NOTHING), after.disks.get(name)
         if now is None:
@@ -88,8 +88,8 @@ def deltas(
             counter: _less(getattr(now, counter), getattr(then, counter)) for counter in _COUNTERS
         }
         if min(count or 0 for count in grown.values()) >= 0:
-            found.append(DeviceDelta(name, **grown))
-    return tuple(found)
+            moved.append(DeviceDelta(name, **grown))
+    return tuple(moved)
 
 
 def idle_proof(
@@ -144,10 +144,10 @@ def _less(now: int | None, then: int | None) -> int | None:
 def _disk(row: object) -> tuple[str, DiskCounts]:
     if not isinstance(row, list) or len(row) < 6 or not isinstance(row[0], str):
         raise ValueError("a row of its disks is not one")
-    told = dict(zip(DISK, row[1:], strict=False))
+    counts = dict(zip(DISK, row[1:], strict=False))
     # What a kernel older than 4.18, which has no such counter, leaves out is left out here.
-    known = [name for name in _COUNTERS if name in _NEEDED or told.get(name) is not None]
-    return row[0], DiskCounts(**{name: _count(told[name]) for name in known})
+    known = [name for name in _COUNTERS if name in _NEEDED or counts.get(name) is not None]
+    return row[0], DiskCounts(**{name: _count(counts[name]) for name in known})
 
 
 def _merges(rows: object) -> Iterator[tuple[str, dict[str, int]]]:

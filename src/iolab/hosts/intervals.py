@@ -296,7 +296,7 @@ class IntervalCollector:
         return BinTable(host, seq, direction, bins, counts)
 
     def _ordered(self) -> list[tuple[int, IntervalLog]]:
-        return sorted(self._logs, key=lambda one: one[0])
+        return sorted(self._logs, key=lambda host_log: host_log[0])
 
 
 def _keys(logs: list[tuple[int, IntervalLog]]) -> tuple[Ints, Ints, Ints]:

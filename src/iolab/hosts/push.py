@@ -220,11 +220,11 @@ async def _private_folder(landing: HostFiles) -> str:
         raise HostError(happened, _SILENT)
     folder = FOLDER.format(user=user)
     await landing.make_folder(folder)
-    found = await landing.describe(folder)
-    if found != f"{user}:{PRIVATE}":
+    described = await landing.describe(folder)
+    if described != f"{user}:{PRIVATE}":
         happened = (
             f"{folder} on host '{host}' is not a private directory of user {user} "
-            f"('{printable_bytes(found.encode(), 80)}')."
+            f"('{printable_bytes(described.encode(), 80)}')."
         )
         raise HostError(happened, "Remove it there, and see who made it.")
     return folder
@@ -243,9 +243,9 @@ async def _agent_for(runner: Runner) -> Path:
 
 async def _compare(runner: Runner, path: str, checksum: str) -> None:
     """HostError unless the file there has that checksum."""
-    found = await _checksum(runner, path)
-    if found != checksum:
-        happened = f"The agent arrived on host '{runner.host}' with checksum {found or 'unknown'}."
+    stored = await _checksum(runner, path)
+    if stored != checksum:
+        happened = f"The agent arrived on host '{runner.host}' with checksum {stored or 'unknown'}."
         raise HostError(happened, "See that the way to that host passes bytes unchanged.")
 
 

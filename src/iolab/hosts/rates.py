@@ -78,7 +78,7 @@ def derive(
     `host_names` are what the table's host column indexes. A series without a sample is left out.
     `wanted` leaves out what is not asked for: all of a thousand hosts' series are 200,000.
     """
-    found: list[CounterSeries] = []
+    all_series: list[CounterSeries] = []
     for block in blocks(counters, wanted):
         only = wanted[block.scope] if wanted else None
         derived = _of_one(block.scope, only)
@@ -86,10 +86,10 @@ def derive(
             continue
         host = host_names[block.host]
         parts = (part for part in derived(block) if only is None or only in part.names)
-        told = [series for part in parts for series in _series(host, block.scope, part)]
-        told = [series for series in told if only is None or series.name == only]
-        found += sorted(told, key=lambda series: (series.name, series.metric))
-    return tuple(found)
+        of_block = [series for part in parts for series in _series(host, block.scope, part)]
+        of_block = [series for series in of_block if only is None or series.name == only]
+        all_series += sorted(of_block, key=lambda series: (series.name, series.metric))
+    return tuple(all_series)
 
 
 def _series(host: str, scope: str, part: _Derived) -> Iterator[CounterSeries]:

@@ -344,10 +344,10 @@ class SftpFiles:
 
     async def describe(self, path: str) -> str:
         """Owner, mode and kind, links not followed."""
-        found = await self._within(self._client.lstat(path), "look at", path)
-        mode = found.permissions or 0
+        attributes = await self._within(self._client.lstat(path), "look at", path)
+        mode = attributes.permissions or 0
         kind = "directory" if stat.S_ISDIR(mode) else "no directory"
-        return f"{found.uid}:{stat.S_IMODE(mode):o}:{kind}"
+        return f"{attributes.uid}:{stat.S_IMODE(mode):o}:{kind}"
 
     async def put(self, path: str, content: bytes) -> None:
         """A new file, which must not be there yet."""

@@ -51,24 +51,28 @@ class CounterCollector:
         """
         codes, values = self._codes_and_values(sample)
         seq, real_ns = (_whole(sample.get(name), name) for name in ("seq", "real_ns"))
-        mine = self._hosts.get(host)
-        if mine is None:
-            mine = self._hosts[host] = _HostSamples()
-        mine.heads.extend((seq, real_ns))
-        mine.codes.append(codes)
-        mine.values += values.data
+        samples = self._hosts.get(host)
+        if samples is None:
+            samples = self._hosts[host] = _HostSamples()
+        samples.heads.extend((seq, real_ns))
+        samples.codes.append(codes)
+        samples.values += values.data
 
     def table(self) -> CounterTable:
         """All counters taken so far, ordered by host and then by arrival; they are let go of."""
         if not self._hosts:
             return no_counters()
         ordered, self._hosts = sorted(self._hosts.items()), {}
-        sizes = np.array([len(codes) for _, mine in ordered for codes in mine.codes])
-        counts = [len(mine.codes) for _, mine in ordered]
+        sizes = np.array([len(codes) for _, samples in ordered for codes in samples.codes])
+        counts = [len(samples.codes) for _, samples in ordered]
         hosts = np.repeat(np.array([host for host, _ in ordered], dtype=np.int64), counts)
-        heads = np.concatenate([np.frombuffer(mine.heads, dtype=np.int64) for _, mine in ordered])
-        codes = narrow(np.concatenate([codes for _, mine in ordered for codes in mine.codes]))
-        value = np.concatenate([np.frombuffer(mine.values, dtype=np.int64) for _, mine in ordered])
+        heads = np.concatenate(
+            [np.frombuffer(samples.heads, dtype=np.int64) for _, samples in ordered]
+        )
+        codes = narrow(np.concatenate([codes for _, samples in ordered for codes in samples.codes]))
+        value = np.concatenate(
+            [np.frombuffer(samples.values, dtype=np.int64) for _, samples in ordered]
+        )
         # The samples are gone before their heads are repeated: these take as much room again.
         del ordered
         give_back()

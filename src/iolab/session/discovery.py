@@ -163,14 +163,14 @@ async def _visit(
             tools=tools,
             cloud=settings.cloud_metadata,
         )
-        found = read_facts(host.name, answer)
+        answered = read_facts(host.name, answer)
         if target.serial is not None:
             device = devices[target.key] = await look_at(host, target, settings)
-            facts[target.key] = with_device(found, device)
+            facts[target.key] = with_device(answered, device)
             if rights:
                 probes[target.key] = await _try(host, MOUNT_PARENT, rights=True)
             continue
-        seen = facts[target.key] = _with_devices(spec, found)
+        seen = facts[target.key] = _with_devices(spec, answered)
         # A directory that is missing or closed is the guard's to name; trying it adds nothing.
         if seen.target is not None and seen.target.writable:
             probes[target.key] = await _try(host, target.path, rights=rights)
@@ -230,16 +230,16 @@ class Quiet:
 
     def others(self) -> str | None:
         """What others do there that a result would hold, for people; None where it is fit."""
-        found = []
+        reasons = []
         if (self.cpu_busy or 0.0) > CPU_BUSY:
-            found.append(f"processors {self.cpu_busy:.0%} busy")
+            reasons.append(f"processors {self.cpu_busy:.0%} busy")
         if (self.cpu_waiting or 0.0) > WAITING:
-            found.append(f"tasks waited for a processor {self.cpu_waiting:.0%} of the time")
+            reasons.append(f"tasks waited for a processor {self.cpu_waiting:.0%} of the time")
         if (self.device_busy or 0.0) > DEVICE_BUSY:
-            found.append(f"a device below the directory {self.device_busy:.0%} busy")
+            reasons.append(f"a device below the directory {self.device_busy:.0%} busy")
         if (self.io_waiting or 0.0) > WAITING:
-            found.append(f"tasks waited for I/O {self.io_waiting:.0%} of the time")
-        return ", ".join(found) or None
+            reasons.append(f"tasks waited for I/O {self.io_waiting:.0%} of the time")
+        return ", ".join(reasons) or None
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,10 +180,10 @@ async def on_each(
     Raises HostError or EngineError.
     """
     outcomes = await together(shares, work)
-    for mine in shares:
-        fault = outcomes.failed.get(mine.name)
-        if fault and mine.error is None:
-            mine.error = fault.happened
+    for share in shares:
+        fault = outcomes.failed.get(share.name)
+        if fault and share.error is None:
+            share.error = fault.happened
     if outcomes.failed:
         raise joined(outcomes.failed)
 

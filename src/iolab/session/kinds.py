@@ -53,7 +53,7 @@ class LoadSession:
     @classmethod
     def of(cls, *engines: Engine[Any]) -> LoadSession:
         """That of engines that run as one process on each host."""
-        drivers = {one.name: partial(ProcessDriver, one) for one in engines}
+        drivers = {engine.name: partial(ProcessDriver, engine) for engine in engines}
         return cls(drivers=drivers)
 
 

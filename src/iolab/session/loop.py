@@ -102,7 +102,7 @@ async def execute(
         warmup_s=0.0 if rule else method.warmup_s,
         runtime_s=float(rule.longest_s) if rule else method.runtime_s,
         telemetry_interval_ms=session.study.telemetry.interval_ms,
-        hosts=tuple(mine.host_run() for mine in shares),
+        hosts=tuple(share.host_run() for share in shares),
         intervals=intervals,
         bins=bins,
         counters=counted,
@@ -124,10 +124,10 @@ def rule_of(session: SessionContext, run: PlannedRun) -> RuleSettings | None:
 async def read_clocks_again(session: SessionContext, shares: Sequence[HostShare]) -> None:
     """Each host's clock after the run: the difference is its drift. Nobody fails for it."""
 
-    async def read(mine: HostShare) -> None:
-        if mine.offset is not None and not mine.workdir.host.lost:
-            mine.offset_after = await measure_offset(
-                mine.workdir.host, session.clock, mine.offset.rtt_ns
+    async def read(share: HostShare) -> None:
+        if share.offset is not None and not share.workdir.host.lost:
+            share.offset_after = await measure_offset(
+                share.workdir.host, session.clock, share.offset.rtt_ns
             )
 
     await together(shares, read)
@@ -143,12 +143,12 @@ def sentence(fault: IolabError) -> str:
 def outputs_of(run: PlannedRun, shares: Sequence[HostShare]) -> tuple[EngineOutput, ...]:
     """What each host's engine printed and the files that it left, but for empty ones."""
     name = f"{run.point.job.engine}.stdout"
-    found: list[EngineOutput] = []
-    for mine in shares:
-        if mine.output is not None:
-            found.append(EngineOutput(mine.name, name, mine.output))
-        found += [EngineOutput(mine.name, *named) for named in mine.files.items()]
-    return tuple(one for one in found if one.content.size_bytes)
+    outputs: list[EngineOutput] = []
+    for share in shares:
+        if share.output is not None:
+            outputs.append(EngineOutput(share.name, name, share.output))
+        outputs += [EngineOutput(share.name, *named) for named in share.files.items()]
+    return tuple(output for output in outputs if output.content.size_bytes)
 
 
 def _redundancy(session: SessionContext, run: PlannedRun) -> Redundancy | None:
@@ -159,15 +159,15 @@ def _redundancy(session: SessionContext, run: PlannedRun) -> Redundancy | None:
 def _status(shares: Sequence[HostShare], fault: IolabError | None) -> RunStatus:
     if fault:
         return RunStatus.FAILED
-    if any(mine.stopped_early and not mine.enough for mine in shares):
+    if any(share.stopped_early and not share.enough for share in shares):
         return RunStatus.INTERRUPTED
     return RunStatus.DONE
 
 
 def _collected(shares: Sequence[HostShare]) -> IntervalCollector:
     collector = IntervalCollector()
-    for index, mine in enumerate(shares):
-        collector.add(index, mine.intervals)
+    for index, share in enumerate(shares):
+        collector.add(index, share.intervals)
     return collector
 
 

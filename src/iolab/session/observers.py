@@ -201,16 +201,16 @@ class Observers:
         """What is to be recorded of them."""
         return tuple(
             Bystander(
-                host=one.name,
-                role=one.spec.role,
-                error=one.error,
-                devices=deltas(one.before, one.after, self._devices(one.spec))
-                if one.before and one.after
+                host=observer.name,
+                role=observer.spec.role,
+                error=observer.error,
+                devices=deltas(observer.before, observer.after, self._devices(observer.spec))
+                if observer.before and observer.after
                 else (),
-                clock_offset_ns=one.offset.offset_ns if one.offset else 0,
-                clock_error_ns=one.offset.error_ns if one.offset else 0,
+                clock_offset_ns=observer.offset.offset_ns if observer.offset else 0,
+                clock_error_ns=observer.offset.error_ns if observer.offset else 0,
             )
-            for one in self._all
+            for observer in self._all
         )
 
     def _devices(self, spec: HostSpec) -> tuple[str, ...]:
@@ -218,7 +218,7 @@ class Observers:
         return spec.devices or self._below.get(spec.name, ())
 
     def _living(self) -> list[_Observer]:
-        return [one for one in self._all if one.error is None]
+        return [observer for observer in self._all if observer.error is None]
 
     async def _on_each(
         self, members: Iterable[_Observer], work: Callable[[_Observer], Awaitable[None]]

@@ -37,23 +37,23 @@ LAST_WORD_LIMIT_S: Final = 20.0
 
 
 @asynccontextmanager
-async def traced(mine: HostShare, limit_s: float) -> AsyncIterator[None]:
+async def traced(share: HostShare, limit_s: float) -> AsyncIterator[None]:
     """Sample the device nearest the target inside, and fill in what was seen, or why nothing was.
 
     The agent ends it by itself when the engine, which has `limit_s` from its start, is long gone.
     It never fails a run: the checks that need it say why they could not look.
     """
-    if not mine.workdir.devices:
+    if not share.workdir.devices:
         yield
         return
-    device, host, target = mine.workdir.devices[0], mine.workdir.host, mine.workdir.target
+    device, host, target = share.workdir.devices[0], share.workdir.host, share.workdir.target
     if target is not None and not target.device:
         # One of several is no sample of them all.
-        mine.trace = BlockTrace(device, "the target lies over several devices")
+        share.trace = BlockTrace(device, "the target lies over several devices")
         yield
         return
     stream = host.stream("trace", device=device, wall_limit_s=limit_s + LEAD_LIMIT_S)
-    listening = asyncio.create_task(_last_word(mine.name, device, stream))
+    listening = asyncio.create_task(_last_word(share.name, device, stream))
     # Its request goes out before that of the run.
     await asyncio.sleep(0)
     try:
@@ -63,9 +63,9 @@ async def traced(mine: HostShare, limit_s: float) -> AsyncIterator[None]:
             with suppress(HostError):
                 await host.ask("unwatch", deadline_s=CALL_OFF_LIMIT_S, watch=stream.id)
             async with asyncio.timeout(LAST_WORD_LIMIT_S):
-                mine.trace = await listening
+                share.trace = await listening
         except TimeoutError:
-            mine.trace = BlockTrace(device, f"the sample did not end in {LAST_WORD_LIMIT_S:g} s")
+            share.trace = BlockTrace(device, f"the sample did not end in {LAST_WORD_LIMIT_S:g} s")
         finally:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
@@ -100,17 +100,17 @@ class EarlyStop:
         self._halt = halt
         self._rule: LiveRule | None = None
         if session.rule_for is not None:
-            self._rule = session.rule_for(run, [mine.name for mine in shares])
+            self._rule = session.rule_for(run, [share.name for share in shares])
         self._progress = ""
 
-    def take(self, mine: HostShare, intervals: Iterable[Interval]) -> None:
+    def take(self, share: HostShare, intervals: Iterable[Interval]) -> None:
         """Take what a host has told. Once engines are to end, nothing more is looked at."""
         rule = self._rule
         if rule is None or self._halt.is_set():
             return
-        ahead_ns = offset_of(mine).offset_ns
+        ahead_ns = offset_of(share).offset_ns
         for interval in intervals:
-            rule.take(mine.name, interval.end_real_ns - ahead_ns, interval.span_ns, interval.ios)
+            rule.take(share.name, interval.end_real_ns - ahead_ns, interval.span_ns, interval.ios)
         if rule.says != self._progress:
             self._progress = rule.says
             self._session.tell(RuleLooked(self._run, self._progress))
@@ -120,30 +120,30 @@ class EarlyStop:
             self._halt.set()
 
 
-def engine_fault(engine: EngineName, mine: HostShare) -> EngineError | None:
+def engine_fault(engine: EngineName, share: HostShare) -> EngineError | None:
     """Why the engine did not do what it was asked on that host; None when it did.
 
     An engine that was stopped on our wish has not failed, whatever it says of it.
     """
-    fault = ending_fault(engine, mine)
-    if fault or mine.ending is None or mine.ending.halted or mine.command is None:
+    fault = ending_fault(engine, share)
+    if fault or share.ending is None or share.ending.halted or share.command is None:
         return fault
-    if mine.reading is None or not mine.reading.intervals:
-        return EngineError(f"{engine} on host '{mine.name}' reported nothing.", _SEE_OUTPUT)
+    if share.reading is None or not share.reading.intervals:
+        return EngineError(f"{engine} on host '{share.name}' reported nothing.", _SEE_OUTPUT)
     return None
 
 
-def ending_fault(engine: EngineName, mine: HostShare) -> EngineError | None:
+def ending_fault(engine: EngineName, share: HostShare) -> EngineError | None:
     """The same for an engine that has no intervals to report."""
-    ending, reading = mine.ending, mine.reading
-    if ending is None or ending.halted or mine.command is None:
+    ending, reading = share.ending, share.reading
+    if ending is None or ending.halted or share.command is None:
         return None
     faults = reading.faults if reading else ()
-    if how := ending_says(ending, mine.command, faults=faults):
-        return EngineError(f"{engine} on host '{mine.name}' {how}.", _do_after(ending.exited))
+    if how := ending_says(ending, share.command, faults=faults):
+        return EngineError(f"{engine} on host '{share.name}' {how}.", _do_after(ending.exited))
     if faults:
         reason = printable("; ".join(faults)).rstrip(".")
-        return EngineError(f"{engine} on host '{mine.name}': {reason}.", _SEE_OUTPUT)
+        return EngineError(f"{engine} on host '{share.name}': {reason}.", _SEE_OUTPUT)
     return None
 
 
@@ -211,42 +211,42 @@ class ProcessDriver(Driver):
         session.begin(Phase.MEASURE, run, run.point.label, longest_s)
         halt = asyncio.Event()
         looking = EarlyStop(session, run, shares, halt)
-        commands = {mine.name: self.command(session, run, mine) for mine in shares}
+        commands = {share.name: self.command(session, run, share) for share in shares}
         listeners = {}
-        for index, mine in enumerate(shares):
+        for index, share in enumerate(shares):
             packer = Packer(
                 OUTPUT_KEPT_BYTES // len(shares),
                 BLOCK_BYTES * (1 + index % FIRST_BLOCKS) // FIRST_BLOCKS,
             )
-            listeners[mine.name] = partial(_Listener, session, run, mine, packer, looking)
+            listeners[share.name] = partial(_Listener, session, run, share, packer, looking)
 
-        async def one(mine: HostShare, go: Go) -> None:
-            command = mine.command = commands[mine.name]
-            listener = listeners[mine.name](self.reader(run, mine))
+        async def load(share: HostShare, go: Go) -> None:
+            command = share.command = commands[share.name]
+            listener = listeners[share.name](self.reader(run, share))
             try:
-                async with traced(mine, command.wall_limit_s):
-                    await drive_and_look(mine, command, go, halt, listener.hear)
+                async with traced(share, command.wall_limit_s):
+                    await drive_and_look(share, command, go, halt, listener.hear)
             finally:
                 listener.finish()
-            fault = engine_fault(run.point.job.engine, mine)
+            fault = engine_fault(run.point.job.engine, share)
             if fault:
                 raise fault
 
         waits = any(command.waits_for_start for command in commands.values())
         set_up_s = SET_UP_S if waits else 0.0
-        await load_at_once(session, shares, counters, one, halt, set_up_s=set_up_s)
+        await load_at_once(session, shares, counters, load, halt, set_up_s=set_up_s)
 
-    def command(self, session: SessionContext, run: PlannedRun, mine: HostShare) -> Command:
+    def command(self, session: SessionContext, run: PlannedRun, share: HostShare) -> Command:
         """The process of one host."""
         _, longest_s = session.study.method.load_s
         return self.engine.command(
             run.point.job,
-            mine.workdir.dir,
+            share.workdir.dir,
             seconds=longest_s,
-            seed=seed_on(session.study, run.point, mine.name, run.repeat),
+            seed=seed_on(session.study, run.point, share.name, run.repeat),
         )
 
-    def reader(self, run: PlannedRun, mine: HostShare) -> OutputReader:  # noqa: ARG002 - of all
+    def reader(self, run: PlannedRun, share: HostShare) -> OutputReader:  # noqa: ARG002 - of all
         """What reads the output of that process."""
         return self.engine.reader(run.point.job)
 
@@ -261,12 +261,12 @@ class _Listener:
         self,
         session: SessionContext,
         run: PlannedRun,
-        mine: HostShare,
+        share: HostShare,
         packer: Packer,
         looking: EarlyStop,
         reader: OutputReader,
     ) -> None:
-        self.mine = mine
+        self.share = share
         self._session = session
         self._run = run
         self._packer = packer
@@ -281,11 +281,11 @@ class _Listener:
         for interval in intervals:
             self._elapsed_ns += interval.span_ns
             elapsed_s = self._elapsed_ns / NS_PER_S
-            self._session.tell(interval.seen(self.mine.name, self._run, elapsed_s))
-        self._looking.take(self.mine, intervals)
+            self._session.tell(interval.seen(self.share.name, self._run, elapsed_s))
+        self._looking.take(self.share, intervals)
 
     def finish(self) -> None:
         """The output has ended, well or not."""
-        self.mine.output = self._packer.finish()
-        self.mine.reading = self._reader.finish()
-        self.mine.intervals = IntervalLog.of(self.mine.reading.intervals)
+        self.share.output = self._packer.finish()
+        self.share.reading = self._reader.finish()
+        self.share.intervals = IntervalLog.of(self.share.reading.intervals)

@@ -43,9 +43,9 @@ class CommonStart:
     real_ns: int
     lead_s: float
 
-    def on(self, mine: HostShare) -> int:
+    def on(self, share: HostShare) -> int:
         """The same moment on that host's clock."""
-        return self.real_ns + offset_of(mine).offset_ns
+        return self.real_ns + offset_of(share).offset_ns
 
 
 def start_of(session: SessionContext, shares: Sequence[HostShare], set_up_s: float) -> CommonStart:
@@ -53,18 +53,18 @@ def start_of(session: SessionContext, shares: Sequence[HostShare], set_up_s: flo
 
     `set_up_s` is what the load needs to get ready once its host was asked for it.
     """
-    slowest_ns = max(offset_of(mine).rtt_ns for mine in shares)
+    slowest_ns = max(offset_of(share).rtt_ns for share in shares)
     base_s = ALONE_ALLOWANCE_S if len(shares) == 1 else FLEET_ALLOWANCE_S
     asking_s = base_s + len(shares) * HOST_ALLOWANCE_S
     lead_s = asking_s + set_up_s + ROUND_TRIPS_TO_START * slowest_ns / NS_PER_S
     return CommonStart(session.clock.real_ns() + round(lead_s * NS_PER_S), lead_s)
 
 
-def offset_of(mine: HostShare) -> ClockOffset:
+def offset_of(share: HostShare) -> ClockOffset:
     """The host's clock as it was read; ValueError when it was not."""
-    if mine.offset is None:
+    if share.offset is None:
         raise ValueError("the clock is read before the start")
-    return mine.offset
+    return share.offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,9 @@ async def watch_idle(session: SessionContext, run: PlannedRun, shares: Sequence[
     seconds = session.study.method.idle_watch_s
     rests = session.study.method.settle_s > 0
     left_s = {
-        mine.name: _left_s(mine, seconds, rests=rests) for mine in shares if mine.workdir.devices
+        share.name: _left_s(share, seconds, rests=rests)
+        for share in shares
+        if share.workdir.devices
     }
     longest_s = max(left_s.values(), default=0.0)
     if not longest_s:
@@ -109,22 +111,22 @@ async def watch_idle(session: SessionContext, run: PlannedRun, shares: Sequence[
         return
     session.begin(Phase.IDLE, run, "checking for background I/O", longest_s)
 
-    async def watch(mine: HostShare) -> None:
-        before = await snapshot(mine.workdir.host)
-        await asyncio.sleep(left_s[mine.name])
-        proof = idle_proof(before, await snapshot(mine.workdir.host), mine.workdir.devices)
-        mine.idle = mine.idle.then(proof) if mine.idle and proof else proof
+    async def watch(share: HostShare) -> None:
+        before = await snapshot(share.workdir.host)
+        await asyncio.sleep(left_s[share.name])
+        proof = idle_proof(before, await snapshot(share.workdir.host), share.workdir.devices)
+        share.idle = share.idle.then(proof) if share.idle and proof else proof
 
-    await on_each([mine for mine in shares if left_s.get(mine.name)], watch)
+    await on_each([share for share in shares if left_s.get(share.name)], watch)
 
 
 LAST_WATCH_S: Final = 0.2
 """The least that is watched after a rest, or after what we do on the devices ourselves."""
 
 
-def _left_s(mine: HostShare, seconds: float, *, rests: bool) -> float:
-    watched_s = mine.idle.watched_s if mine.idle else 0.0
-    used = mine.extents is not None or (mine.cache is not None and mine.cache.asked)
+def _left_s(share: HostShare, seconds: float, *, rests: bool) -> float:
+    watched_s = share.idle.watched_s if share.idle else 0.0
+    used = share.extents is not None or (share.cache is not None and share.cache.asked)
     return max(seconds - watched_s, min(LAST_WATCH_S, seconds) if rests or used else 0.0)
 
 
@@ -137,19 +139,19 @@ async def idle_meanwhile(
     What was seen shortens `watch_idle`. Where they were not quiet it counts for nothing, since what
     is done inside may have read its program from them.
     """
-    known = [mine for mine in shares if mine.workdir.devices]
+    known = [share for share in shares if share.workdir.devices]
     if not known or not session.study.method.idle_watch_s:
         yield
         return
     before: dict[str, DeviceSnapshot] = {}
 
-    async def look(mine: HostShare) -> None:
-        before[mine.name] = await snapshot(mine.workdir.host)
+    async def look(share: HostShare) -> None:
+        before[share.name] = await snapshot(share.workdir.host)
 
-    async def look_again(mine: HostShare) -> None:
-        after = await snapshot(mine.workdir.host)
-        seen = idle_proof(before[mine.name], after, mine.workdir.devices)
-        mine.idle = seen if seen and seen.quiet else None
+    async def look_again(share: HostShare) -> None:
+        after = await snapshot(share.workdir.host)
+        seen = idle_proof(before[share.name], after, share.workdir.devices)
+        share.idle = seen if seen and seen.quiet else None
 
     await on_each(known, look)
     yield
@@ -172,33 +174,33 @@ async def load_at_once(
     host fails. Raises HostError or EngineError when any host failed; each has its error then.
     """
     watches = {
-        mine.name: HostWatch(session, mine.workdir.host, index, counters)
-        for index, mine in enumerate(shares)
+        share.name: HostWatch(session, share.workdir.host, index, counters)
+        for index, share in enumerate(shares)
     }
 
-    async def get_ready(mine: HostShare) -> None:
-        await watches[mine.name].begin()
-        mine.offset = await measure_offset(mine.workdir.host, session.clock)
-        mine.before = await snapshot(mine.workdir.host)
+    async def get_ready(share: HostShare) -> None:
+        await watches[share.name].begin()
+        share.offset = await measure_offset(share.workdir.host, session.clock)
+        share.before = await snapshot(share.workdir.host)
 
-    async def one(mine: HostShare) -> None:
-        go = Go(start.on(mine), start.lead_s)
+    async def watched_load(share: HostShare) -> None:
+        go = Go(start.on(share), start.lead_s)
         # A run without one of its hosts answers nothing.
         with halting(halt):
-            await alongside(load(mine, go), watches[mine.name].follow(go.real_ns))
+            await alongside(load(share, go), watches[share.name].follow(go.real_ns))
 
     try:
         await on_each(shares, get_ready)
         start = start_of(session, shares, set_up_s)
-        await alongside(on_each(shares, one), session.stop.pass_on(halt))
+        await alongside(on_each(shares, watched_load), session.stop.pass_on(halt))
     finally:
         await asyncio.gather(*(watch.end() for watch in watches.values()))
-        for mine in shares:
-            mine.clock_step_ns = watches[mine.name].clock_step_ns
+        for share in shares:
+            share.clock_step_ns = watches[share.name].clock_step_ns
 
 
 async def drive_and_look(
-    mine: HostShare,
+    share: HostShare,
     command: Command,
     go: Go,
     halt: asyncio.Event,
@@ -206,8 +208,8 @@ async def drive_and_look(
     on_stderr: Callable[[bytes], None] | None = None,
 ) -> Ending:
     """One host's process from its start to its end, and then a look at the target's devices."""
-    ending = mine.ending = await drive(
-        mine.workdir.host,
+    ending = share.ending = await drive(
+        share.workdir.host,
         command,
         halt,
         on_output,
@@ -216,5 +218,5 @@ async def drive_and_look(
         on_stderr=on_stderr,
         watch_processor=True,
     )
-    mine.after = await snapshot(mine.workdir.host)
+    share.after = await snapshot(share.workdir.host)
     return ending

@@ -267,11 +267,11 @@ class Preconditioner:
         before = {workdir.key: self._books.of(workdir) for workdir in workdirs}
         accounts = {key: begun(account, run) for key, account in before.items()}
         self._books.keep(*accounts.values())
-        found = {
-            key: replace(accounts[key], filled=one.filled, steady=one.steady)
-            for key, one in before.items()
+        kept = {
+            key: replace(accounts[key], filled=account.filled, steady=account.steady)
+            for key, account in before.items()
         }
-        self._states = states_of(found, workdirs, run)
+        self._states = states_of(kept, workdirs, run)
         return tuple(_with_filled(workdir, before[workdir.key]) for workdir in workdirs)
 
     async def account(self, record: RunRecord, workdirs: Sequence[WorkDirectory]) -> RunRecord:

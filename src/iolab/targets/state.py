@@ -34,10 +34,10 @@ class SessionLedger:
 
     def of(self, workdir: WorkDirectory) -> LedgerTarget:
         """The account of a work directory that was opened by `open`."""
-        found = self._ledger.target(workdir.key)
-        if found is None:
+        account = self._ledger.target(workdir.key)
+        if account is None:
             raise ValueError(f"no account of {workdir.key}")
-        return found
+        return account
 
     def knows(self, workdir: WorkDirectory) -> bool:
         """Whether there is an account of the work directory already."""

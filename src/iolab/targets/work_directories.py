@@ -149,24 +149,24 @@ class WorkDirectories:
 
         They are those of the plan's files; of an image for a file system what it has of the disk.
         """
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
 
         async def look(target: Target) -> None:
             if target.serial is not None:
                 return
             host = self._context.hosts[target.host]
             if self._context.study.target.make_xfs:
-                found[target.key] = await allocated_bytes(host, image_of(target))
+                sizes[target.key] = await allocated_bytes(host, image_of(target))
                 return
             folder = f"{target.path.rstrip('/')}/{scratch_name(target.host)}"
             workdir = WorkDirectory(host, folder, None, target.key)
             for data_set in data_sets_at(self._context.plan, target):
                 size = await present_bytes(workdir, data_set)
-                found[target.key] = found.get(target.key, 0) + size
+                sizes[target.key] = sizes.get(target.key, 0) + size
 
         for batch in _one_a_host(self._in_use()):
             (await together(batch, look)).complete()
-        return found
+        return sizes
 
     def forget(self, host: str) -> None:
         """Hold nothing of a host that was lost: its folders are taken and filled anew on need."""
