@@ -445,10 +445,10 @@ def _carry_out(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work())
-    return _Beside(work).result()
+    return _InThread(work).result()
 
 
-class _Beside(Generic[T]):
+class _InThread(Generic[T]):
     """Work in a thread with a loop of its own; an interrupt of this one cancels it."""
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:

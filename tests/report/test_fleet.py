@@ -24,9 +24,9 @@ from iolab.report.runs import (
     HOSTS_SHOWN,
     SHOWN_METRICS,
     account_table,
-    extremes,
     host_shares,
     hosts_table,
+    slowest_and_fastest,
     spread_rows,
     spread_table,
 )
@@ -51,7 +51,11 @@ def test_the_strip_holds_every_host_and_stays_small(count: int) -> None:
     rates = [1000.0 + (7919 * i) % 1000 for i in range(count)]
     made = fleet(rates)
     figure = strip_figure(
-        "read", made, "iops", SERIES[0], extremes(hosts_table(made, SHOWN_METRICS), made, "iops")
+        "read",
+        made,
+        "iops",
+        SERIES[0],
+        slowest_and_fastest(hosts_table(made, SHOWN_METRICS), made, "iops"),
     )
     assert figure is not None
     kind = Points if count <= DOTS_MAX else Line
@@ -73,7 +77,7 @@ def test_a_strip_needs_two_hosts_with_a_rate() -> None:
 
 def test_a_large_fleets_table_has_its_ends() -> None:
     made = fleet([float(rate) for rate in range(1000, 0, -1)])
-    table = extremes(hosts_table(made, SHOWN_METRICS), made, "iops")
+    table = slowest_and_fastest(hosts_table(made, SHOWN_METRICS), made, "iops")
     names = [row[0].text for row in table.rows]
     half = HOSTS_SHOWN // 2
     assert names[:half] == [f"c{number:04}" for number in range(1000, 1000 - half, -1)]
@@ -81,7 +85,10 @@ def test_a_large_fleets_table_has_its_ends() -> None:
     assert names[-1] == "c0001"
     assert {len(row) for row in table.rows} == {len(table.columns)}
     whole = fleet([1.0] * HOSTS_SHOWN)
-    assert len(extremes(hosts_table(whole, SHOWN_METRICS), whole, "iops").rows) == HOSTS_SHOWN
+    assert (
+        len(slowest_and_fastest(hosts_table(whole, SHOWN_METRICS), whole, "iops").rows)
+        == HOSTS_SHOWN
+    )
 
 
 def test_a_large_fleet_of_metadata_load_shows_its_extremes_too() -> None:

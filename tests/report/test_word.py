@@ -9,7 +9,7 @@ from docx import Document
 
 from iolab.report.formats.html import make_page
 from iolab.report.formats.word import render_docx
-from iolab.report.words import UserText
+from iolab.report.user_text import UserText
 from tests.report import shared
 from tests.report.hostile import SCRIPT
 

@@ -14,7 +14,14 @@ from pypdf import PdfReader
 from iolab.errors import UsageError
 from iolab.report.formats.markdown import render_markdown
 from iolab.report.formats.render import figure_files, render_pdf
-from iolab.report.words import LOGO_MOST, TEXT_MOST, UserText, blocks_of, html_of, read_words
+from iolab.report.user_text import (
+    LOGO_MOST,
+    TEXT_MOST,
+    UserText,
+    blocks_of,
+    html_of,
+    read_user_text,
+)
 from tests.report import shared
 
 PIXEL = base64.b64decode(
@@ -35,7 +42,7 @@ We **bought** two of them.
 def words(tmp_path: Path) -> UserText:
     (tmp_path / "logo.png").write_bytes(PIXEL)
     (tmp_path / "text.md").write_text(TEXT, encoding="utf-8")
-    return read_words(tmp_path / "text.md")
+    return read_user_text(tmp_path / "text.md")
 
 
 def test_a_text_is_author_logo_introduction_and_conclusion(words: UserText) -> None:
@@ -89,7 +96,7 @@ def test_what_cannot_be_used_is_told(
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UsageError) as caught:
-        read_words(tmp_path / name)
+        read_user_text(tmp_path / name)
     told = [caught.value.happened, *(fault.happened for fault in caught.value.faults)]
     assert any(says in one for one in told)
 
@@ -98,7 +105,7 @@ def test_all_faults_of_a_logo_are_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "logo").write_bytes(b"x" * (LOGO_MOST + 1))
     (tmp_path / "text.md").write_text("Logo: logo\n", encoding="utf-8")
     with pytest.raises(UsageError) as caught:
-        read_words(tmp_path / "text.md")
+        read_user_text(tmp_path / "text.md")
     assert len(caught.value.faults) == 2
 
 

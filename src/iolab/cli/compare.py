@@ -319,8 +319,7 @@ def _skipped(compared: ComparisonResult) -> Iterator[RenderableType]:
 
 def _skipped_texts(compared: ComparisonResult) -> Iterator[str]:
     """Each reason why points are not compared once, with those that it is of."""
-    from iolab.report.comparison import point_text
-    from iolab.report.numbers import listing
+    from iolab.report.numbers import listing, point_text
 
     grouped: dict[str, list[str]] = {}
     for point in compared.skipped:
@@ -467,8 +466,8 @@ def _sessions(directory: Path) -> list[Path]:
 
 def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableType]:
     """The sessions, the series and what each tells, and what else changed when one did."""
-    from iolab.report.comparison import change_text, point_text, summary_text
-    from iolab.report.numbers import show, show_moment
+    from iolab.report.comparison import change_text, summary_text
+    from iolab.report.numbers import point_text, show, show_moment
     from iolab.report.phrases import metric_word
     from iolab.report.terminal import Grouped, Heading, pairs, plain, title
 
@@ -510,8 +509,8 @@ def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableTyp
 
 def _changes(tracked: Tracked, series: MetricHistory) -> Iterator[RenderableType]:
     """Each change of a series with what the session has otherwise than the one before."""
-    from iolab.report.comparison import point_text, ratio_text
-    from iolab.report.numbers import show_moment
+    from iolab.report.comparison import ratio_text
+    from iolab.report.numbers import point_text, show_moment
     from iolab.report.phrases import metric_word
     from iolab.report.terminal import QUIET_STYLE, plain, title
 

@@ -197,7 +197,7 @@ def write_forms(
     from iolab.cli.output import make_directory, refuse_no_directory, refuse_output, replace_whole
     from iolab.report.gather import build_brief
     from iolab.report.merged import sessions_of
-    from iolab.report.words import NO_WORDS, read_words
+    from iolab.report.user_text import NO_TEXT, read_user_text
 
     for form, path in wanted.items():
         refuse_output(path)
@@ -205,7 +205,7 @@ def write_forms(
             refuse_output(appendix_file(path))
         if form == "figures":
             refuse_no_directory(path)
-    words = read_words(text) if text else NO_WORDS
+    words = read_user_text(text) if text else NO_TEXT
     made_of = build_brief(reported(), source, _published(source), sessions_of(source), beside)
     brief = replace(made_of, words=words)
     files = [

@@ -96,7 +96,7 @@ def _device(limit: Limited) -> str:
     if use is None or limit.decision.step is None:
         return "is limited by a device"
     busy = f"which was busy {_share(use)} of the time{_took(limit)}"
-    return f"{_is(limit)} limited by {use_words(use)}, {busy}: {_step(limit)}"
+    return f"{_verb(limit)} limited by {use_words(use)}, {busy}: {_step(limit)}"
 
 
 def _step(limit: Limited) -> str:
@@ -129,7 +129,7 @@ def _processors(limit: Limited) -> str:
     own = ""
     if use is not None and use.own is not None:
         own = f", {part(use.own)} with the load's own jobs"
-    return f"{_is(limit)} limited by {where}: all cores were {share} busy{own}{_stolen(limit)}"
+    return f"{_verb(limit)} limited by {where}: all cores were {share} busy{own}{_stolen(limit)}"
 
 
 def _core(limit: Limited) -> str:
@@ -192,7 +192,7 @@ def _load(limit: Limited) -> str:
         return _none(limit)
     busy = f", though {use_words(use)} is busy {_share(use)} of the time" if use else ""
     tried = f"{_step(limit)}, and no more was tried{busy}"
-    return f"{_is(limit)} limited by the load that was asked for: {tried}"
+    return f"{_verb(limit)} limited by the load that was asked for: {tried}"
 
 
 def _engine(limit: Limited) -> str:
@@ -254,7 +254,7 @@ def _share(use: ResourceUse | None) -> str:
     return part(use.share) if use is not None and use.share is not None else ""
 
 
-def _is(limit: Limited) -> str:
+def _verb(limit: Limited) -> str:
     return "is" if limit.decision.sure else "seems"
 
 

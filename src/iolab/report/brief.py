@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
 
 from iolab.core.workload import Direction, ServiceTime
 from iolab.report.terminal import fitted
-from iolab.report.words import NO_WORDS, UserText
+from iolab.report.user_text import NO_TEXT, UserText
 
 if TYPE_CHECKING:
     from iolab.analysis.bottleneck.decision import RunResources
@@ -171,7 +171,7 @@ class Brief:
     """What runs of the best points tell of the resources under their load."""
     rounds: tuple[RoundsSeries, ...] = ()
     """How targets came to their steady state before they were measured."""
-    words: UserText = NO_WORDS
+    words: UserText = NO_TEXT
     """What the user says beside it."""
 
     @cached_property

@@ -20,14 +20,13 @@ from iolab.analysis.comparison import (
 )
 from iolab.analysis.differences import ComparisonSide, Difference
 from iolab.analysis.pairs import ComparedMetric, Skipped
-from iolab.analysis.points import Axis
 from iolab.core.metric import Metric
 from iolab.report.numbers import (
-    axis_label,
     count,
     fields_document,
     finite,
     listing,
+    point_text,
     show,
     show_interval,
 )
@@ -91,11 +90,6 @@ def difference_document(difference: Difference) -> dict[str, Any]:
         "candidate": difference.candidate,
         "forbids": difference.forbids,
     }
-
-
-def point_text(workload: str, axis: Axis) -> str:
-    """A point for people: `rand-read-4k, iodepth 8`."""
-    return f"{workload}, {axis_label(axis)}" if axis else workload
 
 
 def ratio_text(ratio: float) -> str:

@@ -143,12 +143,12 @@ def build_brief(
     points = summarise(results, study)
     best = kinds.headlines(study, points)
     chosen = select(kinds, results, best)
-    reading = _Reading(source, list(source.damaged()), sessions)
-    rounds = reading.rounds()
+    reader = _RunReader(source, list(source.damaged()), sessions)
+    rounds = reader.rounds()
     of_loads = (
         key for kind, own in kinds.by_kind(results).items() for key in kind.detailed_runs(own)
     )
-    manifests = reading.manifests((*of_loads, *kinds.hosts.detailed_runs(study, points, results)))
+    manifests = reader.manifests((*of_loads, *kinds.hosts.detailed_runs(study, points, results)))
     by_key = {result.key: result for result in results}
     titles = study.titles
     kernels = kernels_of(source.facts)
@@ -156,7 +156,7 @@ def build_brief(
     best_runs, watched = _best_runs(best), dict[RunKey, RunResources]()
     for key in chosen.distributions:
         with_timeline = key in chosen.timelines
-        read = reading.run(key, with_counters=with_timeline or key in best_runs)
+        read = reader.run(key, with_counters=with_timeline or key in best_runs)
         if read is None:
             continue
         manifests[key], record = read
@@ -184,8 +184,8 @@ def build_brief(
         points=points,
         details=details,
         manifests=manifests,
-        inside=reading.inside(kinds.hosts, kinds.hosts.inside_run(source.plan, points)),
-        damaged=tuple(dict.fromkeys(reading.damaged)),
+        inside=reader.inside(kinds.hosts, kinds.hosts.inside_run(source.plan, points)),
+        damaged=tuple(dict.fromkeys(reader.damaged)),
         published=published,
         sections=sections,
         begun=tuple(start.real_ns for start in source.starts),
@@ -196,7 +196,7 @@ def build_brief(
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _RunReader:
     """Reads runs of a session; `damaged` grows by those that cannot be read."""
 
     source: SessionSource

@@ -211,6 +211,11 @@ def axis_label(axis: tuple[tuple[str, int | str], ...]) -> str:
     return ", ".join(f"{name} {value}" for name, value in axis)
 
 
+def point_text(workload: str, axis: tuple[tuple[str, int | str], ...]) -> str:
+    """A point for people: `rand-read-4k, iodepth 8`."""
+    return f"{workload}, {axis_label(axis)}" if axis else workload
+
+
 def axis_word(name: str) -> str:
     """An axis in a sentence or a heading: what a study file calls it, but for what reads badly."""
     return _AXIS_WORDS.get(name, name)

@@ -13,7 +13,15 @@ from iolab.core.metric import CheckResult, Level, Metric, Result
 from iolab.core.metric_spec import OPS_PER_S, is_known, spec_of
 from iolab.core.run import Point
 from iolab.core.study import Study
-from iolab.report.numbers import axis_label, axis_word, count, fields_document, show, show_value
+from iolab.report.numbers import (
+    axis_label,
+    axis_word,
+    count,
+    fields_document,
+    point_text,
+    show,
+    show_value,
+)
 from iolab.study.schedule import Search
 from iolab.units import format_ns
 
@@ -127,11 +135,13 @@ def names_among_several(study: Study) -> dict[str, str]:
 
 def run_name(result: Result) -> str:
     """A run for people: `rand-read-4k, iodepth 8`, with the repeat from the second on."""
-    axis = axis_label(result.axis)
-    parts = [result.workload, axis] if axis else [result.workload]
-    if result.repeat > 1:
-        parts.append(f"repeat {result.repeat}")
-    return ", ".join(parts)
+    return run_text(result.workload, result.axis, result.repeat)
+
+
+def run_text(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int) -> str:
+    """The same of a run that has no result yet."""
+    name = point_text(workload, axis)
+    return f"{name}, repeat {repeat}" if repeat > 1 else name
 
 
 IOPS_UNIT: Final = "1/s"

@@ -86,7 +86,7 @@ def _bought(
     """Cost and capacity of all, with what is not told of some."""
     table = purchase_table(owners)
     bought = [Bought(owner, looks[owner.id].token) for owner in owners]
-    figures = [cost_figure("Cost", money, bought, table) for money in currencies(owners)]
+    figures = [cost_figure(money, bought, table) for money in currencies(owners)]
     every = normalised_table(owners, peaks, anchors)
     return ChartGroup(
         "Cost and capacity",
@@ -185,13 +185,13 @@ def _finding(groups: Sequence[Sequence[Quotient]], looks: Looks) -> str:
         name = looks[best.of.configuration].title
         who = f"{name} has the most, " if len(of) > 1 and best.of.is_sound else ""
         doubt = "" if best.of.is_sound else f" ({name}), invalid"
-        if who and any(_meet(best, other) for other in sound if other is not best):
+        if who and any(_overlap(best, other) for other in sound if other is not best):
             doubt = ", with low confidence"
         sentences.append(f"{_title(best)}: {who}{show_quotient(best.value)}{doubt}")
     return sentence(sentences)
 
 
-def _meet(best: Quotient, other: Quotient) -> bool:
+def _overlap(best: Quotient, other: Quotient) -> bool:
     """Whether what both may be meets, as far as that is known."""
     low, high = best.value.low, other.value.high
     return low is not None and high is not None and low <= high

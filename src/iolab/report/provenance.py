@@ -182,7 +182,7 @@ _PATH: Final = "target.path="
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class HowToRepeat:
     """How one session is repeated; `label` is empty where there is only that.
 
     `study_file` is what its `text` is saved as; `inventory_file` is empty where it had none.
@@ -196,7 +196,7 @@ class Repeat:
     text: str
 
 
-def repeats(brief: Brief) -> tuple[Repeat, ...]:
+def how_to_repeat(brief: Brief) -> tuple[HowToRepeat, ...]:
     """How to repeat each of the sessions, of which there is mostly one."""
     members = brief.sessions.members
     if not members:
@@ -228,8 +228,8 @@ def _alone(brief: Brief, member: Member) -> Brief:
     )
 
 
-def _repeat(label: str, brief: Brief, file: str) -> Repeat:
-    return Repeat(
+def _repeat(label: str, brief: Brief, file: str) -> HowToRepeat:
+    return HowToRepeat(
         label=label,
         study_file=file,
         inventory_file=INVENTORY_FILE if brief.study.inventory else "",

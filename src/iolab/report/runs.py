@@ -180,10 +180,10 @@ HOSTS_SHOWN: Final = 24
 def host_shares(kind: LoadReport, result: Result, workload: Workload) -> Table:
     """Each host's share of a run; of a large fleet the slowest and the fastest."""
     table = hosts_table(result, kind.columns([host.metrics for host in result.hosts]))
-    return extremes(table, result, kind.host_key(result, workload))
+    return slowest_and_fastest(table, result, kind.host_key(result, workload))
 
 
-def extremes(table: Table, result: Result, key: str) -> Table:
+def slowest_and_fastest(table: Table, result: Result, key: str) -> Table:
     """The table, whose rows are the result's hosts in their order, without the middle of many."""
     if len(result.hosts) <= HOSTS_SHOWN:
         return table
@@ -360,14 +360,13 @@ def _part(brief: Brief, result: Result) -> RunPart:
         figures.append(
             timeline_figure(
                 name,
-                "Load and telemetry over time",
                 detail.timeline,
                 token,
                 kind.item,
             )
         )
         if detail.heat is not None:
-            figures.append(heat_figure(name, "Latency over time", detail.heat, token))
+            figures.append(heat_figure(name, detail.heat, token))
         curves = kind.distribution(name, detail, token)
         figures += [curves] if curves else []
         if kind.has_one_rate:

@@ -15,7 +15,15 @@ from rich.text import Text
 from iolab.core.metric import Level, Metric, Result, directions_in
 from iolab.core.metric_spec import declared_among
 from iolab.core.study import Study
-from iolab.report.numbers import NOTHING, axis_label, axis_number, clean, show, show_steadiness
+from iolab.report.numbers import (
+    NOTHING,
+    axis_label,
+    axis_number,
+    clean,
+    point_text,
+    show,
+    show_steadiness,
+)
 from iolab.report.table import Table as ReportTable
 
 if TYPE_CHECKING:
@@ -72,8 +80,8 @@ def verdict(level: Level) -> Text:
 
 def run_name(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int = 1) -> str:
     """A run for people: `rand-read-4k, iodepth 8`, with the repeat from the second on."""
-    values = f"{workload}, {axis_label(axis)}" if axis else workload
-    return one_line(values if repeat == 1 else f"{values} #{repeat}")
+    name = point_text(workload, axis)
+    return one_line(name if repeat == 1 else f"{name} #{repeat}")
 
 
 Row = Sequence[Text | str]

@@ -131,7 +131,7 @@ async def _metrics(context: ServerContext, request: Request) -> Response:
 async def _report(context: ServerContext, request: Request) -> Response:
     place, report = await _made(context, request)
     if report is None:
-        return _shown(making_page("The report is being made", place), 202)
+        return _shown(making_page(place), 202)
     headers = {"content-type": HTML, "content-security-policy": report_rules()}
     if _takes_gzip(request):
         return Response(report.packed, headers={**headers, "content-encoding": "gzip"})
@@ -142,7 +142,7 @@ async def _download(context: ServerContext, request: Request) -> Response:
     """The report as `iolab report` writes it, to be kept."""
     place, report = await _made(context, request)
     if report is None:
-        return _shown(making_page("The report is being made", place), 202)
+        return _shown(making_page(place), 202)
     headers = {
         "content-type": HTML,
         "content-disposition": f'attachment; filename="report-{place.id}.html"',

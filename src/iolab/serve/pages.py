@@ -24,7 +24,7 @@ from iolab.analysis.pairs import ComparedMetric
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
 from iolab.core.metric_spec import Combine, is_known, spec_of
-from iolab.core.run import Plan, PlannedRun, RunStatus
+from iolab.core.run import Plan, RunStatus
 from iolab.core.samples import Floats, IntervalTable
 from iolab.errors import StoreError
 from iolab.report.best import VerdictCounts, tally
@@ -33,12 +33,12 @@ from iolab.report.charts.chart import Figure, Line, Plot
 from iolab.report.charts.palette import series_token
 from iolab.report.charts.scale import linear_scale, seconds_axis
 from iolab.report.charts.svg import draw
-from iolab.report.comparison import differences_table, point_text, row_texts, summary_texts
+from iolab.report.comparison import differences_table, row_texts, summary_texts
 from iolab.report.formats.html import digest_source, style_sheet, template_engine
 from iolab.report.formats.html import policy as report_policy
 from iolab.report.formats.html import script as report_script
-from iolab.report.numbers import axis_label, count, show, show_moment, show_value
-from iolab.report.phrases import Objection, metric_word, objections, run_name
+from iolab.report.numbers import count, point_text, show, show_moment, show_value
+from iolab.report.phrases import Objection, metric_word, objections, run_name, run_text
 from iolab.report.table import Cell, Column, Table, columns, row
 from iolab.serve.server import RequestRefusal
 from iolab.serve.sessions import Listing, LoadedSession, SessionFolder
@@ -377,13 +377,10 @@ def _progress(opened: LoadedSession, now_ns: int) -> PlanProgress:
 def _next(plan: Plan, done: set[tuple[str, int]]) -> str:
     """The first run of the plan that is not made: the one that is prepared or measured."""
     coming = [run for run in plan.runs if (run.point.digest, run.repeat) not in done]
-    return _planned(min(coming, key=lambda run: run.order)) if coming else "what results ask for"
-
-
-def _planned(run: PlannedRun) -> str:
-    axis = axis_label(run.point.axis)
-    name = f"{run.point.workload}, {axis}" if axis else run.point.workload
-    return f"{name}, repeat {run.repeat}" if run.repeat > 1 else name
+    if not coming:
+        return "what results ask for"
+    run = min(coming, key=lambda run: run.order)
+    return run_text(run.point.workload, run.point.axis, run.repeat)
 
 
 def _times(opened: LoadedSession, now_ns: int, *, running: bool) -> tuple[tuple[str, str], ...]:
@@ -446,9 +443,9 @@ def live_html(page: LivePage, place: SessionFolder) -> WebPage:
     return _page("live.html.j2", refresh=running, page=page, place=place)
 
 
-def making_page(title: str, place: SessionFolder) -> WebPage:
+def making_page(place: SessionFolder) -> WebPage:
     """In place of a report that is being made."""
-    return _page("making.html.j2", refresh=True, title=title, place=place)
+    return _page("making.html.j2", refresh=True, place=place)
 
 
 def compare_html(page: ComparePage, again: str) -> WebPage:

@@ -64,7 +64,7 @@ def find_sessions(root: Path) -> FoundSessions:
         folder, depth = waiting.popleft()
         entered += 1
         try:
-            below, is_session = _look(folder)
+            below, is_session = _scan(folder)
         except OSError:
             closed += 1
             continue
@@ -82,7 +82,7 @@ def find_sessions(root: Path) -> FoundSessions:
     return FoundSessions(tuple(sorted(found, key=lambda place: place.name)), tuple(notes))
 
 
-def _look(folder: Path) -> tuple[list[str], bool]:
+def _scan(folder: Path) -> tuple[list[str], bool]:
     """The folders in it that may hold sessions, and whether it is a session itself."""
     below = []
     is_session = False
@@ -185,7 +185,7 @@ def _walk(
     levels: int,
     remembered: Folders,
     current: Folders,
-    tell: Callable[[bytes], object],
+    update: Callable[[bytes], object],
 ) -> int:
     """Tell the folder's stamp and those below it; the newest time of them all."""
     try:
@@ -193,22 +193,25 @@ def _walk(
     except FileNotFoundError:
         return 0  # set aside by a writer just now, or not there yet
     if not stat.S_ISDIR(info.st_mode):
-        raise _foreign(Path(path).name)
+        raise _not_plain(Path(path).name)
     stamp = _stamp(info)
     before = remembered.get(path)
     below = before[1] if before and before[0] == stamp else _folders(path)
     current[path] = (stamp, below)
     if not levels:  # what was written into a run in place, its folder does not tell
-        tell(repr(stamp_of(Path(path))).encode())
+        update(repr(stamp_of(Path(path))).encode())
     if len(current) > ENTRIES_MAX:
         raise StoreError(f"The session has more than {ENTRIES_MAX} folders.", "Look at its files.")
-    tell(f"{path}{stamp}".encode("utf-8", "surrogateescape"))
+    update(f"{path}{stamp}".encode("utf-8", "surrogateescape"))
     newest = info.st_mtime_ns
     if levels:
         newest = max(
             [
                 newest,
-                *(_walk(f"{path}/{name}", levels - 1, remembered, current, tell) for name in below),
+                *(
+                    _walk(f"{path}/{name}", levels - 1, remembered, current, update)
+                    for name in below
+                ),
             ]
         )
     return newest
@@ -230,7 +233,7 @@ def _refuse(name: str, info: os.stat_result, *, allow_folder: bool) -> None:
     if stat.S_ISDIR(info.st_mode) and allow_folder:
         return
     if not stat.S_ISREG(info.st_mode):
-        raise _foreign(name)
+        raise _not_plain(name)
     if info.st_size > FILE_BYTES_MAX:
         raise StoreError(
             f"'{name}' of the session has {info.st_size} bytes.",
@@ -238,7 +241,7 @@ def _refuse(name: str, info: os.stat_result, *, allow_folder: bool) -> None:
         )
 
 
-def _foreign(name: str) -> StoreError:
+def _not_plain(name: str) -> StoreError:
     return StoreError(
         f"'{name}' of the session is a link or a special file, which is not followed.",
         "Put the file itself there; a session is served only from its own folder.",

@@ -109,7 +109,7 @@ def figures() -> dict[str, Figure]:
         "tradeoff": tradeoff_figure(
             "Random read", "iodepth", lines(), rate_of("iops"), "1/s", (MEAN, TAIL)
         ),
-        "timeline": timeline_figure("A run", "Over time", timeline(), SERIES[2]),
+        "timeline": timeline_figure("A run", timeline(), SERIES[2]),
         "beside": ratio_figure(
             "sample-output",
             "Beside sample-output, for each host",
@@ -121,7 +121,7 @@ def figures() -> dict[str, Figure]:
             ),
             Table("", (), ()),
         ),
-        "heat": heat_figure("A run", "Latency over time", heat(), SERIES[0]),
+        "heat": heat_figure("A run", heat(), SERIES[0]),
         "inside": inside_figure("node-1", "node-1 from inside", node()),
         "scaling": growth_figure("Random read", drawn(RATES)),
         **fleet_figures(),

@@ -23,7 +23,7 @@ from iolab.report.charts.chart import (
 )
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.distribution import MARKS, DrawnCurve, at_percent, distribution_figure
-from iolab.report.charts.lines import MAX_LINES, MEAN, ChartLine, beside, leading, rate_of
+from iolab.report.charts.lines import MAX_LINES, MEAN, ChartLine, further_lines, leading, rate_of
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.run import TABLE_ROWS, timeline_figure
 from iolab.report.charts.scale import linear_scale, log_scale, number_text, time_ticks
@@ -108,7 +108,7 @@ def test_the_table_of_a_long_run_gives_the_highest_p99_and_averages_none() -> No
     times = tuple(cell + 0.5 for cell in range(cells))
     panels = (Panel("Load", "1/s", (load,)), Panel("Latency", "ns", (tail,), log=True))
     long = Timeline(times, 1.0, 0.0, float(cells), panels)
-    table = timeline_figure("A run", "Over time", long, SERIES[0]).table
+    table = timeline_figure("A run", long, SERIES[0]).table
     assert [column.title for column in table.columns] == [
         "From",
         "Load, read",
@@ -127,7 +127,7 @@ def test_of_many_lines_the_best_are_drawn_and_the_others_beside() -> None:
     assert f"best {MAX_LINES} of 11 lines" in figure.note
     drawn = leading(many, "iops")
     assert [line.name for line in drawn] == [f"c{i}" for i in range(11 - MAX_LINES, 11)]
-    (rest,) = beside(many, "iops")
+    (rest,) = further_lines(many, "iops")
     assert [line.name for line in rest] == [f"c{i}" for i in range(11 - MAX_LINES)]
     assert leading(many[:2], "iops") == many[:2]
 

@@ -42,7 +42,7 @@ def test_equal_neighbours_in_time_are_one_segment() -> None:
 
 def test_the_finding_is_of_the_measured_window_alone() -> None:
     shown = replace(heat(), p99_ns=(9e9, 2e5, None, 3e5))
-    finding = heat_figure("A run", "Latency over time", shown, SERIES[0]).finding
+    finding = heat_figure("A run", shown, SERIES[0]).finding
     assert tells(finding, "110 µs", "130 µs", "second 3", "300 µs", "300 µs"), finding
 
 
@@ -54,7 +54,7 @@ def test_the_finding_is_of_the_measured_window_alone() -> None:
     ],
 )
 def test_the_finding_says_what_is_not_known(shown: HeatMap, facts: tuple[str, ...]) -> None:
-    assert tells(heat_figure("A run", "Latency over time", shown, SERIES[0]).finding, *facts)
+    assert tells(heat_figure("A run", shown, SERIES[0]).finding, *facts)
 
 
 def test_the_table_is_bounded_and_keeps_every_io() -> None:
@@ -67,7 +67,7 @@ def test_the_table_is_bounded_and_keeps_every_io() -> None:
         p99_ns=tuple(1e5 + second for second in range(moments)),
         end_s=float(moments),
     )
-    table = heat_figure("A run", "Latency over time", long, SERIES[0]).table
+    table = heat_figure("A run", long, SERIES[0]).table
     assert len(table.rows) == TABLE_ROWS
     total = sum(int(row[1].text.replace(",", "")) for row in table.rows)
     assert total == sum(sum(row) for row in long.counts)

@@ -77,7 +77,7 @@ def test_nothing_is_drawn_of_no_values_and_no_more_than_fits() -> None:
 
 
 def test_parts_of_a_cost_are_as_long_as_their_share_and_shades_of_one_colour() -> None:
-    figure = cost_figure("Cost", "EUR", bought(), TABLE)
+    figure = cost_figure("EUR", bought(), TABLE)
     assert figure is not None
     pieces = [one for one in marks(figure) if isinstance(one, Boxes)][:3]
     assert [one.opacity for one in pieces] == list(SHADES)
@@ -95,7 +95,7 @@ def test_a_long_name_stands_whole_above_the_bar_and_the_capacity() -> None:
     name = " ".join(f"word-{number}" for number in range(20))
     (first, *_) = bought()
     named = replace(first, configuration=replace(first.configuration, title=name))
-    figure = cost_figure("Cost", "EUR", [named], TABLE)
+    figure = cost_figure("EUR", [named], TABLE)
     assert figure is not None
     assert name in " ".join(texts(figure))
     words = [one for one in marks(figure) if isinstance(one, TextMark)]
@@ -105,19 +105,19 @@ def test_a_long_name_stands_whole_above_the_bar_and_the_capacity() -> None:
 
 
 def test_a_chart_of_costs_has_one_currency() -> None:
-    euros, yen = (cost_figure("Cost", money, bought(), TABLE) for money in ("EUR", "JPY"))
+    euros, yen = (cost_figure(money, bought(), TABLE) for money in ("EUR", "JPY"))
     assert euros is not None
     assert yen is not None
     assert "Elsewhere" not in str(texts(euros)) + euros.finding
     assert "Mainstream" not in str(texts(yen)) + yen.finding
-    assert cost_figure("Cost", "USD", bought(), TABLE) is None
+    assert cost_figure("USD", bought(), TABLE) is None
 
 
 def test_a_cost_of_nothing_is_none_and_many_are_counted() -> None:
     (first, *_) = bought()
     free = replace(first.configuration, cost=ProcurementCost("EUR", 0.0, 0.0, 0.0))
-    assert cost_figure("Cost", "EUR", [replace(first, configuration=free)], TABLE) is None
-    many = cost_figure("Cost", "EUR", [first] * (ROWS_MAX + 1), TABLE)
+    assert cost_figure("EUR", [replace(first, configuration=free)], TABLE) is None
+    many = cost_figure("EUR", [first] * (ROWS_MAX + 1), TABLE)
     assert many is not None
     assert "1 configuration more" in many.note
 

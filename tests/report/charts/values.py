@@ -82,7 +82,7 @@ def value_figures() -> dict[str, Figure]:
         table=TABLE,
         per="TB raw",
     )
-    cost = cost_figure("Cost", "EUR", bought(), TABLE)
+    cost = cost_figure("EUR", bought(), TABLE)
     assert lying is not None
     assert cost is not None
     return {"value": lying, "cost": cost}

@@ -37,8 +37,8 @@ from iolab.report.charts.chart import ChartGroup, Figure, Looks
 from iolab.report.charts.lines import (
     ChartLine,
     ChartQuantity,
-    beside,
     finding_of,
+    further_lines,
     latency_figure,
     load_figure,
     quantity_figure,
@@ -349,7 +349,7 @@ def key_charts(
     lines = lines_of(group, looks)
     figures = tuple(_figures(group, lines, looks, own)) if group.axis else ()
     further = list(_further(group, lines)) if group.axis else []
-    for some in beside(lines, group.workload.rate) if group.axis else ():
+    for some in further_lines(lines, group.workload.rate) if group.axis else ():
         further += [*_figures(group, some, looks, own), *_further(group, some)]
     tables = (*_gains(group, looks, own), *_tables(group, study, host_runs, looks))
     return ChartGroup(group.title, figures, more=tables, further=tuple(further))

@@ -58,8 +58,8 @@ from iolab.report.charts.run_series import (
     NAMED_PERCENTS,
     curve_of,
     only_operation,
+    p99_by_cell,
     spread_over,
-    tail_by_cell,
     tail_of,
 )
 from iolab.report.charts.series import Anchors, Grid, LatencyCurve, Panel, RunDetail, trace_on_grid
@@ -143,7 +143,7 @@ class KeyValueReport(LoadReport):
             if waited.any():
                 with np.errstate(divide="ignore", invalid="ignore"):
                     means.append(trace_on_grid(name, np.where(done > 0, waited / done, np.nan)))
-                tails.append(trace_on_grid(name, tail_by_cell(own, grid, 99.0)))
+                tails.append(trace_on_grid(name, p99_by_cell(own, grid)))
         return [
             Panel("Operations", "ops/s", tuple(rates)),
             Panel("Latency mean", "ns", tuple(means), log=True),

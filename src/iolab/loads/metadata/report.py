@@ -57,8 +57,8 @@ from iolab.report.charts.palette import FAINT, INK, MUTED, Token, series_token
 from iolab.report.charts.run_series import (
     curve_of,
     only_operation,
+    p99_by_cell,
     spread_over,
-    tail_by_cell,
     tail_of,
 )
 from iolab.report.charts.scale import ChartAxis, log_scale
@@ -126,7 +126,7 @@ class MetadataReport(LoadReport):
                 rate = np.where(seconds > 0, done / seconds, np.nan)
             name, token = operation.key.removeprefix("file_"), operation_token(operation)
             rates.append(replace(trace_on_grid(name, rate), token=token))
-            tails.append(replace(trace_on_grid(name, tail_by_cell(own, grid, 99.0)), token=token))
+            tails.append(replace(trace_on_grid(name, p99_by_cell(own, grid)), token=token))
         return [
             Panel("Operations", "ops/s", tuple(rates), log=True),
             Panel("Latency p99", "ns", tuple(tails), log=True),

@@ -22,7 +22,7 @@ from iolab.report.charts.lines import (
     TAIL,
     ChartLine,
     ChartQuantity,
-    beside,
+    further_lines,
     latency_figure,
     load_figure,
     quantity_figure,
@@ -108,7 +108,7 @@ def axis_figures(
     lines = _lines(points, axis, looks, own, knees)
     others = [
         figure
-        for some in beside(lines, workload.rate)
+        for some in further_lines(lines, workload.rate)
         for figure in _line_figures(workload, axis, some)
     ]
     return _line_figures(workload, axis, lines), others

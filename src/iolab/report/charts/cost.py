@@ -67,9 +67,7 @@ def parts_of(cost: ProcurementCost) -> tuple[float, float, float]:
     return cost.servers, cost.network, cost.storage
 
 
-def cost_figure(
-    subject: str, currency: str, bought: Sequence[Bought], table: Table
-) -> Figure | None:
+def cost_figure(currency: str, bought: Sequence[Bought], table: Table) -> Figure | None:
     """Those whose cost is in `currency`, most first as the study has them; None for none."""
     priced = [
         (purchase, cost) for purchase in bought if (cost := _cost(purchase, currency)) is not None
@@ -95,7 +93,7 @@ def cost_figure(
         height += ROW
     left_out = len(priced) - len(drawn)
     return Figure(
-        subject=subject,
+        subject="Cost",
         title=f"Procurement cost in {short(currency, 16)}, and capacity",
         finding=_finding(drawn),
         note="Servers, network and storage are shades of one colour, in this order. Capacity is on "

@@ -46,7 +46,7 @@ PANEL_GAP: Final = 36
 """Room for the unit over the lower one."""
 MAX_LINES: Final = 6
 """More lines than this cannot be told apart: the best of them are drawn, and the others in charts
-of their own (`beside`)."""
+of their own (`further_lines`)."""
 MAX_TAILS: Final = 4
 """Of more lines than this the tails would hide the means, and stand in the table."""
 
@@ -114,7 +114,7 @@ def leading(lines: Sequence[ChartLine], key: str) -> list[ChartLine]:
     return [line for line in lines if line in ranked]
 
 
-def beside(lines: Sequence[ChartLine], key: str) -> Iterator[list[ChartLine]]:
+def further_lines(lines: Sequence[ChartLine], key: str) -> Iterator[list[ChartLine]]:
     """The other lines, as many together as a chart has room for."""
     drawn = leading(lines, key)
     rest = [line for line in lines if line not in drawn]

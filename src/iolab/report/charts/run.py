@@ -62,9 +62,11 @@ TABLE_ROWS: Final = 24
 _DASHES: Final = ((), (4, 3), (1.5, 2.5))
 
 
-def timeline_figure(
-    subject: str, title: str, timeline: Timeline, token: Token, noun: str = "I/O"
-) -> Figure:
+TIMELINE: Final = "Load and telemetry over time"
+HEAT: Final = "Latency over time"
+
+
+def timeline_figure(subject: str, timeline: Timeline, token: Token, noun: str = "I/O") -> Figure:
     """The panels stacked; the run's own colour for the first line, ink and grey for the others.
 
     `noun` is what the load consists of.
@@ -77,14 +79,14 @@ def timeline_figure(
     last = replace(plots[-1], x=seconds_axis(_end_of(timeline), f"seconds since the first {noun}"))
     return Figure(
         subject=subject,
-        title=title,
+        title=TIMELINE,
         finding=" ".join(_sentence(panel, timeline) for panel in panels[:2]),
         note=(
             f"Means over {format_duration_s(timeline.cell_s)} (p99: of all {noun}s in it). "
             "Shaded: not part of the result (warm-up, or not every host ran)."
         ),
         plots=(*plots[:-1], last),
-        table=_spans_table(title, timeline, panels),
+        table=_spans_table(timeline, panels),
     )
 
 
@@ -138,7 +140,7 @@ def _sentence(panel: Panel, timeline: Timeline) -> str:
     return f"{name}: {mean} on average, between {low} and {high}."
 
 
-def _spans_table(title: str, timeline: Timeline, panels: Sequence[Panel]) -> Table:
+def _spans_table(timeline: Timeline, panels: Sequence[Panel]) -> Table:
     """Every trace over equal spans of the run: its mean, of latencies the highest cell."""
     named = [(panel, trace) for panel in panels for trace in panel.traces]
     size = max(1, math.ceil(len(timeline.at_s) / TABLE_ROWS))
@@ -160,7 +162,7 @@ def _spans_table(title: str, timeline: Timeline, panels: Sequence[Panel]) -> Tab
             values = [v for v in trace.values[start : start + size] if v is not None]
             cells.append(Cell(show_value(_over(values, panel), panel.unit) if values else NOTHING))
         rows.append(tuple(cells))
-    return Table(title, heads, tuple(rows))
+    return Table(TIMELINE, heads, tuple(rows))
 
 
 def _over(values: Sequence[float], panel: Panel) -> float:
@@ -184,7 +186,7 @@ _NEAR_S: Final = 0.05
 """What ends so shortly before the run does ends with it."""
 
 
-def heat_figure(subject: str, title: str, heat: HeatMap, token: Token) -> Figure:
+def heat_figure(subject: str, heat: HeatMap, token: Token) -> Figure:
     """The map in shades of the run's colour, with p50 and p99 over it."""
     scale = _scale(heat)
     x = seconds_axis(heat.edges_s[-1], "seconds since the first I/O")
@@ -204,7 +206,7 @@ def heat_figure(subject: str, title: str, heat: HeatMap, token: Token) -> Figure
         ends += [] if last is None else [End(name, scale.of(last), INK)]
     return Figure(
         subject=subject,
-        title=title,
+        title=HEAT,
         finding=_heat_finding(heat),
         note=(
             f"Each column is {format_duration_s(heat.edges_s[1] - heat.edges_s[0])}; the stronger "
@@ -212,7 +214,7 @@ def heat_figure(subject: str, title: str, heat: HeatMap, token: Token) -> Figure
             "Lines: p50, and p99 dashed. Beyond a dotted upright: not part of the result."
         ),
         plots=(Plot(HEAT_HEIGHT, marks, x, scale, ends, top=HEAT_HEAD), _key(token)),
-        table=_heat_table(title, heat),
+        table=_heat_table(heat),
     )
 
 
@@ -308,7 +310,7 @@ def _tails(heat: HeatMap) -> list[tuple[float, float]]:
     ]
 
 
-def _heat_table(title: str, heat: HeatMap) -> Table:
+def _heat_table(heat: HeatMap) -> Table:
     """Equal spans of the run: I/Os, highest percentiles, and the band that most of them took."""
     moments = len(heat.counts)
     size = max(1, math.ceil(moments / TABLE_ROWS))
@@ -330,7 +332,7 @@ def _heat_table(title: str, heat: HeatMap) -> Table:
                 f"{100 * most / total:.0f} %" if total else NOTHING,
             )
         )
-    return Table(title, heads, tuple(rows))
+    return Table(HEAT, heads, tuple(rows))
 
 
 def _highest(values: Sequence[float | None]) -> str:

@@ -335,7 +335,7 @@ def load_panels(record: RunRecord, grid: Grid) -> list[Panel]:
     total = sum(ios.values(), np.zeros(grid.size))
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(total > 0, waited / total, np.nan)
-    tail = tail_by_cell(record, grid, 99.0)
+    tail = p99_by_cell(record, grid)
     load = Panel("Load", "1/s", tuple(trace_on_grid(d.key, ios[d] / seconds) for d in directions))
     flow = Panel(
         "Bandwidth", "bytes/s", tuple(trace_on_grid(d.key, moved[d] / seconds) for d in directions)
@@ -423,6 +423,6 @@ def spread_over(record: RunRecord, grid: Grid, amounts: Floats, direction: IntEn
     return total
 
 
-def tail_by_cell(record: RunRecord, grid: Grid, percent: float) -> Floats:
-    """The percentile of all I/Os of all hosts that completed in each cell's intervals."""
-    return percentile_by_cell(counts_by_cell(record, grid), percent)
+def p99_by_cell(record: RunRecord, grid: Grid) -> Floats:
+    """The p99 of all I/Os of all hosts that completed in each cell's intervals."""
+    return percentile_by_cell(counts_by_cell(record, grid), 99.0)

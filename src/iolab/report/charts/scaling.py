@@ -76,7 +76,10 @@ def growth_figure(subject: str, curves: Sequence[ScalingLine]) -> Figure:
     ends: list[End] = []
     for curve, (_, end) in zip(drawn, ideals, strict=True):
         name = curve.name if len(drawn) > 1 else ""
-        marks += [*_beside(curve, scale), *line_marks(curve.line, HOSTS, quantity.key, scale, name)]
+        marks += [
+            *_reference_lines(curve, scale),
+            *line_marks(curve.line, HOSTS, quantity.key, scale, name),
+        ]
         ends += line_end(curve.line, HOSTS, quantity.key, scale, curve.name)
         ends += [End("ideal", scale.of(end), MUTED)] if len(drawn) <= _NAMED else []
     metrics = [step.point.metrics[quantity.key] for curve in drawn for step in curve.scaling.steps]
@@ -153,7 +156,7 @@ def _ideal(scaling: Scaling) -> tuple[float, float]:
     return scaling.ideal(scaling.first.hosts), scaling.ideal(scaling.steps[-1].hosts)
 
 
-def _beside(line: ScalingLine, scale: Scale) -> list[Mark]:
+def _reference_lines(line: ScalingLine, scale: Scale) -> list[Mark]:
     """The ideal, and the law where it is known."""
     low, high = line.scaling.first.hosts, line.scaling.steps[-1].hosts
     ideal = LineMark(

@@ -246,7 +246,7 @@ def _loads(
         own = (x - _MARKER, y - _MARKER, x + _MARKER, y + _MARKER)
         for align, dx, dy in _BESIDE if few else _BESIDE[:1]:
             box = _box(place[0], x + dx, y + dy, align)
-            if not any(_meet(box, other) for other in taken if other != own):
+            if not any(_overlap(box, other) for other in taken if other != own):
                 taken.append(box)
                 at = (x_scale.of(place[1]), y_scale.of(place[2]), place[0])
                 marks.setdefault((align, dx, dy), []).append(at)
@@ -257,7 +257,7 @@ def _loads(
     ]
 
 
-def _meet(box: Box, other: Box) -> bool:
+def _overlap(box: Box, other: Box) -> bool:
     return box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
 
 
@@ -281,7 +281,7 @@ def _named(
         for align, dx, dy in _REMARK_PLACES:
             box = _box(name, across + dx, down + dy, align)
             inside = box[0] >= 0 and box[2] <= PLOT_WIDTH and box[1] >= -HEAD and box[3] <= HEIGHT
-            if inside and not any(_meet(box, other) for other in taken):
+            if inside and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 marks.append(
                     TextMark(

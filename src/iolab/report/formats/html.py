@@ -49,19 +49,19 @@ from iolab.report.phrases import (
     whose_run,
 )
 from iolab.report.provenance import (
-    Repeat,
+    HowToRepeat,
     alerts_of,
     facts_of,
+    how_to_repeat,
     methods_table,
     places_table,
-    repeats,
     session_tables,
     study_as_asked,
 )
 from iolab.report.runs import RunPart, checks_note, checks_table, run_parts, runs_note
 from iolab.report.sections import sections, workload_charts
 from iolab.report.table import Table, badge, html
-from iolab.report.words import UserText, html_of
+from iolab.report.user_text import UserText, html_of
 
 MAX_FAILURES: Final = 12
 """Failed runs told one by one; the results table has them all."""
@@ -101,7 +101,7 @@ class ReportPage:
     published: PublishedTables | None
     sessions: tuple[Table, ...]
     places: Table | None
-    repeats: tuple[Repeat, ...]
+    how_to_repeat: tuple[HowToRepeat, ...]
 
     @property
     def contents(self) -> Iterator[tuple[str, str, bool]]:
@@ -183,7 +183,7 @@ def make_page(brief: Brief) -> ReportPage:
         published=brief.published,
         sessions=session_tables(brief.sessions),
         places=places_table(brief),
-        repeats=repeats(brief),
+        how_to_repeat=how_to_repeat(brief),
     )
 
 

@@ -158,7 +158,7 @@ def _back(page: ReportPage) -> Iterator[str]:
         yield from ("", f"### {text(names)}")
         yield from _tables(tables)
     yield from ("", "## How to repeat it")
-    for repeat in page.repeats:
+    for repeat in page.how_to_repeat:
         yield from ("", f"### {text(repeat.label)}") if repeat.label else ()
         yield from ("", *fenced(shlex.join(repeat.command)))
         yield from _tables((repeat.versions,))

@@ -28,7 +28,7 @@ from iolab.report.numbers import NOTHING, clean, count
 from iolab.report.phrases import Objection, failure_words, names_among_several, where, whose_run
 from iolab.report.runs import RunPart, checks_note, checks_table, evidence_text
 from iolab.report.table import Table, columns, csv_text, filled, row, typst, typst_level
-from iolab.report.words import blocks_of
+from iolab.report.user_text import blocks_of
 
 PNG_SCALE: Final = 3.0
 """Pixels a unit: sharp at the width of a page."""
@@ -151,7 +151,7 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
                 "versions": _tables([repeat.versions]),
                 "study_text": repeat.text,
             }
-            for repeat in page.repeats
+            for repeat in page.how_to_repeat
         ],
         **_runs(page, names, figures),
     }

@@ -17,7 +17,7 @@ from iolab.report.formats.render import figure_png
 from iolab.report.numbers import clean, mark
 from iolab.report.phrases import where
 from iolab.report.table import Cell, Table
-from iolab.report.words import blocks_of
+from iolab.report.user_text import blocks_of
 
 if TYPE_CHECKING:
     from docx.document import Document

@@ -42,10 +42,10 @@ class UserText:
     kind: str = ""
 
 
-NO_WORDS: Final = UserText()
+NO_TEXT: Final = UserText()
 
 
-def read_words(path: Path) -> UserText:
+def read_user_text(path: Path) -> UserText:
     """The words of that file; UsageError with all that is wrong with it."""
     faults: list[Fault] = []
     text = _text(path)
