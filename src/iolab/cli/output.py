@@ -58,9 +58,12 @@ def json_text(document: object) -> str:
         text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
     except orjson.JSONEncodeError:  # as of text that is not Unicode
         text = json.dumps(document, indent=2, allow_nan=False)
-    return _NOT_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], text) + "\n"
+    if _DELETE in text or not text.isascii():  # the search goes through megabytes of numbers
+        text = _NOT_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], text)
+    return f"{text}\n"
 
 
+_DELETE: Final = "\x7f"
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7e]+")
 
 
