@@ -124,7 +124,7 @@ def answer(
     caveats: Sequence[Objection],
     bests: ReportSection | None,
 ) -> Answer:
-    """The first page of a brief whose best figures are `found`; `bests` has charts of them."""
+    """The first page of a brief with these best figures; `bests` has charts of them."""
     from iolab.report.provenance import summary_of
 
     rows, anchors = _rows(figures), brief.anchors
@@ -187,7 +187,7 @@ def how_sure(figures: Sequence[BestFigure]) -> str:
         (Level.INDICATIVE.value, [figure for figure in sound if figure.level is Level.INDICATIVE]),
         (_NOT_MEASURABLE, [figure for figure in figures if not figure.is_sound]),
     )
-    parts = [f"{len(some)} {name}{_codes(some)}" for name, some in groups if some]
+    parts = [f"{len(figures)} {name}{_codes(figures)}" for name, figures in groups if figures]
     return f"{count(len(figures), 'figure')}: {', '.join(parts)}.{_intervals(figures)}"
 
 

@@ -347,19 +347,19 @@ def next_table(study: Study, limits: Sequence[Limited], points: Sequence[PointSu
     return Table("Bottlenecks", columns(heads), cells)
 
 
-def _whose(study: Study, some: Sequence[Limited], every: Sequence[Limited]) -> str:
+def _whose(study: Study, alike: Sequence[Limited], limits: Sequence[Limited]) -> str:
     """Which of all best points these are: a workload alone where all its configurations are."""
     titles = study.titles
     names = study.workload_titles
-    if len(some) == len(every) > 1:
+    if len(alike) == len(limits) > 1:
         return "all"
     owners = {
-        workload: [limit.configuration for limit in every if limit.workload == workload]
-        for workload in dict.fromkeys(limit.workload for limit in some)
+        workload: [limit.configuration for limit in limits if limit.workload == workload]
+        for workload in dict.fromkeys(limit.workload for limit in alike)
     }
     parts: dict[str, list[str]] = {}
     for workload, of in owners.items():
-        here = [limit.configuration for limit in some if limit.workload == workload]
+        here = [limit.configuration for limit in alike if limit.workload == workload]
         for whose in [""] if len(here) == len(of) else here:
             parts.setdefault(whose, []).append(names.get(workload, workload))
     return "; ".join(

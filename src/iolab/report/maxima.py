@@ -52,7 +52,7 @@ _CLIENTS: Final = (
 
 
 def maxima(brief: Brief) -> ReportSection | None:
-    """None where no workload has a figure."""
+    """The best figures of every workload; None where none has one."""
     peaks = peaks_of(brief)
     if not peaks:
         return None
@@ -278,7 +278,7 @@ def clients_table(
 ) -> Table | None:
     """Rates of fleets: total, mean, slowest and fastest host, beside one client where there is one.
 
-    `found` are the fleets that have one. None where no rate was made by several hosts.
+    `pairs` are the fleets that have one. None where no rate was made by several hosts.
     """
     beside = {(pair.fleet.configuration, pair.fleet.workload): pair for pair in pairs}
     titles = titles_of(configurations)

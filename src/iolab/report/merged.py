@@ -59,22 +59,24 @@ def host_names(
 
     Hosts of one name are one host where their facts are the same, but for free space and reboots.
     """
-    kinds: dict[str, list[tuple[Facts, list[str]]]] = {}
+    variants: dict[str, list[tuple[Facts, list[str]]]] = {}
     for label, names, own_facts in zip(labels, hosts, facts, strict=True):
         for name in names:
             lasting = _lasting(name, own_facts)
-            groups = kinds.setdefault(name, [])
-            same = next((users for other, users in groups if not lasting or other == lasting), None)
+            same_name = variants.setdefault(name, [])
+            same = next(
+                (users for other, users in same_name if not lasting or other == lasting), None
+            )
             if same is None:
-                groups.append((lasting, [label]))
+                same_name.append((lasting, [label]))
             else:
                 same.append(label)
     renamed: list[dict[str, str]] = []
     for label, names, own_facts in zip(labels, hosts, facts, strict=True):
         own: dict[str, str] = {}
         for name in names:
-            if len(kinds[name]) > 1:
-                users = next(users for _, users in kinds[name] if label in users)
+            if len(variants[name]) > 1:
+                users = next(users for _, users in variants[name] if label in users)
                 new = f"{name} ({', '.join(users)})"
                 own |= {key: new + key.removeprefix(name) for key in _keys(name, own_facts)}
                 own[name] = new
@@ -101,21 +103,14 @@ def configurations_named(
     labels: Sequence[str], sessions: Sequence[Sequence[Configuration]]
 ) -> list[tuple[Configuration, ...]]:
     """The configurations of each session, those of one id or of one title with a label after it."""
-    every = [configuration for own in sessions for configuration in own]
-    ids, titles = (
-        Counter(configuration.id for configuration in every),
-        Counter(configuration.title for configuration in every),
-    )
+    ids = Counter(configuration.id for own in sessions for configuration in own)
+    titles = Counter(configuration.title for own in sessions for configuration in own)
     return [
         tuple(
             replace(
                 configuration,
-                id=_labelled(configuration.id, label, ids)
-                if ids[configuration.id] > 1
-                else configuration.id,
-                title=_labelled(configuration.title, label, titles)
-                if titles[configuration.title] > 1
-                else configuration.title,
+                id=_labelled(configuration.id, label, ids),
+                title=_labelled(configuration.title, label, titles),
             )
             for configuration in own
         )
@@ -123,9 +118,11 @@ def configurations_named(
     ]
 
 
-def _labelled(name: str, label: str, taken: Iterable[str]) -> str:
-    """A name with a label; what nobody has named is called by the label alone."""
-    unnamed = name == DEFAULT_CONFIGURATION and label not in taken
+def _labelled(name: str, label: str, names: Counter[str]) -> str:
+    """A name that others have too with a label; what nobody has named is the label alone."""
+    if names[name] == 1:
+        return name
+    unnamed = name == DEFAULT_CONFIGURATION and label not in names
     return label if unnamed else f"{name} ({label})"
 
 
@@ -585,7 +582,8 @@ def _named(
 ) -> dict[str, Configuration]:
     """Each configuration that a session shows under its new name, by its old id.
 
-    `whole` are those of its study; others stand apart for want of hosts, and are called after them.
+    `renamed` are those of its study under new names; those that went without some hosts are called
+    after them.
     """
     pairs = list(zip(study.configurations, renamed, strict=True))
     by_id = {}

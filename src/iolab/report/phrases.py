@@ -86,7 +86,9 @@ def objections(
         )
         for (level, code), hits in grouped.items()
     ]
-    ordered = sorted(every, key=lambda item: (-item.level.rank, -len(item.runs), item.code))
+    ordered = sorted(
+        every, key=lambda objection: (-objection.level.rank, -len(objection.runs), objection.code)
+    )
     same: dict[tuple[Level, str, tuple[tuple[str, int], ...]], Objection] = {}
     for objection in ordered:
         key = (objection.level, objection.says, tuple(run.key for run in objection.runs))
@@ -97,17 +99,17 @@ def objections(
     return tuple(same.values())
 
 
-def where(item: Objection) -> str:
+def where(objection: Objection) -> str:
     """To which runs an objection was made, in words: their names where they are few."""
-    if item.everywhere:
-        return f"all {count(item.total, 'run')}" if item.total > 1 else "the only run"
-    runs = f"{len(item.runs)} of {count(item.total, 'run')}"
+    if objection.everywhere:
+        return f"all {count(objection.total, 'run')}" if objection.total > 1 else "the only run"
+    runs = f"{len(objection.runs)} of {count(objection.total, 'run')}"
     points: dict[tuple[str, str], list[Result]] = {}
-    for run in item.runs:
+    for run in objection.runs:
         points.setdefault((run.configuration, run.digest), []).append(run)
     if len(points) > NAMES_SHOWN:
         return runs
-    return f"{runs}: {'; '.join(_point_words(own, item.names) for own in points.values())}"
+    return f"{runs}: {'; '.join(_point_words(own, objection.names) for own in points.values())}"
 
 
 def _point_words(runs: Sequence[Result], names: Mapping[str, str]) -> str:

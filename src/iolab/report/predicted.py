@@ -53,7 +53,7 @@ def predicted(
     look: Watch,
     brief: Brief,
 ) -> ReportSection | None:
-    """None where no workload varies any of the axes."""
+    """The section on these loads; None where no workload varies any of the axes."""
     groups = []
     for asked_load in asked:
         outcomes = asked_load.of(brief, look)

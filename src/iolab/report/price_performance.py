@@ -57,7 +57,7 @@ NAMED_MOST: Final = 6
 
 
 def price_performance(brief: Brief) -> ReportSection | None:
-    """None where no configuration tells its capacity, nodes or cost."""
+    """Best figures over capacity, nodes and cost; None where no configuration tells any."""
     owners = whole_ones(brief.study.configurations)
     if not any(sizes(owner) for owner in owners):
         return None

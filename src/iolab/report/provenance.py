@@ -427,7 +427,7 @@ def _differences_table(sessions: Sessions) -> Table:
             ).append(difference)
     labels = [member.label for member in sessions.members]
     heads = (Column("What"), *(Column(label) for label in labels))
-    ordered = sorted(rows.items(), key=lambda item: not _forbids(item[1]))
+    ordered = sorted(rows.items(), key=lambda pair: not _forbids(pair[1]))
     cells = tuple(
         row(
             f"! {subject}" if _forbids(by_session) else subject,
@@ -452,7 +452,7 @@ def _values(texts: Iterable[str]) -> str:
 
 
 def study_as_asked(brief: Brief) -> Study:
-    """The study whose workloads are told: where sessions ask otherwise by one id, each as asked."""
+    """The study; a workload that sessions ask for differently under one id is there for each."""
     members = brief.sessions.members
     if not members:
         return brief.study

@@ -31,7 +31,7 @@ _SCALING_LEDE: Final = (
 
 
 def scaling(brief: Brief) -> ReportSection | None:
-    """None where no workload was made by several numbers of hosts."""
+    """Rates over the number of hosts; None where no workload was made by several of them."""
     curves = scalings(brief.study, brief.points)
     if not curves:
         return None
@@ -84,7 +84,7 @@ _STABILITY_LEDE: Final = (
 
 
 def stability(brief: Brief) -> ReportSection | None:
-    """None where neither rounds nor a sentinel was run."""
+    """Rounds until the steady state, and the sentinel's runs; None where neither was run."""
     groups = (*_rounds(brief), *_sentinel(brief))
     return ReportSection("ground", "Stability", _STABILITY_LEDE, groups) if groups else None
 

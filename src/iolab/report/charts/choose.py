@@ -31,7 +31,7 @@ from iolab.report.charts.lines import (
 from iolab.report.charts.palette import Token
 from iolab.report.charts.series import RunDetail
 from iolab.report.charts.tradeoff import tradeoff_figure
-from iolab.report.numbers import axis_label, axis_number, clean
+from iolab.report.numbers import axis_label, axis_names, axis_number, clean
 from iolab.report.phrases import metric_words
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ def axis_figures(
     lines = _lines(points, axis, looks, own, knees)
     others = [
         figure
-        for some in further_lines(lines, workload.rate)
-        for figure in _line_figures(workload, axis, some)
+        for further in further_lines(lines, workload.rate)
+        for figure in _line_figures(workload, axis, further)
     ]
     return _line_figures(workload, axis, lines), others
 
@@ -219,7 +219,7 @@ def workload_distribution(
         )
         for index, detail in enumerate(chosen)
     ]
-    title = "at the best point" if several else f"by {' and '.join(_names(results)) or 'point'}"
+    title = "at the best point" if several else f"by {' and '.join(axis_names(results)) or 'point'}"
     heading = f"Latency by percentile, {title}"
     most = MAX_LINES if several else MAX_CURVES
     return [
@@ -228,11 +228,6 @@ def workload_distribution(
         )
         for start in range(0, len(drawn), most)
     ]
-
-
-def _names(results: Sequence[Result]) -> list[str]:
-    """The axes of the results, each once."""
-    return list(dict.fromkeys(name for result in results for name, _ in result.axis))
 
 
 def _axis_values(result: Result) -> str:

@@ -355,7 +355,7 @@ def figures_of(page: ReportPage) -> Iterator[Figure]:
 @cache
 def _environment() -> Environment:
     environment = template_engine()
-    environment.globals["quote"] = _quoted
+    environment.globals["quote"] = shlex.join
     return environment
 
 
@@ -405,8 +405,8 @@ def template_engine(*folders: Path) -> Environment:
     return environment
 
 
-def _html_table(item: Table, anchors: frozenset[str], **look: bool) -> Markup:
-    return Markup(html(item, anchors, **look))  # noqa: S704 - it escapes what is foreign
+def _html_table(contents: Table, anchors: frozenset[str], **look: bool) -> Markup:
+    return Markup(html(contents, anchors, **look))  # noqa: S704 - it escapes what is foreign
 
 
 def _html_badge(level: Level, anchor: str | None) -> Markup:
@@ -418,8 +418,3 @@ def _final(value: object) -> object:
     if isinstance(value, Markup):
         return value
     return clean(value) if isinstance(value, str) else value
-
-
-def _quoted(argv: Sequence[str]) -> str:
-    """An argument list as it is typed."""
-    return shlex.join(argv)

@@ -77,9 +77,9 @@ def _answer(page: ReportPage) -> Iterator[str]:
         yield from _tables(page.sessions)
 
 
-def _objection(item: Objection) -> str:
-    line = f"{text(item.says)} ({text(item.codes)}, {text(where(item))})"
-    return f"- {mark(item.level)} **{item.level.value}** {line}"
+def _objection(objection: Objection) -> str:
+    line = f"{text(objection.says)} ({text(objection.codes)}, {text(where(objection))})"
+    return f"- {mark(objection.level)} **{objection.level.value}** {line}"
 
 
 def _findings(page: ReportPage) -> Iterator[str]:
@@ -106,10 +106,10 @@ def _caveats(brief: Brief, page: ReportPage) -> Iterator[str]:
 
 def _charts(page: ReportPage) -> Iterator[str]:
     """The numbers behind the charts of the brief, which has none here."""
-    for item in page.workloads:
-        if item.figures or item.table:
-            yield from ("", f"## {text(item.title)}")
-            yield from _group(item, in_brief=True)
+    for group in page.workloads:
+        if group.figures or group.table:
+            yield from ("", f"## {text(group.title)}")
+            yield from _group(group, in_brief=True)
     yield from _sections(page.sections, in_brief=True)
 
 
@@ -117,25 +117,25 @@ def _sections(sections: Iterable[ReportSection], *, in_brief: bool = False) -> I
     for section in sections:
         yield from ("", f"## {text(section.title)}")
         yield from ("", text(section.lede)) if section.lede else ()
-        for item in section.groups:
-            if in_brief and not (item.figures or item.table):
+        for group in section.groups:
+            if in_brief and not (group.figures or group.table):
                 continue
-            yield from ("", f"### {text(item.title)}") if item.title else ()
-            yield from _group(item, in_brief=in_brief)
+            yield from ("", f"### {text(group.title)}") if group.title else ()
+            yield from _group(group, in_brief=in_brief)
 
 
-def _group(item: ChartGroup, *, in_brief: bool) -> Iterator[str]:
-    if item.table:
-        yield from _table(item.table)
-    yield from ("", text(item.note)) if item.note else ()
+def _group(group: ChartGroup, *, in_brief: bool) -> Iterator[str]:
+    if group.table:
+        yield from _table(group.table)
+    yield from ("", text(group.note)) if group.note else ()
     if in_brief:
-        for table in numbers_of(item.figures):
+        for table in numbers_of(group.figures):
             yield from _table(table)
         return
-    for figure in item.figures:
+    for figure in group.figures:
         yield from ("", f"### {text(figure.title)}", "", text(figure.finding))
         yield from _table(figure.table, title="")
-    for part, note in item.more:
+    for part, note in group.more:
         yield from _table(part)
         yield from ("", text(note)) if note and part.rows else ()
 

@@ -111,7 +111,7 @@ def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
         figures.files[DRAWING] = drawing.replace("<svg ", f'<svg xmlns="{_SVG}" ', 1).encode()
     if brief.words.logo:
         figures.files[LOGO] = brief.words.logo
-    parts = [_group(item, figures, in_brief=True) for item in page.workloads]
+    parts = [_group(group, figures, in_brief=True) for group in page.workloads]
     document = {
         **_frame(brief, page, paper, "brief"),
         **_front(page, figures),
@@ -186,18 +186,18 @@ def _frame(brief: Brief, page: ReportPage, paper: Paper, part: str) -> dict[str,
 def _section(
     section: ReportSection, figures: _Figures, *, in_brief: bool = False
 ) -> dict[str, Any]:
-    groups = [_group(item, figures, in_brief=in_brief) for item in section.groups]
+    groups = [_group(group, figures, in_brief=in_brief) for group in section.groups]
     kept = [group for group in groups if group["figures"] or group["tables"] or group["more"]]
     return {"title": section.title, "lede": section.lede, "groups": kept}
 
 
-def _group(item: ChartGroup, figures: _Figures, *, in_brief: bool = False) -> dict[str, Any]:
-    more = () if in_brief else item.more
+def _group(group: ChartGroup, figures: _Figures, *, in_brief: bool = False) -> dict[str, Any]:
+    more = () if in_brief else group.more
     return {
-        "title": item.title,
-        "figures": figures.of(item.figures, plain=in_brief),
-        "tables": [typst(item.table, title="" if in_brief else None)] if item.table else [],
-        "note": item.note,
+        "title": group.title,
+        "figures": figures.of(group.figures, plain=in_brief),
+        "tables": [typst(group.table, title="" if in_brief else None)] if group.table else [],
+        "note": group.note,
         "more": [{"table": typst(table), "note": note} for table, note in more if table.rows],
     }
 
@@ -237,16 +237,16 @@ def _front(page: ReportPage, figures: _Figures) -> dict[str, Any]:
         "failed": answer.failed,
         "first": figures.of([answer.chart] if answer.chart else [], plain=True),
         "sessions": _tables(page.sessions),
-        "objections": [_objection(item) for item in answer.caveats],
+        "objections": [_objection(caveat) for caveat in answer.caveats],
         "more": f"{count(answer.more, 'more caveat')} in the appendix." if answer.more else "",
     }
 
 
-def _objection(item: Objection) -> dict[str, Any]:
+def _objection(objection: Objection) -> dict[str, Any]:
     return {
-        "level": typst_level(item.level),
-        "says": item.says,
-        "where": f"{item.codes}, {where(item)}",
+        "level": typst_level(objection.level),
+        "says": objection.says,
+        "where": f"{objection.codes}, {where(objection)}",
     }
 
 
@@ -316,12 +316,12 @@ def _objections(parts: Sequence[RunPart], names: Mapping[str, str]) -> Iterator[
     for part in parts:
         for objection in part.result.verdict.objections:
             by_code.setdefault(objection.code, []).append((part, objection))
-    for code, some in by_code.items():
-        first = some[0][1]
+    for code, hits in by_code.items():
+        first = hits[0][1]
         shared = {
             name: value
             for name, value in first.evidence.items()
-            if len(some) > 1 and all(objection.evidence.get(name) == value for _, objection in some)
+            if len(hits) > 1 and all(objection.evidence.get(name) == value for _, objection in hits)
         }
         rows = [
             row(
@@ -329,7 +329,7 @@ def _objections(parts: Sequence[RunPart], names: Mapping[str, str]) -> Iterator[
                 objection.level or Level.INVALID,
                 evidence_text({k: v for k, v in objection.evidence.items() if k not in shared}),
             )
-            for part, objection in some
+            for part, objection in hits
         ]
         if shared:
             rows.insert(0, (*row("all of these", ""), *row(evidence_text(shared))))
