@@ -39,7 +39,7 @@ def test_what_a_command_needs_not_is_not_imported(imports: str, unneeded: set[st
     assert done.stdout.split() == []
 
 
-@pytest.mark.parametrize("options", [(), ("--repeats",), ("--summary",)])
+@pytest.mark.parametrize("options", [(), ("--repeats",), ("--summary",), ("--json",)])
 def test_results_of_a_stored_session_are_shown_without_numpy(
     session: Path, options: tuple[str, ...]
 ) -> None:

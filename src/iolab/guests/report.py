@@ -236,6 +236,8 @@ class GuestsReport:
 
     def node_metrics(self, study: Study, points: Sequence[PointSummary]) -> NodeMetrics:
         """See `nodes_of_points`."""
+        if not any(run.nodes for point in points for run in point.runs):
+            return {}
         from iolab.guests.tables import nodes_of_points
 
         return nodes_of_points(points, study)

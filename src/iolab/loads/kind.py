@@ -33,7 +33,8 @@ class LoadKind:
     `analysis` and `report` are those of load whose operations are counted as reads and writes, and
     of which one figure and one latency tell a run, where a kind has none of its own. `report` is
     handed what tells of hosts that are booted, of which a load may be swept. `metrics` are those of
-    its results that are no rates and latencies of operations.
+    its results that are no rates and latencies of operations, `document_lists` the lists that its
+    results add to `iolab show --json`, which others have empty.
     """
 
     name: str
@@ -43,6 +44,7 @@ class LoadKind:
     analysis: Callable[[], LoadAnalysis[Any]] = _usual_analysis
     report: Callable[[HostsReport], LoadReport] | None = None
     metrics: tuple[MetricSpec, ...] = ()
+    document_lists: tuple[str, ...] = ()
 
     def reported(self, hosts: HostsReport) -> LoadReport:
         """Its part of reports."""

@@ -450,6 +450,10 @@ class RegisteredKind(Protocol):
     def jobs(self) -> tuple[type[AnyJob], ...]:
         """What its workloads ask clients to do."""
 
+    @property
+    def document_lists(self) -> tuple[str, ...]:
+        """The names of the lists that its results add to `iolab show --json`."""
+
     def reported(self, hosts: HostsReport) -> LoadReport:
         """Its part of reports, where these are the hosts that are booted."""
 
@@ -471,11 +475,6 @@ class Kinds:
     def hosts(self) -> HostsReport:
         """The hosts that are booted."""
         return self.make_hosts()
-
-    @property
-    def loads(self) -> tuple[LoadReport, ...]:
-        """Every kind of load."""
-        return tuple(self._report(kind) for kind in self.registered)
 
     @cached_property
     def analyses(self) -> Analyses:

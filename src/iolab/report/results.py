@@ -165,10 +165,10 @@ def session_document(
     rests on all of it. `damaged` is what was left out.
     """
     summaries = summarise(results, study) if points is None else points
-    parts: dict[str, Any] = {}
-    by_kind = kinds.by_kind(results)
-    for kind in kinds.loads:  # the document's shape is the same whatever was measured
-        parts |= kind.document(study, summaries, by_kind.get(kind, []))
+    # The document's shape is the same whatever was measured.
+    parts: dict[str, Any] = {name: [] for kind in kinds.registered for name in kind.document_lists}
+    for load, own in kinds.by_kind(results).items():
+        parts |= load.document(study, summaries, own)
     return {
         "format": FORMAT,
         "study": {

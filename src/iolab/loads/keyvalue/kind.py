@@ -39,4 +39,12 @@ def _report(hosts: HostsReport) -> KeyValueReport:  # noqa: ARG001 - not swept o
     return KeyValueReport()
 
 
-KIND: Final = LoadKind("keyvalue", (KeyValueJob, YcsbJob), _study, _session, _analysis, _report)
+KIND: Final = LoadKind(
+    "keyvalue",
+    (KeyValueJob, YcsbJob),
+    _study,
+    _session,
+    _analysis,
+    _report,
+    document_lists=("gains",),
+)

@@ -41,4 +41,6 @@ def _report(hosts: HostsReport) -> MetadataReport:  # noqa: ARG001 - not swept o
     return MetadataReport()
 
 
-KIND: Final = LoadKind("metadata", (MetadataJob,), _study, _session, _analysis, _report)
+KIND: Final = LoadKind(
+    "metadata", (MetadataJob,), _study, _session, _analysis, _report, document_lists=("iterations",)
+)
