@@ -16,28 +16,28 @@ from tests.cli.command_line import PLAN, SHAPE, STUDY
 
 
 def test_a_session_that_does_not_change_stays_the_same(folder: Path) -> None:
-    lookout = StateReader()
-    first = lookout.state(folder)
+    reader = StateReader()
+    first = reader.state(folder)
     (folder / "report.html").write_text("a report beside it is no change")
-    assert lookout.state(folder) == first == StateReader().state(folder)
+    assert reader.state(folder) == first == StateReader().state(folder)
 
 
 def test_every_commit_and_the_end_change_it(tmp_path: Path) -> None:
-    folder, lookout, seen = tmp_path / "one", StateReader(), []
+    folder, reader, seen = tmp_path / "one", StateReader(), []
     with SessionWriter.create(folder, STUDY, PLAN, "s", ("iolab",)) as writer:
         writer.started(make_facts(SHAPE), "0.1.0")
-        seen.append(lookout.state(folder))
+        seen.append(reader.state(folder))
         for run in PLAN.runs[:2]:
             writer.commit(
                 make_record(run, SHAPE), make_result(make_record(run, SHAPE)), analysis_version=1
             )
-            seen.append(lookout.state(folder))
+            seen.append(reader.state(folder))
         again = replace(PLAN.runs[0], repeat=2)
         writer.commit(
             make_record(again, SHAPE), make_result(make_record(again, SHAPE)), analysis_version=1
         )
-        seen.append(lookout.state(folder))
-    seen.append(lookout.state(folder))
+        seen.append(reader.state(folder))
+    seen.append(reader.state(folder))
     assert len({one.digest for one in seen}) == len(seen)
     assert [one.held for one in seen] == [True, True, True, True, False]
     assert seen[-1].newest_ns == max(path.stat().st_mtime_ns for path in folder.glob("points/**"))
@@ -57,13 +57,13 @@ def test_a_link_in_place_of_a_file_is_refused(folder: Path, tmp_path: Path, name
 def test_links_deeper_down_are_refused_also_after_a_first_look(
     folder: Path, tmp_path: Path
 ) -> None:
-    lookout = StateReader()
-    lookout.state(folder)
+    reader = StateReader()
+    reader.state(folder)
     run = next(folder.glob("points/*/run-1"))
     (run / "manifest.json").rename(tmp_path / "moved")
     (run / "manifest.json").symlink_to(tmp_path / "moved")
     with pytest.raises(StoreError, match=r"'manifest.json' .* is a link"):
-        lookout.state(folder)
+        reader.state(folder)
 
 
 def test_a_run_that_is_a_link_is_refused(folder: Path, session: Path) -> None:

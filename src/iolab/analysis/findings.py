@@ -348,8 +348,8 @@ def knee_of(points: Sequence[PointSummary], job: AnyJob, axis: str, rate: str) -
     """The load from which one curve no longer pays; None where it does, or `axis` is no load."""
     if axis not in job.load_axes:
         return None
-    bends = (_bend(curve, axis, rate) for _, curve in trusted_curves(points, axis))
-    return next((bend[0].load(axis) for bend in bends if bend is not None), None)
+    each = (_bend(curve, axis, rate) for _, curve in trusted_curves(points, axis))
+    return next((bend[0].load(axis) for bend in each if bend is not None), None)
 
 
 def prices(study: Study, best: Sequence[Best]) -> Iterator[Priced]:

@@ -147,10 +147,8 @@ def joint(windows: Sequence[Window | None]) -> Window | None:
     present = [window for window in windows if window is not None]
     if not present or len(present) < len(windows):
         return None
-    start, end = (
-        max(window.start_ns for window in present),
-        min(window.end_ns for window in present),
-    )
+    start = max(window.start_ns for window in present)
+    end = min(window.end_ns for window in present)
     return Window(start, end) if end > start else None
 
 

@@ -250,7 +250,7 @@ Workloads = Annotated[
 
 
 def unknown(noun: str, asked: Iterable[str], names: Sequence[str]) -> tuple[Fault, ...]:
-    """A fault for each name asked for that is not known, with the nearest; `what` is a singular."""
+    """A fault for each name asked for that is not known, with the nearest; `noun` is a singular."""
     from iolab.errors import Fault
     from iolab.study.wording import shown, suggestion
 

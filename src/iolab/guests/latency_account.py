@@ -258,10 +258,8 @@ def layers_table(accounts: Sequence[Account]) -> Table:
     heads = columns(("Run", "Direction"), (*saw, *parts), ("Verdict",))
     rows = []
     for account in accounts:
-        means, shares = (
-            dict(account.layers),
-            {part.name: _share(part, account) for part in account.parts},
-        )
+        means = dict(account.layers)
+        shares = {part.name: _share(part, account) for part in account.parts}
         texts = (
             account.run,
             account.direction,

@@ -20,8 +20,7 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import Outlier, Result
 from iolab.core.run import Bystander, RunRecord
 from iolab.core.samples import Floats
-from iolab.guests.nodes import NodeCounters as NodeInside
-from iolab.guests.nodes import inside_of, kernel_of
+from iolab.guests.nodes import NodeCounters, inside_of, kernel_of
 from iolab.hosts.rates import ALL_CORES, CounterSeries
 from iolab.report.charts.chart import (
     LINE_GAP,
@@ -305,7 +304,7 @@ def _leaves(node: Bystander, facts: Mapping[str, HostFacts]) -> set[str]:
 
 
 def _panels(
-    counters: NodeInside, grid: Grid, step_ns: float, within: npt.NDArray[np.bool_]
+    counters: NodeCounters, grid: Grid, step_ns: float, within: npt.NDArray[np.bool_]
 ) -> tuple[PanelInside, ...]:
     def rows(series_by_name: Mapping[str, CounterSeries]) -> dict[str, Floats]:
         return {

@@ -294,10 +294,10 @@ def _with_own(run: ForeignRun, figures: Figures, own: ForeignFile) -> ForeignRun
     if not importer.recognises(own):
         return run
     try:
-        runs = importer.read(own, Folder(()))
+        read = importer.read(own, Folder(()))
     except (ForeignFault, IolabError):
         return run
-    same = [run for run in runs if run.operations == (figures.operation,)]
+    same = [other for other in read if other.operations == (figures.operation,)]
     if not same:
         return run
     details = replace(run.details, claimed=(figures,), files=(*run.details.files, own.name))

@@ -204,16 +204,8 @@ def _walk(
         raise StoreError(f"The session has more than {ENTRIES_MAX} folders.", "Look at its files.")
     update(f"{path}{stamp}".encode("utf-8", "surrogateescape"))
     newest = info.st_mtime_ns
-    if levels:
-        newest = max(
-            [
-                newest,
-                *(
-                    _walk(f"{path}/{name}", levels - 1, remembered, current, update)
-                    for name in below
-                ),
-            ]
-        )
+    for name in below if levels else ():
+        newest = max(newest, _walk(f"{path}/{name}", levels - 1, remembered, current, update))
     return newest
 
 

@@ -337,8 +337,8 @@ def _of_load(
 
 def _is_of_others(use: ResourceUse) -> bool:
     """Whether processors are full of what is hardly the load's: it may wait for these, or not."""
-    parted = use.resource is Resource.PROCESSORS and use.own is not None and use.share is not None
-    return parted and (use.own or 0.0) < OWN_PART * (use.share or 0.0)
+    known = use.resource is Resource.PROCESSORS and use.own is not None and use.share is not None
+    return known and (use.own or 0.0) < OWN_PART * (use.share or 0.0)
 
 
 def _paced(flight: Flight) -> Cause | None:

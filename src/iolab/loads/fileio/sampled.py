@@ -54,7 +54,7 @@ they say of the largest I/O (a loop device takes 128 pages at once)."""
 
 
 def missing_sample(host: HostRun, subject: str, where: str) -> CheckAnswer:
-    """Why `what` the block layer would tell is not known on a host."""
+    """Why the `subject` that the block layer would tell is not known on a host."""
     reason = host.trace.reason if host.trace else "no sample was taken"
     return not_applicable(
         f"{subject}{where} is not known: {reason or 'nothing was seen'}.", host=host.host

@@ -303,11 +303,7 @@ def _of_lines(output: MdtestOutput, row: SummaryRow, rates: Sequence[float]) -> 
             ("maximum", row.maximum, max(rates)),
             ("minimum", row.minimum, min(rates)),
             ("mean", row.mean, statistics.fmean(rates)),
-            (
-                "standard deviation",
-                row.std_dev,
-                std_dev,
-            ),
+            ("standard deviation", row.std_dev, std_dev),
         )
         for statistic, printed, computed in pairs:
             if abs(printed - computed) > 3 * ROUNDING:

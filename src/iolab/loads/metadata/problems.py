@@ -160,14 +160,9 @@ def _is_apart(place: _Place, other: _Place) -> bool:
         return False
     if place.host.kernel.boot_id != other.host.kernel.boot_id:
         return True
-    alike = (place.facts.fs_type, place.facts.mount_source) == (
-        other.facts.fs_type,
-        other.facts.mount_source,
-    )
-    moved = (
-        place.facts.mount_point == other.facts.mount_point
-        and place.target.path != other.target.path
-    )
+    first, second = place.facts, other.facts
+    alike = (first.fs_type, first.mount_source) == (second.fs_type, second.mount_source)
+    moved = first.mount_point == second.mount_point and place.target.path != other.target.path
     return not alike or moved
 
 

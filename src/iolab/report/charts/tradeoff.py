@@ -194,10 +194,8 @@ def _remarks(
     ]
     if under and len(under) < len(line_places):
         most = max(under, key=lambda place: place[1])
-        remarks = [(f"{name}, limit", place) for name, place in remarks if place == most] or [
-            *remarks,
-            ("limit", most),
-        ]
+        both = [(f"{name}, limit", place) for name, place in remarks if place == most]
+        remarks = both or [*remarks, ("limit", most)]
     return remarks
 
 
