@@ -228,7 +228,7 @@ fn parent_of_groups(roots: &Roots) -> Option<(Version, PathBuf)> {
 fn hierarchies(roots: &Roots) -> Vec<Hierarchy> {
     let mounts = mounts(roots);
     let groups = text(&roots.proc.join("self/cgroup")).unwrap_or_default();
-    let found = |(version, controller)| {
+    let hierarchy = |(version, controller)| {
         let mount = tree_of(&mounts, controller)?;
         let (top, path) = (mount.mount_point.clone(), process::group_of(&groups, controller));
         // The highest group that can be seen, if that of this process is elsewhere.
@@ -236,7 +236,7 @@ fn hierarchies(roots: &Roots) -> Vec<Hierarchy> {
         let own = below.map_or_else(|| top.clone(), |below| top.join(below));
         Some(Hierarchy { version, top, own })
     };
-    [(Version::One, CONTROLLER), (Version::Two, "")].into_iter().filter_map(found).collect()
+    [(Version::One, CONTROLLER), (Version::Two, "")].into_iter().filter_map(hierarchy).collect()
 }
 
 fn has_word(file: &Path, word: &str) -> bool {
@@ -317,15 +317,15 @@ fn kill_all_in(group: &Path) {
 
 /// A folder and all below it, parents first, at most so many.
 fn folders_below(top: &Path, most: usize) -> Vec<PathBuf> {
-    let mut found = vec![top.to_owned()];
+    let mut folders = vec![top.to_owned()];
     let mut next = 0;
-    while next < found.len() && found.len() < most {
-        let folder = found[next].clone();
+    while next < folders.len() && folders.len() < most {
+        let folder = folders[next].clone();
         let inner = names(&folder).into_iter().map(|name| folder.join(name));
-        found.extend(inner.filter(|path| fs::symlink_metadata(path).is_ok_and(|m| m.is_dir())));
+        folders.extend(inner.filter(|path| fs::symlink_metadata(path).is_ok_and(|m| m.is_dir())));
         next += 1;
     }
-    found
+    folders
 }
 
 #[cfg(test)]

@@ -149,12 +149,12 @@ impl Counts {
     #[must_use]
     pub fn of<'a>(counters: impl IntoIterator<Item = &'a Counters>) -> Self {
         let mut all = Self::none();
-        for one in counters {
-            gather(&mut all.bins, &one.bins);
-            gather(&mut all.errors, &one.errors);
-            all.sum_ns += one.sum_ns.load(Ordering::Relaxed);
-            all.min_ns = all.min_ns.min(one.min_ns.load(Ordering::Relaxed));
-            all.max_ns = all.max_ns.max(one.max_ns.load(Ordering::Relaxed));
+        for counter in counters {
+            gather(&mut all.bins, &counter.bins);
+            gather(&mut all.errors, &counter.errors);
+            all.sum_ns += counter.sum_ns.load(Ordering::Relaxed);
+            all.min_ns = all.min_ns.min(counter.min_ns.load(Ordering::Relaxed));
+            all.max_ns = all.max_ns.max(counter.max_ns.load(Ordering::Relaxed));
         }
         all
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Context, Error, Result};
 use crate::ledgers::Ledgers;
 use crate::metadata::{Phases, Place};
-use crate::prepare::filesystem::{FileSystem, Ground, Opened, Steps, mount_xfs};
+use crate::prepare::filesystem::{Backing, FileSystem, Opened, Steps, mount_xfs};
 use crate::prepare::scratch::{Leave, Scratch};
 use crate::runs::Runs;
 use crate::sys::mount;
@@ -197,7 +197,7 @@ impl Lease {
     pub fn open_file_system(
         &self,
         dir: &Path,
-        ground: &Ground,
+        backing: &Backing,
         execute: &dyn Fn(&[&str]) -> Result<()>,
     ) -> Result<Opened> {
         {
@@ -219,7 +219,7 @@ impl Lease {
         };
         let made = FileSystem::open(
             dir,
-            ground,
+            backing,
             Steps { seclude: &mount::seclude, execute, mount: &mount_here },
         );
         let mut held = lock(&self.scratches);

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::job::{self, Event, Job, Stream};
 use crate::lease::Lease;
 use crate::metadata::{self, Load, Place};
-use crate::prepare::filesystem::Ground;
+use crate::prepare::filesystem::Backing;
 use crate::prepare::pages;
 use crate::prepare::scratch::{Leave, Scratch};
 use crate::request::{Hello, Request, parse, take_id};
@@ -303,10 +303,10 @@ impl Service {
             }
             Request::Trim { path } => self.outbox.say(id, "purged", &trim(&path)?),
             Request::FilesystemOpen { dir, image_bytes, path, serial, overwrite } => {
-                let ground = Ground::of(image_bytes, path, serial, overwrite)?;
+                let backing = Backing::of(image_bytes, path, serial, overwrite)?;
                 let execute =
                     |argv: &[&str]| job::must_succeed(&self.lease.runs, argv, MKFS_PATIENCE_S);
-                let opened = self.lease.open_file_system(&dir, &ground, &execute)?;
+                let opened = self.lease.open_file_system(&dir, &backing, &execute)?;
                 self.outbox.say(id, "filesystem", &opened);
             }
             Request::Leftovers { path, remove } => {

@@ -219,18 +219,18 @@ fn place_of(folder: &Path) -> Option<Place> {
 
 /// All processes below `root`, parents before their children.
 fn descendants(places: &[Place], root: Pid) -> Vec<Place> {
-    let mut found: Vec<Place> = Vec::new();
+    let mut all: Vec<Place> = Vec::new();
     let mut generation = vec![root];
     while !generation.is_empty() {
         let children: Vec<Place> =
             places.iter().filter(|place| generation.contains(&place.parent)).copied().collect();
         generation = children.iter().map(|place| place.pid).collect();
-        found.extend(children);
-        if found.len() > places.len() {
-            return found; // Processes that moved while /proc was read cannot make a circle here.
+        all.extend(children);
+        if all.len() > places.len() {
+            return all; // Processes that moved while /proc was read cannot make a circle here.
         }
     }
-    found
+    all
 }
 
 #[cfg(test)]

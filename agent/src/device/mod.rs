@@ -258,10 +258,10 @@ impl Objection {
 /// Every use of the device and of its partitions.
 #[must_use]
 pub fn objections(roots: &Roots, name: &str) -> Vec<Objection> {
-    let mut found = Vec::new();
+    let mut objections = Vec::new();
     let folder = roots.block(name);
     if folder.join("partition").exists() {
-        found.push(Objection::new("partition", format!("{name} is a partition")));
+        objections.push(Objection::new("partition", format!("{name} is a partition")));
     }
     let partitions: Vec<String> = names(&folder)
         .into_iter()
@@ -269,36 +269,36 @@ pub fn objections(roots: &Roots, name: &str) -> Vec<Objection> {
         .collect();
     if !partitions.is_empty() {
         let says = format!("{name} has partitions: {}", partitions.join(", "));
-        found.push(Objection::new("partitioned", says));
+        objections.push(Objection::new("partitioned", says));
     }
     if value(&folder.join("ro")).is_some_and(|is_so| is_so != "0") {
-        found.push(Objection::new("read-only", format!("{name} is read-only")));
+        objections.push(Objection::new("read-only", format!("{name} is read-only")));
     }
     let mut all = vec![name.to_owned()];
     all.extend(partitions);
     for device in &all {
-        found.extend(uses_of(roots, device));
+        objections.extend(uses_of(roots, device));
     }
-    found
+    objections
 }
 
 fn uses_of(roots: &Roots, device: &str) -> Vec<Objection> {
-    let mut found = Vec::new();
+    let mut objections = Vec::new();
     for mount in &mounts(roots) {
         if device_of(roots, mount).as_deref() == Some(device) {
             let says = format!("{device} is mounted on {}", mount.mount_point.display());
-            found.push(Objection::new("mounted", says));
+            objections.push(Objection::new("mounted", says));
         }
     }
     let holders = names(&roots.block(device).join("holders"));
     if !holders.is_empty() {
         let says = format!("{device} is held by {}", holders.join(", "));
-        found.push(Objection::new("held", says));
+        objections.push(Objection::new("held", says));
     }
     if swaps(roots).iter().any(|swap| swap == device) {
-        found.push(Objection::new("swap", format!("{device} is swap space in use")));
+        objections.push(Objection::new("swap", format!("{device} is swap space in use")));
     }
-    found
+    objections
 }
 
 /// The devices that are swapped to, by the kernel's names.

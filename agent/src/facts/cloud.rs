@@ -158,7 +158,7 @@ fn parsed(text: &str) -> Told<Value> {
 /// The text as one short word of letters, digits and `. _ -`; None for anything else.
 fn word(text: &str) -> Option<String> {
     let text = text.trim();
-    let is_plain = |one: char| one.is_ascii_alphanumeric() || "._-".contains(one);
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
     let fits = !text.is_empty() && text.len() <= WORD_CHARS_MOST && text.chars().all(is_plain);
     fits.then(|| text.to_owned())
 }
@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn only_a_cloud_that_the_firmware_names_is_asked() {
         let named_by = |vendor: Option<&str>, tag: Option<&str>| {
-            let text = |one: Option<&str>| one.map(ToOwned::to_owned);
+            let text = |value: Option<&str>| value.map(ToOwned::to_owned);
             named(&MachineFacts { vendor: text(vendor), product: None, asset_tag: text(tag) })
         };
         assert_eq!(named_by(Some("Amazon EC2"), None), Some(Cloud::Aws));

@@ -51,17 +51,17 @@ pub fn disks(roots: &Roots, beneath: &[String], faults: &mut Vec<String>) -> Vec
 /// The devices below `name` (itself first), nearest first, each once.
 #[must_use]
 pub fn chain(roots: &Roots, mounts: &[Mount], name: &str) -> Vec<String> {
-    let mut found = vec![name.to_owned()];
+    let mut devices = vec![name.to_owned()];
     let mut next = 0;
-    while next < found.len() && found.len() < 10_000 {
-        for parent in parents(roots, mounts, &found[next].clone()) {
-            if !found.contains(&parent) {
-                found.push(parent);
+    while next < devices.len() && devices.len() < 10_000 {
+        for parent in parents(roots, mounts, &devices[next].clone()) {
+            if !devices.contains(&parent) {
+                devices.push(parent);
             }
         }
         next += 1;
     }
-    found
+    devices
 }
 
 /// The mounts that the calling thread sees, which may be others than those of its process.

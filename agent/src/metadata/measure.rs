@@ -148,8 +148,8 @@ struct Observer<'a> {
     control: &'a Control,
     counters: &'a [Counters],
     origin: Stamp,
-    told: Counts,
-    told_mono_ns: u64,
+    reported: Counts,
+    reported_mono_ns: u64,
     seq: u64,
     watcher: Watcher,
 }
@@ -165,10 +165,10 @@ impl<'a> Observer<'a> {
             control.open_gate(0);
             origin
         };
-        let told_mono_ns = origin.mono_ns;
+        let reported_mono_ns = origin.mono_ns;
         let watcher = Watcher::of_own(0);
-        let told = Counts::none();
-        Self { load, control, counters, origin, told, told_mono_ns, seq: 0, watcher }
+        let reported = Counts::none();
+        Self { load, control, counters, origin, reported, reported_mono_ns, seq: 0, watcher }
     }
 
     /// Tell each interval until all ranks ended; returns whether the wall limit stopped them.
@@ -179,7 +179,7 @@ impl<'a> Observer<'a> {
         let mut timed_out = false;
         loop {
             self.watcher.look_if_due();
-            let passed = (self.told_mono_ns - self.origin.mono_ns) / interval_ns;
+            let passed = (self.reported_mono_ns - self.origin.mono_ns) / interval_ns;
             let tick_ns = self.origin.mono_ns + (passed + 1) * interval_ns;
             let wake_ns = deadline_ns.map_or(tick_ns, |deadline| deadline.min(tick_ns));
             let patience = Duration::from_nanos(wake_ns.saturating_sub(mono_ns()));
@@ -200,16 +200,16 @@ impl<'a> Observer<'a> {
 
     fn interval(&mut self, now_ns: u64) -> Interval {
         let counts = Counts::of(self.counters);
-        let (bins, errors) = counts.since(&self.told);
+        let (bins, errors) = counts.since(&self.reported);
         let interval = Interval {
             seq: self.seq,
-            from_real_ns: self.real_of(self.told_mono_ns),
+            from_real_ns: self.real_of(self.reported_mono_ns),
             to_real_ns: self.real_of(now_ns),
             ops: total(&bins),
             errors,
             bins,
         };
-        (self.told, self.told_mono_ns, self.seq) = (counts, now_ns, self.seq + 1);
+        (self.reported, self.reported_mono_ns, self.seq) = (counts, now_ns, self.seq + 1);
         interval
     }
 

@@ -5,12 +5,12 @@ use crate::trial::Folder;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-struct Bed {
+struct Fixture {
     target: Folder,
     scratches: Vec<Scratch>,
 }
 
-impl Bed {
+impl Fixture {
     fn new(hosts: usize) -> Self {
         let target = Folder::new();
         let open = |host| {
@@ -81,7 +81,7 @@ fn refused(load: &Load) -> Error {
 
 #[test]
 fn six_phases_make_look_at_and_remove_everything() {
-    let bed = Bed::new(1);
+    let fixture = Fixture::new(1);
     let files = [
         (Phase::TreeCreate, 2, 0),
         (Phase::FileCreate, 10, 10),
@@ -91,20 +91,20 @@ fn six_phases_make_look_at_and_remove_everything() {
         (Phase::TreeRemove, 2, 0),
     ];
     for (phase, ops, left) in files {
-        let measured = bed.measure(0, phase);
+        let measured = fixture.measure(0, phase);
         assert_eq!((measured.ops, measured.skipped), (ops, 0), "{phase:?}");
         assert!(measured.errors.is_empty(), "{phase:?}: {:?}", measured.errors);
         assert_eq!(total(&measured.bins), ops);
-        assert_eq!(bed.files(0), left, "{phase:?}");
+        assert_eq!(fixture.files(0), left, "{phase:?}");
         assert!(!measured.cancelled && !measured.timed_out);
     }
-    assert!(!bed.dir(0).join("metadata.0").exists());
+    assert!(!fixture.dir(0).join("metadata.0").exists());
 }
 
 #[test]
 fn times_are_in_order_and_latencies_fill_them() {
-    let bed = Bed::new(1);
-    let load = Load { ranks: 1, total_ranks: 1, ..bed.load(0, Phase::TreeCreate) };
+    let fixture = Fixture::new(1);
+    let load = Load { ranks: 1, total_ranks: 1, ..fixture.load(0, Phase::TreeCreate) };
     measured(&load);
     let load = Load { phase: Phase::FileCreate, files_per_rank: 500, ..load };
     let measured = measured(&load);
@@ -120,10 +120,11 @@ fn times_are_in_order_and_latencies_fill_them() {
 
 #[test]
 fn intervals_add_up_to_the_whole() {
-    let bed = Bed::new(1);
-    bed.measure(0, Phase::TreeCreate);
-    bed.measure(0, Phase::FileCreate);
-    let load = Load { files_per_rank: 120_000, interval_ms: 100, ..bed.load(0, Phase::FileStat) };
+    let fixture = Fixture::new(1);
+    fixture.measure(0, Phase::TreeCreate);
+    fixture.measure(0, Phase::FileCreate);
+    let load =
+        Load { files_per_rank: 120_000, interval_ms: 100, ..fixture.load(0, Phase::FileStat) };
     let (measured, intervals) = try_measure(&load);
     let measured = measured.unwrap();
     assert_eq!(measured.ops, 10);
@@ -137,27 +138,27 @@ fn intervals_add_up_to_the_whole() {
 
 #[test]
 fn a_shift_leads_to_what_another_host_made() {
-    let bed = Bed::new(2);
+    let fixture = Fixture::new(2);
     for host in 0..2 {
-        bed.measure(host, Phase::TreeCreate);
+        fixture.measure(host, Phase::TreeCreate);
     }
-    bed.measure(1, Phase::FileCreate);
-    let own = bed.load(0, Phase::FileStat);
+    fixture.measure(1, Phase::FileCreate);
+    let own = fixture.load(0, Phase::FileStat);
     assert_eq!(measured(&own).errors, BTreeMap::from([("ENOENT".to_owned(), 10)]));
-    let others = vec![Other { dir: bed.dir(1), first_rank: 2, ranks: 2 }];
+    let others = vec![Other { dir: fixture.dir(1), first_rank: 2, ranks: 2 }];
     let shifted = Load { shift: 2, others, ..own };
     assert_eq!(measured(&shifted).ops, 10);
     let removing = Load { phase: Phase::FileRemove, ..shifted };
-    assert_eq!((measured(&removing).ops, bed.files(1)), (10, 0));
+    assert_eq!((measured(&removing).ops, fixture.files(1)), (10, 0));
 }
 
 #[test]
 fn what_was_written_is_read_back_and_less_is_an_error() {
-    let bed = Bed::new(1);
-    bed.measure(0, Phase::TreeCreate);
-    let load = Load { file_bytes: 3901, ..bed.load(0, Phase::FileCreate) };
+    let fixture = Fixture::new(1);
+    fixture.measure(0, Phase::TreeCreate);
+    let load = Load { file_bytes: 3901, ..fixture.load(0, Phase::FileCreate) };
     assert_eq!(measured(&load).ops, 10);
-    let file = |number: u32| bed.dir(0).join(format!("metadata.0/rank.1/file.000000{number}"));
+    let file = |number: u32| fixture.dir(0).join(format!("metadata.0/rank.1/file.000000{number}"));
     assert_eq!(fs::metadata(file(0)).unwrap().len(), 3901);
     assert_ne!(fs::read(file(0)).unwrap(), fs::read(file(1)).unwrap());
     let again = measured(&load);
@@ -170,31 +171,31 @@ fn what_was_written_is_read_back_and_less_is_an_error() {
 
 #[test]
 fn a_wall_limit_stops_the_ranks_and_says_so() {
-    let bed = Bed::new(1);
-    bed.measure(0, Phase::TreeCreate);
+    let fixture = Fixture::new(1);
+    fixture.measure(0, Phase::TreeCreate);
     let load = Load {
         files_per_rank: 1_000_000,
         wall_limit_s: Some(0.05),
-        ..bed.load(0, Phase::FileCreate)
+        ..fixture.load(0, Phase::FileCreate)
     };
     let measured = measured(&load);
     assert!(measured.timed_out && !measured.cancelled);
     assert!(measured.skipped > 0);
     assert_eq!(measured.ops + measured.skipped, 2_000_000);
-    assert_eq!(measured.ops, bed.files(0) as u64);
+    assert_eq!(measured.ops, fixture.files(0) as u64);
 }
 
 #[test]
 fn ranks_whose_time_is_over_tell_how_far_they_came() {
-    let bed = Bed::new(1);
-    bed.measure(0, Phase::TreeCreate);
+    let fixture = Fixture::new(1);
+    fixture.measure(0, Phase::TreeCreate);
     let timed =
-        |phase| Load { files_per_rank: 1_000_000, runtime_s: Some(0.05), ..bed.load(0, phase) };
+        |phase| Load { files_per_rank: 1_000_000, runtime_s: Some(0.05), ..fixture.load(0, phase) };
     let made = measured(&timed(Phase::FileCreate));
     assert!(!made.timed_out && !made.cancelled && made.errors.is_empty());
     assert_eq!(made.tried.iter().map(|&files| u64::from(files)).sum::<u64>(), made.ops);
     assert_eq!(made.ops + made.skipped, 2_000_000);
-    assert_eq!(made.ops, bed.files(0) as u64);
+    assert_eq!(made.ops, fixture.files(0) as u64);
     // With all the time that it takes, each file that is there is looked at once.
     let load = Load { files: made.tried, runtime_s: Some(600.0), ..timed(Phase::FileStat) };
     let seen = measured(&load);
@@ -203,9 +204,9 @@ fn ranks_whose_time_is_over_tell_how_far_they_came() {
 
 #[test]
 fn ranks_come_to_the_least_files_after_their_time() {
-    let bed = Bed::new(1);
-    bed.measure(0, Phase::TreeCreate);
-    let create = Load { files_per_rank: 1_000_000, ..bed.load(0, Phase::FileCreate) };
+    let fixture = Fixture::new(1);
+    fixture.measure(0, Phase::TreeCreate);
+    let create = Load { files_per_rank: 1_000_000, ..fixture.load(0, Phase::FileCreate) };
     // The time is over at once; six times that is longer than a thousand files take.
     let made = measured(&Load { runtime_s: Some(0.5), files_least: 500, ..create.clone() });
     assert!(made.tried.iter().all(|&files| files >= 500) && !made.timed_out);
@@ -217,10 +218,10 @@ fn ranks_come_to_the_least_files_after_their_time() {
 
 #[test]
 fn a_phase_stopped_before_its_start_did_nothing() {
-    let bed = Bed::new(1);
+    let fixture = Fixture::new(1);
     let load = Load {
         start_at_real_ns: Some(real_ns() + 60 * SECOND_NS),
-        ..bed.load(0, Phase::TreeCreate)
+        ..fixture.load(0, Phase::TreeCreate)
     };
     let phases = Phases::default();
     let mut place = phases.reserve(7).unwrap();
@@ -232,17 +233,17 @@ fn a_phase_stopped_before_its_start_did_nothing() {
 
 #[test]
 fn no_rank_begins_before_the_start() {
-    let bed = Bed::new(1);
+    let fixture = Fixture::new(1);
     let at_ns = real_ns() + 30_000_000;
-    let load = Load { start_at_real_ns: Some(at_ns), ..bed.load(0, Phase::TreeCreate) };
+    let load = Load { start_at_real_ns: Some(at_ns), ..fixture.load(0, Phase::TreeCreate) };
     let measured = measured(&load);
     assert!(measured.first_start_real_ns.is_some_and(|start| start >= at_ns));
 }
 
 #[test]
 fn what_cannot_be_meant_is_refused_with_its_value() {
-    let bed = Bed::new(2);
-    let good = || bed.load(0, Phase::FileStat);
+    let fixture = Fixture::new(2);
+    let good = || fixture.load(0, Phase::FileStat);
     for (load, part) in [
         (Load { ranks: 0, ..good() }, "ranks of 0"),
         (Load { ranks: 4097, total_ranks: 5000, ..good() }, "4097"),
@@ -273,10 +274,10 @@ fn what_cannot_be_meant_is_refused_with_its_value() {
 
 #[test]
 fn a_folder_that_is_not_one_of_ours_is_never_entered() {
-    let bed = Bed::new(2);
-    let foreign = bed.target.path().join("iolab-scratch-of-somebody");
+    let fixture = Fixture::new(2);
+    let foreign = fixture.target.path().join("iolab-scratch-of-somebody");
     fs::create_dir_all(foreign.join("metadata.0/rank.2")).unwrap();
-    let mut load = bed.load(0, Phase::FileRemove);
+    let mut load = fixture.load(0, Phase::FileRemove);
     load.shift = 2;
     load.others = vec![Other { dir: foreign, first_rank: 2, ranks: 2 }];
     assert!(refused(&load).says.contains("not a scratch folder"));
@@ -284,17 +285,17 @@ fn a_folder_that_is_not_one_of_ours_is_never_entered() {
 
 #[test]
 fn a_tree_that_was_never_made_is_told_by_its_path() {
-    let bed = Bed::new(1);
-    let error = refused(&bed.load(0, Phase::FileCreate));
+    let fixture = Fixture::new(1);
+    let error = refused(&fixture.load(0, Phase::FileCreate));
     assert_eq!(error.code, "ENOENT");
     assert!(error.says.contains("metadata.0"), "{}", error.says);
 }
 
 #[test]
 fn many_ranks_work_side_by_side() {
-    let bed = Bed::new(1);
-    let load = Load { ranks: 300, total_ranks: 300, ..bed.load(0, Phase::TreeCreate) };
+    let fixture = Fixture::new(1);
+    let load = Load { ranks: 300, total_ranks: 300, ..fixture.load(0, Phase::TreeCreate) };
     assert_eq!(measured(&load).ops, 300);
     let load = Load { phase: Phase::FileCreate, files_per_rank: 3, ..load };
-    assert_eq!((measured(&load).ops, bed.files(0)), (900, 900));
+    assert_eq!((measured(&load).ops, fixture.files(0)), (900, 900));
 }

@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::bed::{BLOCK, BLOCKS, Bed, counts, methods, run, run_heeding, run_on};
+use super::fixture::{BLOCK, BLOCKS, Fixture, counts, methods, run, run_heeding, run_on};
 use super::halt::Halt;
-use super::plan::{Crew, Member};
+use super::plan::{Plan, ThreadPlan};
 use super::spec::Method;
 use super::target::Targets;
 use super::tsc::Clock;
 
 #[test]
 fn every_method_does_as_many_ios_as_it_counts() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     for method in methods() {
-        let run = run(&bed.spec(&json!({"io_bytes": 1000 * BLOCK})), method);
+        let run = run(&fixture.spec(&json!({"io_bytes": 1000 * BLOCK})), method);
         assert_eq!(counts(&run, "read"), (1000, 1000 * BLOCK, 1000), "{method:?}");
         assert!(run.now.errors().is_empty() && run.ended.is_early);
         assert_eq!((run.now.drained(), run.ended.broken), (0, None));
@@ -27,13 +27,13 @@ fn every_method_does_as_many_ios_as_it_counts() {
 
 #[test]
 fn a_file_is_written_whole_with_a_shorter_last_block() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     let whole = BLOCK * BLOCKS;
     for method in methods() {
         let keys = json!({"rw": "write", "blocks": [{"bytes": 3 * BLOCK}], "io_bytes": whole});
-        let run = run(&bed.spec(&keys), method);
+        let run = run(&fixture.spec(&keys), method);
         assert_eq!(counts(&run, "write"), (86, whole, 86), "{method:?}");
-        let bytes = std::fs::read(bed.file()).unwrap();
+        let bytes = std::fs::read(fixture.file()).unwrap();
         assert_eq!(bytes.len() as u64, whole);
         assert!(bytes.chunks(512).all(|sector| sector.iter().any(|&byte| byte != 0)));
     }
@@ -41,10 +41,10 @@ fn a_file_is_written_whole_with_a_shorter_last_block() {
 
 #[test]
 fn mixed_jobs_count_both_ways_and_their_fsyncs() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     for method in methods() {
         let keys = json!({"rw": "randrw", "io_bytes": 400 * BLOCK, "fsync_every": 10});
-        let run = run(&bed.spec(&keys), method);
+        let run = run(&fixture.spec(&keys), method);
         let (reads, writes) = (counts(&run, "read").0, counts(&run, "write").0);
         assert_eq!(reads + writes, 400, "{method:?}");
         assert!(reads > 100 && writes > 100);
@@ -56,10 +56,10 @@ fn mixed_jobs_count_both_ways_and_their_fsyncs() {
 
 #[test]
 fn an_end_of_the_file_that_is_gone_is_a_short_read() {
-    let bed = Bed::new();
-    File::options().write(true).open(bed.file()).unwrap().set_len(100 * BLOCK + 512).unwrap();
+    let fixture = Fixture::new();
+    File::options().write(true).open(fixture.file()).unwrap().set_len(100 * BLOCK + 512).unwrap();
     for method in methods() {
-        let mut spec = bed.spec(&json!({"rw": "read", "io_bytes": BLOCKS * BLOCK}));
+        let mut spec = fixture.spec(&json!({"rw": "read", "io_bytes": BLOCKS * BLOCK}));
         spec.jobs[0].files[0].bytes = 100 * BLOCK;
         let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
         spec.jobs[0].files[0].bytes = BLOCKS * BLOCK;
@@ -73,11 +73,11 @@ fn an_end_of_the_file_that_is_gone_is_a_short_read() {
 
 #[test]
 fn arrivals_are_counted_by_response_service_and_lateness() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     for method in methods() {
         let keys =
             json!({"rate": {"iops": 20_000.0}, "arrivals": "fixed", "io_bytes": 100 * BLOCK});
-        let run = run(&bed.spec(&keys), method);
+        let run = run(&fixture.spec(&keys), method);
         let whole = run.now.whole();
         let sum = |of: &Value| of["lat_sum_ns"].as_u64().unwrap();
         assert_eq!(counts(&run, "read").0, 100, "{method:?}");
@@ -88,17 +88,17 @@ fn arrivals_are_counted_by_response_service_and_lateness() {
 
 #[test]
 fn jobs_and_hosts_with_a_fixed_rate_take_turns() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     for later in [0.0, 0.5] {
         let rate = json!({"iops": 10.0});
         let keys = json!({"rate": rate, "arrivals": "fixed", "depth": 1, "later": later});
-        let mut spec = bed.spec(&keys);
+        let mut spec = fixture.spec(&keys);
         spec.jobs.push(spec.jobs[0].clone());
         let (clock, methods) = (Clock::of_kernel(), [Method::Sync; 2]);
         let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
-        let crew = Crew::of(&spec, &targets, &methods, (1, clock), &mut Vec::new()).unwrap();
-        let due = |mut one: Member| one.lanes[0].feed.next().unwrap().due;
-        let dues: Vec<u64> = crew.members.into_iter().map(due).collect();
+        let plan = Plan::of(&spec, &targets, &methods, (1, clock), &mut Vec::new()).unwrap();
+        let due = |mut one: ThreadPlan| one.lanes[0].feed.next().unwrap().due;
+        let dues: Vec<u64> = plan.threads.into_iter().map(due).collect();
         // Each job has one every 100 ms, and both together one every 50.
         let parts = [later * 50e6, (1.0 + later) * 50e6];
         assert_eq!(dues, parts.map(|ns| clock.ticks_of(ns as u64).max(1)), "{later}");
@@ -107,7 +107,7 @@ fn jobs_and_hosts_with_a_fixed_rate_take_turns() {
 
 #[test]
 fn a_halt_ends_a_wait_for_what_is_due_and_what_was_done_counts() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     for method in methods() {
         // Of these the first is due at once and the second a quarter of an hour later.
         let keys = json!({"rate": {"iops": 0.001}, "arrivals": "fixed", "runtime_s": 3600.0});
@@ -117,7 +117,7 @@ fn a_halt_ends_a_wait_for_what_is_due_and_what_was_done_counts() {
             std::thread::sleep(Duration::from_millis(30));
             other.wish(Clock::of_kernel().ticks());
         });
-        let run = run_heeding(&bed.spec(&keys), method, &halt);
+        let run = run_heeding(&fixture.spec(&keys), method, &halt);
         halting.join().unwrap();
         // On a busy machine the halt may come before the first.
         let (done, bytes, binned) = counts(&run, "read");
@@ -128,11 +128,11 @@ fn a_halt_ends_a_wait_for_what_is_due_and_what_was_done_counts() {
 
 #[test]
 fn a_halt_before_the_start_has_nothing_done() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     for method in methods() {
         let halt = Arc::new(Halt::default());
         halt.wish(0);
-        let run = run_heeding(&bed.spec(&json!({})), method, &halt);
+        let run = run_heeding(&fixture.spec(&json!({})), method, &halt);
         assert_eq!(counts(&run, "read"), (0, 0, 0), "{method:?}");
         assert_eq!((run.now.drained(), run.ended.broken), (0, None));
     }
@@ -140,23 +140,23 @@ fn a_halt_before_the_start_has_nothing_done() {
 
 #[test]
 fn what_a_job_wrote_is_what_it_reads_until_a_bit_flips() {
-    let bed = Bed::new();
-    let ledger = bed.folder.path().join("ledger");
+    let fixture = Fixture::new();
+    let ledger = fixture.folder.path().join("ledger");
     for method in methods() {
         let keys = json!({
             "rw": "randwrite", "io_bytes": 3 * BLOCKS * BLOCK, "verify": true, "ledger": ledger,
         });
-        run(&bed.spec(&keys), method);
+        run(&fixture.spec(&keys), method);
         let keys = json!({
             "rw": "read", "io_bytes": BLOCKS * BLOCK, "verify": true, "ledger": ledger,
         });
-        let told = run(&bed.spec(&keys), method).told.unwrap();
+        let told = run(&fixture.spec(&keys), method).verified.unwrap();
         assert_eq!((&told["checked"], &told["first"]), (&json!(BLOCKS), &json!([])), "{method:?}");
-        flip(&bed.file(), 70 * BLOCK as usize + 600);
-        let told = run(&bed.spec(&keys), method).told.unwrap();
+        flip(&fixture.file(), 70 * BLOCK as usize + 600);
+        let told = run(&fixture.spec(&keys), method).verified.unwrap();
         assert_eq!(told["corrupt"], json!(1));
         assert!(told["first"][0].as_str().unwrap().contains("286720"), "{told}");
-        flip(&bed.file(), 70 * BLOCK as usize + 600);
+        flip(&fixture.file(), 70 * BLOCK as usize + 600);
     }
 }
 
@@ -168,10 +168,10 @@ fn flip(file: &Path, place: usize) {
 
 #[test]
 fn without_times_ios_are_counted_and_in_no_bin() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     for method in methods() {
         let keys = json!({"timed": false, "rw": "randrw", "io_bytes": 400 * BLOCK});
-        let run = run(&bed.spec(&keys), method);
+        let run = run(&fixture.spec(&keys), method);
         let (reads, writes) = (counts(&run, "read"), counts(&run, "write"));
         assert_eq!((reads.0 + writes.0, reads.1 + writes.1), (400, 400 * BLOCK), "{method:?}");
         assert_eq!((reads.2, writes.2), (0, 0));

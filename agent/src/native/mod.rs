@@ -8,7 +8,6 @@
 pub mod aio;
 pub mod contents;
 pub mod counts;
-pub mod crew;
 mod faults;
 pub mod halt;
 pub mod ledger;
@@ -17,7 +16,6 @@ pub mod offsets;
 pub mod pace;
 pub mod plan;
 pub mod probe;
-pub mod proof;
 pub mod queue;
 pub mod random;
 pub mod ring;
@@ -25,7 +23,9 @@ mod slot;
 pub mod source;
 pub mod spec;
 pub mod target;
+pub mod threads;
 pub mod tsc;
+pub mod verify;
 pub mod watch;
 pub mod worker;
 
@@ -40,14 +40,14 @@ use crate::error::sentence;
 use crate::job::START;
 use crate::sys::block::allowed_processors;
 use crate::sys::signal;
-use crew::{Ground, Threads};
 use halt::Halt;
-use plan::Crew;
+use plan::Plan;
 use probe::Probed;
-use proof::Book;
 use spec::Spec;
 use target::Targets;
+use threads::{Shared, Threads};
 use tsc::{Clock, Source};
+use verify::Verification;
 
 /// Of a spec; ten thousand jobs of a file each fit.
 const MAX_SPEC_BYTES: u64 = 16 << 20;
@@ -92,21 +92,21 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
     let threads = threads_of(&spec, processors, &mut notes);
     let targets = Targets::open(&spec, threads, &mut notes)?;
     let Probed { methods, reads } = probe::methods(&spec, &targets, threads, &mut notes)?;
-    let crew = Crew::of(&spec, &targets, &methods, (threads, clock), &mut notes)?;
-    let depth = json!({ "asked": crew.depth_asked, "used": crew.depth_used });
+    let plan = Plan::of(&spec, &targets, &methods, (threads, clock), &mut notes)?;
+    let depth = json!({ "asked": plan.depth_asked, "used": plan.depth_used });
     let is_direct = targets.all.iter().all(|target| target.is_direct);
-    let book = Book::open(&spec, &targets).map_err(|fault| vec![fault])?;
-    let ground = Ground {
+    let verification = Verification::open(&spec, &targets).map_err(|fault| vec![fault])?;
+    let shared = Shared {
         spec: Arc::new(spec),
         targets: Arc::new(targets.all),
         of_jobs: Arc::new(targets.of_jobs),
         clock,
-        book: book.map(Arc::new),
+        verification: verification.map(Arc::new),
         halt,
     };
-    let mut threads = Threads::set_up(&ground, crew)?;
+    let mut threads = Threads::set_up(&shared, plan)?;
     notes.append(&mut threads.notes);
-    if !ground.spec.timed {
+    if !shared.spec.timed {
         notes.push("No latencies were taken: I/Os are only counted, as timed is false.".into());
     }
     lines::say(&json!({
@@ -114,7 +114,7 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
         "version": env!("CARGO_PKG_VERSION"),
         "method": methods.iter().min(),
         "direct": is_direct,
-        "timed": ground.spec.timed,
+        "timed": shared.spec.timed,
         "clock": if clock.source() == Source::Tsc { "tsc" } else { "clock_gettime" },
         "threads": threads.count(),
         "cpus": processors,
@@ -122,7 +122,7 @@ fn perform(spec: Spec) -> Result<(), Vec<String>> {
         "notes": notes,
     }));
     let start = env::var(START).ok().and_then(|at_ns| at_ns.parse().ok());
-    watch::watch(&ground, &threads, start, &depth);
+    watch::watch(&shared, &threads, start, &depth);
     Ok(())
 }
 
@@ -140,9 +140,9 @@ fn threads_of(spec: &Spec, processors: usize, notes: &mut Vec<String>) -> usize 
 }
 
 #[cfg(test)]
-mod bed;
-#[cfg(test)]
 mod engine_tests;
+#[cfg(test)]
+mod fixture;
 #[cfg(test)]
 mod patience_tests;
 #[cfg(test)]

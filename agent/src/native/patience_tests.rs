@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::bed::{BLOCK, BLOCKS, Bed, counts, methods, run, run_with};
+use super::fixture::{BLOCK, BLOCKS, Fixture, counts, methods, run, run_with};
 use super::halt::Halt;
-use super::plan::{Crew, MAX_LANES};
+use super::plan::{MAX_LANES, Plan};
 use super::probe;
 use super::queue::{Queue, Request, Wait};
 use super::source::{Feed, Op, Source, Waiting};
@@ -52,11 +52,11 @@ impl Queue for Narrow {
 
 #[test]
 fn what_the_kernel_has_no_room_for_is_tried_again_after_ever_longer_pauses() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     let calls = Arc::new(AtomicU64::new(0));
     let queue = Narrow { refusals: 12, ended: Vec::new(), calls: Arc::clone(&calls) };
     let begun = Instant::now();
-    let spec = bed.spec(&json!({"depth": 1, "io_bytes": BLOCK}));
+    let spec = fixture.spec(&json!({"depth": 1, "io_bytes": BLOCK}));
     let run = run_with(&spec, queue, &Arc::default());
     assert_eq!((counts(&run, "read").0, run.now.retries()["EAGAIN"]), (1, 12));
     // 10, 20, … 2560 µs, and then 5 ms each.
@@ -111,11 +111,11 @@ impl Queue for Picky {
 
 #[test]
 fn others_go_on_while_some_have_no_room() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     let (tried, halt) = (Arc::<Mutex<Vec<Instant>>>::default(), Arc::default());
     let (others, ended) = ([0; 3], Vec::new());
     let queue = Picky { tried: Arc::clone(&tried), others, halt: Arc::clone(&halt), ended };
-    let run = run_with(&bed.spec(&json!({"depth": 4})), queue, &halt);
+    let run = run_with(&fixture.spec(&json!({"depth": 4})), queue, &halt);
     assert!(run.now.errors().is_empty());
     let tried = tried.lock().unwrap();
     for (nth, pair) in tried.windows(2).enumerate() {
@@ -149,9 +149,9 @@ impl Queue for Late {
 
 #[test]
 fn what_ends_after_submission_has_stopped_is_counted_as_such_too() {
-    let (bed, halt) = (Bed::new(), Arc::<Halt>::default());
+    let (fixture, halt) = (Fixture::new(), Arc::<Halt>::default());
     let queue = Late { pushed: Vec::new(), halt: Arc::clone(&halt) };
-    let run = run_with(&bed.spec(&json!({"depth": 4})), queue, &halt);
+    let run = run_with(&fixture.spec(&json!({"depth": 4})), queue, &halt);
     assert_eq!((counts(&run, "read").0, run.now.drained(), run.now.under_way()), (4, 4, 0));
 }
 
@@ -189,11 +189,11 @@ impl Queue for Halves {
 
 #[test]
 fn what_ended_together_does_not_begin_together() {
-    let (bed, halt) = (Bed::new(), Arc::<Halt>::default());
+    let (fixture, halt) = (Fixture::new(), Arc::<Halt>::default());
     let turns = Arc::<Mutex<Vec<usize>>>::default();
     let (under_way, pushed) = (Vec::new(), 0);
     let queue = Halves { under_way, turns: Arc::clone(&turns), pushed, halt: Arc::clone(&halt) };
-    run_with(&bed.spec(&json!({"depth": 32})), queue, &halt);
+    run_with(&fixture.spec(&json!({"depth": 32})), queue, &halt);
     assert_eq!(turns.lock().unwrap()[..3], [32, 8, 8]);
 }
 
@@ -212,23 +212,23 @@ impl Queue for Broken {
 
 #[test]
 fn what_is_under_way_when_a_thread_is_broken_off_stays_counted() {
-    let bed = Bed::new();
-    let broken = run_with(&bed.spec(&json!({})), Broken, &Arc::default());
+    let fixture = Fixture::new();
+    let broken = run_with(&fixture.spec(&json!({})), Broken, &Arc::default());
     assert_eq!((broken.ended.broken, broken.now.under_way()), (Some(libc::EIO), 8));
     for method in methods() {
-        let done = run(&bed.spec(&json!({"io_bytes": 20 * BLOCK})), method);
+        let done = run(&fixture.spec(&json!({"io_bytes": 20 * BLOCK})), method);
         assert_eq!((done.ended.broken, done.now.under_way()), (None, 0), "{method:?}");
     }
 }
 
 #[test]
 fn all_threads_of_a_job_pause_together() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     for method in methods() {
         // A pause of 10 ms after every 5 of 25: the last of them ends with the job.
         let keys = json!({"think_us": 10_000, "think_every": 5, "io_bytes": 25 * BLOCK});
         let begun = Instant::now();
-        let run = run(&bed.spec(&keys), method);
+        let run = run(&fixture.spec(&keys), method);
         assert_eq!(counts(&run, "read").0, 25, "{method:?}");
         // At a depth of 8 some of the next ones are under way when a pause begins.
         assert!(begun.elapsed() >= Duration::from_millis(20), "{method:?}");
@@ -236,8 +236,8 @@ fn all_threads_of_a_job_pause_together() {
 }
 
 fn source(keys: &serde_json::Value) -> Source {
-    let bed = Bed::new();
-    Source::new(&bed.spec(keys).jobs[0], &[0], Clock::of_kernel()).unwrap()
+    let fixture = Fixture::new();
+    Source::new(&fixture.spec(keys).jobs[0], &[0], Clock::of_kernel()).unwrap()
 }
 
 #[test]
@@ -297,14 +297,14 @@ fn threads_that_share_a_job_count_what_it_leaves_once() {
 
 #[test]
 fn what_a_slow_target_leaves_is_told_by_every_method() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     for method in methods() {
         // Ten million a second, for a fiftieth of one.
         let keys = json!({
             "rate": {"iops": 1e7}, "arrivals": "fixed", "runtime_s": 0.02, "depth": 1,
             "blocks": [{"bytes": 16 * BLOCK}],
         });
-        let run = run(&bed.spec(&keys), method);
+        let run = run(&fixture.spec(&keys), method);
         let done = counts(&run, "read").0;
         let due = done + run.ended.unsubmitted;
         assert!(due.abs_diff(200_000) < 20_000, "{method:?}: {done} of {due}");
@@ -314,22 +314,22 @@ fn what_a_slow_target_leaves_is_told_by_every_method() {
 
 #[test]
 fn plain_calls_are_made_by_so_many_threads_and_no_more() {
-    let bed = Bed::new();
-    let mut spec = bed.spec(&json!({}));
+    let fixture = Fixture::new();
+    let mut spec = fixture.spec(&json!({}));
     spec.jobs = vec![spec.jobs[0].clone(); 1500];
     spec.jobs[7].depth = 4000;
     let targets = Targets { all: Vec::new(), of_jobs: vec![vec![0]; 1500] };
     let (clock, mut notes) = (Clock::of_kernel(), Vec::new());
     let methods = vec![Method::Sync; 1500];
-    let crew = Crew::of(&spec, &targets, &methods, (1, clock), &mut notes).unwrap();
-    assert!((1501..=MAX_LANES).contains(&crew.members.len()), "{}", crew.members.len());
+    let plan = Plan::of(&spec, &targets, &methods, (1, clock), &mut notes).unwrap();
+    assert!((1501..=MAX_LANES).contains(&plan.threads.len()), "{}", plan.threads.len());
     assert!(notes[0].contains("2048"), "{notes:?}");
 }
 
 #[test]
 fn where_plain_calls_would_take_too_many_threads_they_are_not_taken() {
-    let bed = Bed::new();
-    let mut spec = bed.spec(&json!({"depth": 1}));
+    let fixture = Fixture::new();
+    let mut spec = fixture.spec(&json!({"depth": 1}));
     spec.jobs = vec![spec.jobs[0].clone(); MAX_LANES + 1];
     let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
     // One I/O at a time through the page cache, and a thread for each.
@@ -340,7 +340,7 @@ fn where_plain_calls_would_take_too_many_threads_they_are_not_taken() {
         assert!(notes[0].contains("2049 jobs with plain calls"), "{notes:?}");
     }
     for wanted in [json!({"method": "sync"}), json!({"rw": "trim"})] {
-        let one = bed.spec(&wanted);
+        let one = fixture.spec(&wanted);
         spec.jobs = vec![one.jobs[0].clone(); MAX_LANES + 1];
         spec.method = one.method;
         assert!(spec.faults()[0].contains("2049 jobs"), "{:?}", spec.faults());

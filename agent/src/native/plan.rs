@@ -22,7 +22,7 @@ const MEMORY_PART: u64 = 4;
 
 /// One thread's work.
 #[derive(Debug)]
-pub struct Member {
+pub struct ThreadPlan {
     /// How it asks the kernel.
     pub method: Method,
     /// Its parts of jobs.
@@ -33,22 +33,22 @@ pub struct Member {
 
 /// The work of all threads, and how deep that is.
 #[derive(Debug)]
-pub struct Crew {
+pub struct Plan {
     /// By thread.
-    pub members: Vec<Member>,
+    pub threads: Vec<ThreadPlan>,
     /// I/Os under way at a time, as the jobs ask for them.
     pub depth_asked: u64,
     /// As many as there can be.
     pub depth_used: u64,
 }
 
-impl Crew {
+impl Plan {
     /// Share the jobs out, the method of each being known; or all that speaks against it.
     pub fn of(
         spec: &Spec,
         targets: &Targets,
         methods: &[Method],
-        (threads, clock): (usize, Clock),
+        (most, clock): (usize, Clock),
         notes: &mut Vec<String>,
     ) -> Result<Self, Vec<String>> {
         let mut faults: Vec<String> = memory_fault(spec).into_iter().collect();
@@ -65,9 +65,9 @@ impl Crew {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let mut members = Vec::new();
+        let mut threads = Vec::new();
         let is_async = |method: &Method| *method != Method::Sync;
-        let wanted = methods.iter().filter(|method| is_async(method)).count().min(threads);
+        let wanted = methods.iter().filter(|method| is_async(method)).count().min(most);
         let mut turn = 0;
         for (nth, ((job, source), &method)) in
             spec.jobs.iter().zip(sources).zip(methods).enumerate()
@@ -75,24 +75,24 @@ impl Crew {
             let depth =
                 if method == Method::Sync { lanes_of(spec, methods, job) } else { job.depth };
             if method == Method::Sync {
-                members.extend(plain(job, nth as u32, source, depth, clock));
+                threads.extend(plain(job, nth as u32, source, depth, clock));
                 continue;
             }
             let lane = lane_of(job, Feed::Own(Box::new(source)), depth, think_of(job, clock));
             if turn < wanted {
-                members.push(Member { method, lanes: vec![lane], jobs: vec![nth as u32] });
+                threads.push(ThreadPlan { method, lanes: vec![lane], jobs: vec![nth as u32] });
             } else {
-                let mut seats = members.iter_mut().filter(|member| is_async(&member.method));
-                if let Some(member) = seats.nth(turn % wanted) {
-                    member.lanes.push(lane);
-                    member.jobs.push(nth as u32);
+                let mut seats = threads.iter_mut().filter(|thread| is_async(&thread.method));
+                if let Some(thread) = seats.nth(turn % wanted) {
+                    thread.lanes.push(lane);
+                    thread.jobs.push(nth as u32);
                 }
             }
             turn += 1;
         }
         let asked = spec.jobs.iter().map(|job| u64::from(job.depth)).sum();
-        members.iter_mut().for_each(fit_ring);
-        let lanes = members.iter().flat_map(|member| &member.lanes);
+        threads.iter_mut().for_each(fit_ring);
+        let lanes = threads.iter().flat_map(|thread| &thread.lanes);
         let used = lanes.map(|lane| u64::from(lane.depth)).sum();
         if used < asked {
             notes.push(format!(
@@ -100,11 +100,11 @@ impl Crew {
                  plain calls are made by at most {MAX_LANES} threads."
             ));
         }
-        Ok(Self { members, depth_asked: asked, depth_used: used })
+        Ok(Self { threads, depth_asked: asked, depth_used: used })
     }
 }
 
-impl Member {
+impl ThreadPlan {
     /// Counters for what its lanes do.
     #[must_use]
     pub fn scores(&self, spec: &Spec) -> Scores {
@@ -122,17 +122,17 @@ impl Member {
 }
 
 /// A thread for each I/O under way; they share the job's stream.
-fn plain(job: &JobSpec, nth: u32, source: Source, threads: u32, clock: Clock) -> Vec<Member> {
-    let one = |feed, think| Member {
+fn plain(job: &JobSpec, nth: u32, source: Source, threads: u32, clock: Clock) -> Vec<ThreadPlan> {
+    let thread = |feed, think| ThreadPlan {
         method: Method::Sync,
         lanes: vec![lane_of(job, feed, 1, think)],
         jobs: vec![nth],
     };
     if threads == 1 {
-        return vec![one(Feed::Own(Box::new(source)), think_of(job, clock))];
+        return vec![thread(Feed::Own(Box::new(source)), think_of(job, clock))];
     }
     let (shared, think) = (Arc::new(Mutex::new(source)), think_of(job, clock));
-    let all = (0..threads).map(|_| one(Feed::Shared(Arc::clone(&shared)), think.clone()));
+    let all = (0..threads).map(|_| thread(Feed::Shared(Arc::clone(&shared)), think.clone()));
     all.collect()
 }
 
@@ -152,7 +152,7 @@ fn lane_of(job: &JobSpec, feed: Feed, depth: u32, think: Option<Arc<Think>>) -> 
         think,
         contents: job.writes().then(|| Contents::new(&job.contents(), job.seed)),
         is_split: job.reads() && job.writes(),
-        is_proven: job.verify,
+        is_verified: job.verify,
     }
 }
 
@@ -171,14 +171,14 @@ fn lanes_of(spec: &Spec, methods: &[Method], job: &JobSpec) -> u32 {
 
 /// Have the lanes of one ring be no deeper together than a ring can be: each one deep, and all that
 /// is left shared in proportion to what they want beyond that.
-fn fit_ring(member: &mut Member) {
-    let all: u64 = member.lanes.iter().map(|lane| u64::from(lane.depth)).sum();
+fn fit_ring(thread: &mut ThreadPlan) {
+    let all: u64 = thread.lanes.iter().map(|lane| u64::from(lane.depth)).sum();
     if all <= u64::from(RING_DEPTH) {
         return;
     }
-    let lanes = member.lanes.len() as u64;
+    let lanes = thread.lanes.len() as u64;
     let (left, wanted) = (u64::from(RING_DEPTH) - lanes, all - lanes);
-    for lane in &mut member.lanes {
+    for lane in &mut thread.lanes {
         lane.depth = 1 + (u64::from(lane.depth - 1) * left / wanted) as u32;
     }
 }

@@ -140,14 +140,14 @@ struct Chooser<'a> {
     threads: usize,
     notes: &'a mut Vec<String>,
     /// Whether targets there can say that an I/O would wait.
-    known: Vec<(Ground, bool)>,
+    known: Vec<(Device, bool)>,
     /// What was faster there with blocks of that size.
-    tried: Vec<((Ground, u32), Method)>,
+    tried: Vec<((Device, u32), Method)>,
     reads: Cell<Reads>,
 }
 
 /// The device that a target is, or that its file system has.
-type Ground = (IsDevice, Option<u64>);
+type Device = (IsDevice, Option<u64>);
 
 impl Chooser<'_> {
     fn choose(&mut self, nth: usize, job: &JobSpec) -> Method {
@@ -211,8 +211,8 @@ impl Chooser<'_> {
     /// hands every I/O to a thread of the kernel, at twice the CPU.
     fn is_able(&mut self, place: u32, job: &JobSpec) -> bool {
         let target = &self.targets.all[place as usize];
-        let ground = ground_of(target);
-        if let Some((_, is_able)) = self.known.iter().find(|(known, _)| *known == ground) {
+        let device = device_of(target);
+        if let Some((_, is_able)) = self.known.iter().find(|(known, _)| *known == device) {
             return *is_able;
         }
         let read = trial_block(job)
@@ -226,7 +226,7 @@ impl Chooser<'_> {
                 target.path.display()
             ));
         }
-        self.known.push((ground, is_able));
+        self.known.push((device, is_able));
         is_able
     }
 
@@ -237,15 +237,15 @@ impl Chooser<'_> {
         if !target.is_direct {
             return Method::Sync;
         }
-        let bed = (ground_of(target), job.smallest_block());
-        if let Some((_, method)) = self.tried.iter().find(|(tried, _)| *tried == bed) {
+        let key = (device_of(target), job.smallest_block());
+        if let Some((_, method)) = self.tried.iter().find(|(tried, _)| *tried == key) {
             return *method;
         }
         let Some((plain, ring)) = trial(target, job, &self.reads) else {
             return self.base;
         };
         let method = if plain > ring * ADVANTAGE { Method::Sync } else { Method::IoUring };
-        self.tried.push((bed, method));
+        self.tried.push((key, method));
         let name = if method == Method::Sync { "Plain calls" } else { "io_uring" };
         self.notes.push(format!(
             "{name} at depth 1: in a trial of reads, {plain:.0} a second by plain calls and \
@@ -255,7 +255,7 @@ impl Chooser<'_> {
     }
 }
 
-fn ground_of(target: &Target) -> Ground {
+fn device_of(target: &Target) -> Device {
     let meta = target.file.metadata().ok();
     let device = meta.map(|meta| match target.is_device {
         IsDevice::Yes => meta.rdev(),

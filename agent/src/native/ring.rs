@@ -387,7 +387,7 @@ impl Queue for Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::native::bed::{BLOCK, Bed};
+    use crate::native::fixture::{BLOCK, Fixture};
     use crate::native::target::Targets;
     use crate::sys::buffer::Region;
     use serde_json::json;
@@ -397,8 +397,8 @@ mod tests {
         if objection().is_some() {
             return;
         }
-        let bed = Bed::new();
-        let targets = Targets::open(&bed.spec(&json!({})), 1, &mut Vec::new()).unwrap();
+        let fixture = Fixture::new();
+        let targets = Targets::open(&fixture.spec(&json!({})), 1, &mut Vec::new()).unwrap();
         let all: Vec<&Target> = targets.all.iter().collect();
         let region = Region::new(2 * BLOCK as usize).unwrap();
         let block = |slot| region.block(slot as usize * BLOCK as usize, BLOCK as usize);

@@ -2,18 +2,18 @@
 
 use serde_json::json;
 
-use super::bed::{BLOCK, BLOCKS, Bed};
-use super::plan::{Crew, RING_DEPTH};
-use super::proof::Book;
+use super::fixture::{BLOCK, BLOCKS, Fixture};
+use super::plan::{Plan, RING_DEPTH};
 use super::spec::{Method, Spec, Wanted};
 use super::target::Targets;
 use super::tsc::Clock;
+use super::verify::Verification;
 use super::{probe, ring};
 
 #[test]
 fn no_ring_gets_more_than_it_holds_and_no_job_nothing() {
-    let bed = Bed::new();
-    let mut spec = bed.spec(&json!({}));
+    let fixture = Fixture::new();
+    let mut spec = fixture.spec(&json!({}));
     // Many jobs of one I/O at a time, and one that wants all.
     spec.jobs = vec![spec.jobs[0].clone(); 9000];
     spec.jobs.iter_mut().for_each(|job| job.depth = 1);
@@ -21,8 +21,8 @@ fn no_ring_gets_more_than_it_holds_and_no_job_nothing() {
     let methods = vec![Method::IoUring; 9000];
     let targets = Targets { all: Vec::new(), of_jobs: vec![vec![0]; 9000] };
     let (clock, mut notes) = (Clock::of_kernel(), Vec::new());
-    let crew = Crew::of(&spec, &targets, &methods, (1, clock), &mut notes).unwrap();
-    let depths: Vec<u64> = crew.members[0].lanes.iter().map(|lane| lane.depth.into()).collect();
+    let plan = Plan::of(&spec, &targets, &methods, (1, clock), &mut notes).unwrap();
+    let depths: Vec<u64> = plan.threads[0].lanes.iter().map(|lane| lane.depth.into()).collect();
     assert_eq!((depths.len(), depths.iter().min()), (9000, Some(&1)));
     assert_eq!(depths.iter().sum::<u64>(), u64::from(RING_DEPTH));
     assert!(notes[0].contains("32768"), "{notes:?}");
@@ -30,8 +30,8 @@ fn no_ring_gets_more_than_it_holds_and_no_job_nothing() {
 
 #[test]
 fn what_probes_read_is_told_and_each_bed_is_tried_once() {
-    let bed = Bed::new();
-    let mut spec = bed.spec(&json!({"depth": 4}));
+    let fixture = Fixture::new();
+    let mut spec = fixture.spec(&json!({"depth": 4}));
     spec.jobs.push(spec.jobs[0].clone());
     let mut notes = Vec::new();
     let targets = Targets::open(&spec, 1, &mut notes).unwrap();
@@ -48,9 +48,9 @@ fn what_probes_read_is_told_and_each_bed_is_tried_once() {
 
 #[test]
 fn one_write_at_a_time_to_a_file_is_made_by_a_plain_call() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     let found = |depth: u32, rw: &str, path: Option<&str>| {
-        let mut spec = bed.spec(&json!({"depth": depth, "rw": rw}));
+        let mut spec = fixture.spec(&json!({"depth": depth, "rw": rw}));
         spec.method = Wanted::Auto;
         if let Some(path) = path {
             (spec.direct, spec.jobs[0].files[0].path) = (false, path.into());
@@ -73,16 +73,16 @@ fn one_write_at_a_time_to_a_file_is_made_by_a_plain_call() {
 
 #[test]
 fn a_ledger_is_a_file() {
-    let bed = Bed::new();
-    let spec = bed.spec(&json!({"rw": "write", "verify": true, "ledger": "/dev/null"}));
+    let fixture = Fixture::new();
+    let spec = fixture.spec(&json!({"rw": "write", "verify": true, "ledger": "/dev/null"}));
     let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
-    assert!(Book::open(&spec, &targets).unwrap_err().contains("/dev/null is no file"));
+    assert!(Verification::open(&spec, &targets).unwrap_err().contains("/dev/null is no file"));
 }
 
 #[test]
 fn all_faults_are_told_at_once_with_their_values() {
-    let bed = Bed::new();
-    let spec = bed.spec(&json!({
+    let fixture = Fixture::new();
+    let spec = fixture.spec(&json!({
         "format": 2, "interval_ms": 5, "depth": 70_000, "blocks": [{"bytes": 1000}],
         "think_every": 0, "arrivals": "poisson", "runtime_s": null, "later": 1.0,
     }));
@@ -103,14 +103,14 @@ fn all_faults_are_told_at_once_with_their_values() {
 
 #[test]
 fn targets_that_do_not_fit_are_told_with_their_values() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     let told = |spec: &Spec| Targets::open(spec, 1, &mut Vec::new()).unwrap_err().join("\n");
-    let mut spec = bed.spec(&json!({}));
+    let mut spec = fixture.spec(&json!({}));
     spec.jobs[0].files[0].bytes += 1;
     assert!(told(&spec).contains("1048576 bytes, and a job wants 1048577"));
-    spec.jobs[0].files[0].path = bed.folder.path().join("none");
+    spec.jobs[0].files[0].path = fixture.folder.path().join("none");
     assert!(told(&spec).contains("ENOENT"));
-    spec.jobs[0].files[0].path = bed.folder.path().to_owned();
+    spec.jobs[0].files[0].path = fixture.folder.path().to_owned();
     assert!(told(&spec).contains("neither a file nor a block device"));
     spec.jobs[0].files[0].path = "/dev/tty".into();
     assert!(told(&spec).contains("character device"));
@@ -120,16 +120,16 @@ fn targets_that_do_not_fit_are_told_with_their_values() {
 
 #[test]
 fn a_file_is_made_only_where_that_is_asked_for() {
-    let bed = Bed::new();
-    let mut spec = bed.spec(&json!({"rw": "write", "io_bytes": BLOCK}));
-    spec.jobs[0].files[0].path = bed.folder.path().join("new");
+    let fixture = Fixture::new();
+    let mut spec = fixture.spec(&json!({"rw": "write", "io_bytes": BLOCK}));
+    spec.jobs[0].files[0].path = fixture.folder.path().join("new");
     assert!(Targets::open(&spec, 1, &mut Vec::new()).is_err());
-    assert!(!bed.folder.path().join("new").exists());
+    assert!(!fixture.folder.path().join("new").exists());
     spec.jobs[0].files[0].create = true;
     let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
     assert_eq!(targets.all[0].file.metadata().unwrap().len(), BLOCK * BLOCKS);
     // What lies behind a link is not in the folder.
-    let (link, behind) = (bed.folder.path().join("link"), bed.folder.path().join("behind"));
+    let (link, behind) = (fixture.folder.path().join("link"), fixture.folder.path().join("behind"));
     std::os::unix::fs::symlink(&behind, &link).unwrap();
     spec.jobs[0].files[0].path = link;
     let told = Targets::open(&spec, 1, &mut Vec::new()).unwrap_err();
@@ -138,14 +138,14 @@ fn a_file_is_made_only_where_that_is_asked_for() {
 
 #[test]
 fn too_much_memory_and_unknown_keys_are_refused() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     let keys = json!({"depth": 65_536, "blocks": [{"bytes": 256 << 20}]});
-    let mut spec = bed.spec(&keys);
+    let mut spec = fixture.spec(&keys);
     spec.jobs[0].files[0].bytes = 1 << 40;
     let targets = Targets { all: Vec::new(), of_jobs: vec![vec![0]] };
     let clock = Clock::of_kernel();
-    let crew = Crew::of(&spec, &targets, &[Method::Sync], (1, clock), &mut Vec::new());
-    assert!(crew.unwrap_err()[0].contains("17592186044416 bytes"));
+    let plan = Plan::of(&spec, &targets, &[Method::Sync], (1, clock), &mut Vec::new());
+    assert!(plan.unwrap_err()[0].contains("17592186044416 bytes"));
     assert!(
         Spec::read(b"{\"format\": 1, \"jobs\": [], \"jbos\": 1}").unwrap_err().contains("jbos")
     );
@@ -153,14 +153,14 @@ fn too_much_memory_and_unknown_keys_are_refused() {
 
 #[test]
 fn without_times_nothing_can_go_by_the_clock() {
-    let bed = Bed::new();
+    let fixture = Fixture::new();
     let slow = json!({"iops": 10.0});
     for keys in [
         json!({"rate": slow}),
         json!({"rate": slow, "arrivals": "poisson"}),
         json!({"think_us": 5}),
     ] {
-        let mut spec = bed.spec(&keys);
+        let mut spec = fixture.spec(&keys);
         assert_eq!(spec.faults(), Vec::<String>::new());
         spec.timed = false;
         let told = spec.faults();

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::contents::Contents;
 use super::counts::{Keeping, Reason, Scores};
-use super::proof::{Outcome, Proof};
 use super::queue::{Act, FIRST_PAUSE_NS, Queue, Request};
 use super::source::{Feed, Op, Waiting};
 use super::tsc::Clock;
+use super::verify::{Outcome, Verifier};
 use crate::sys::buffer::{BLOCK_ALIGNMENT, Block, Region};
 
 /// An I/O that the kernel refuses so often for lack of room counts as failed: after some 5 s.
@@ -165,15 +165,15 @@ impl Slot {
 
     /// Hold it against the ledger, or have it there.
     #[cold]
-    pub fn prove(&self, number: u32, proof: &Proof, region: &mut Region, is_done: bool) {
+    pub fn verify(&self, number: u32, verifier: &Verifier, region: &mut Region, is_done: bool) {
         match self.act {
             Act::Write => {
                 let outcome = if is_done { Outcome::Done } else { Outcome::Failed };
-                proof.end_write(number, self.target, self.offset, outcome);
+                verifier.end_write(number, self.target, self.offset, outcome);
             }
             Act::Read if is_done => {
                 let bytes = region.bytes_of(self.memory());
-                proof.end_read(number, self.target, self.offset, bytes);
+                verifier.end_read(number, self.target, self.offset, bytes);
             }
             _ => {}
         }
@@ -308,7 +308,7 @@ pub struct Lane {
     /// It reads too, with memory of its own: what is written must not be overwritten.
     pub is_split: bool,
     /// Its writes are in the ledger and its reads are checked.
-    pub is_proven: bool,
+    pub is_verified: bool,
 }
 
 /// The pauses of a job, which all threads that work on it keep together.
@@ -338,21 +338,21 @@ pub struct Track {
     contents: Option<Contents>,
     is_paced: bool,
     pub(super) is_timed: bool,
-    pub(super) is_proven: bool,
+    pub(super) is_verified: bool,
     has_ended: bool,
     is_listed: bool,
 }
 
 /// What a lane's submissions need of its worker.
-pub struct Ground<'a, Q> {
+pub struct Submitter<'a, Q> {
     /// How the kernel is asked.
     pub queue: &'a mut Q,
     /// Its I/Os.
     pub slots: &'a mut [Slot],
     /// Its memory.
     pub region: &'a mut Region,
-    /// What proven lanes are held against.
-    pub proof: &'a mut Option<Proof>,
+    /// What verified lanes are compared with.
+    pub verifier: &'a mut Option<Verifier>,
     /// Nothing is under way: there is nothing that more could march in step with. So it is always
     /// where the kernel does I/O within the call that submits it.
     pub is_idle: bool,
@@ -392,7 +392,7 @@ impl Track {
             contents: lane.contents,
             is_paced: lane.is_paced,
             is_timed: lane.is_timed,
-            is_proven: lane.is_proven,
+            is_verified: lane.is_verified,
             has_ended: false,
             is_listed: true,
         }
@@ -401,14 +401,14 @@ impl Track {
     /// Push the I/Os that are due, up to `cap` where others are under way; when the next one is
     /// due, 0 for at once.
     #[inline]
-    pub fn submit<Q: Queue>(&mut self, ground: &mut Ground<Q>, now: u64, start: u64) -> u64 {
+    pub fn submit<Q: Queue>(&mut self, submitter: &mut Submitter<Q>, now: u64, start: u64) -> u64 {
         if let Some(pause) = self.think.as_ref().and_then(|think| think.pause(now)) {
             return pause;
         }
-        let cap = if ground.is_idle { self.free_count } else { self.cap };
+        let cap = if submitter.is_idle { self.free_count } else { self.cap };
         let last = self.free_count.saturating_sub(cap);
         while self.free_count > last {
-            let may_wait = self.is_paced || self.is_proven;
+            let may_wait = self.is_paced || self.is_verified;
             let ahead = if may_wait { self.ahead.take() } else { None };
             let Some(op) = ahead.or_else(|| self.feed.next()) else {
                 self.has_ended = true;
@@ -421,23 +421,23 @@ impl Track {
             }
             let number = self.free[self.free_count - 1];
             let mut sequence = op.sequence;
-            if let Some(proof) = ground.proof.as_mut().filter(|_| self.is_proven) {
-                let Some(own) = proof.begin(number, &op) else {
+            if let Some(verifier) = submitter.verifier.as_mut().filter(|_| self.is_verified) {
+                let Some(own) = verifier.begin(number, &op) else {
                     self.ahead = Some(op);
                     return now + 1;
                 };
                 sequence = own;
             }
             self.free_count -= 1;
-            let slot = &mut ground.slots[number as usize];
+            let slot = &mut submitter.slots[number as usize];
             slot.begin(&op, due);
             if op.act == Act::Write {
                 if let Some(contents) = &self.contents {
-                    let bytes = ground.region.bytes_of(slot.memory());
+                    let bytes = submitter.region.bytes_of(slot.memory());
                     contents.stamp(bytes, op.target, op.offset, sequence);
                 }
             }
-            ground.queue.push(&slot.request(number));
+            submitter.queue.push(&slot.request(number));
         }
         if self.free_count > 0 { 0 } else { NEVER }
     }

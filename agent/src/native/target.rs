@@ -106,15 +106,15 @@ impl<'a> Want<'a> {
     fn open(&self, spec: &Spec, notes: &mut Vec<String>) -> Result<Target, String> {
         let name = self.path.display();
         let cannot = |error: &io::Error| format!("{name} cannot be opened: {}.", sentence(error));
-        let found = match fs::metadata(self.path) {
+        let meta = match fs::metadata(self.path) {
             Err(error) if self.create && error.kind() == io::ErrorKind::NotFound => None,
-            found => Some(found.map_err(|error| cannot(&error))?),
+            meta => Some(meta.map_err(|error| cannot(&error))?),
         };
-        if found.as_ref().is_some_and(|meta| meta.file_type().is_char_device()) {
+        if meta.as_ref().is_some_and(|meta| meta.file_type().is_char_device()) {
             return self.open_null(spec, notes);
         }
-        let is_device = is_device(found.as_ref());
-        if found.is_some_and(|meta| !meta.is_file() && is_device == IsDevice::No) {
+        let is_device = is_device(meta.as_ref());
+        if meta.as_ref().is_some_and(|meta| !meta.is_file() && is_device == IsDevice::No) {
             return Err(format!("{name} is neither a file nor a block device; give one of these."));
         }
         let alone = self.writes && is_device == IsDevice::Yes;
@@ -212,8 +212,8 @@ impl<'a> Want<'a> {
     }
 }
 
-fn is_device(found: Option<&Metadata>) -> IsDevice {
-    let is = found.is_some_and(|meta| meta.file_type().is_block_device());
+fn is_device(meta: Option<&Metadata>) -> IsDevice {
+    let is = meta.is_some_and(|meta| meta.file_type().is_block_device());
     if is { IsDevice::Yes } else { IsDevice::No }
 }
 

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::counts::Scores;
-use super::crew::{Ground, Threads};
 use super::halt::LOOK_NS;
 use super::lines::{Snapshot, say};
+use super::threads::{Shared, Threads};
 use super::worker::{Ended, Times};
 use crate::error::errno_name;
 use crate::sys::block::keep;
@@ -39,8 +39,8 @@ const HUNG_LOOK_NS: u64 = 200_000_000;
 const LOST: &str = "lost";
 
 /// The moments of a run, in ticks and in real time.
-struct Course<'a> {
-    ground: &'a Ground,
+struct RunLoop<'a> {
+    shared: &'a Shared,
     times: Times,
     start_real_ns: u64,
 }
@@ -49,20 +49,20 @@ struct Course<'a> {
 ///
 /// `start_real_ns` is when to start; at once when it is past or None, or when all is halted before:
 /// then nothing is done, and that is told.
-pub fn watch(ground: &Ground, threads: &Threads, start_real_ns: Option<u64>, depth: &Value) {
-    let start_real_ns = start_real_ns.filter(|&at_ns| wait_for_gate(ground, at_ns));
-    let course = Course::begin(ground, start_real_ns);
+pub fn watch(shared: &Shared, threads: &Threads, start_real_ns: Option<u64>, depth: &Value) {
+    let start_real_ns = start_real_ns.filter(|&at_ns| wait_for_gate(shared, at_ns));
+    let run_loop = RunLoop::begin(shared, start_real_ns);
     let none = Snapshot::of(&threads.scores);
-    threads.start(course.times);
-    sleep_until_real(course.start_real_ns);
+    threads.start(run_loop.times);
+    sleep_until_real(run_loop.start_real_ns);
     let before = Moment::now();
     say(&json!({
-        "started_real_ns": course.start_real_ns,
-        "late_ns": start_real_ns.map_or(0, |at_ns| course.start_real_ns.saturating_sub(at_ns)),
+        "started_real_ns": run_loop.start_real_ns,
+        "late_ns": start_real_ns.map_or(0, |at_ns| run_loop.start_real_ns.saturating_sub(at_ns)),
     }));
-    let followed = course.follow(threads, none);
-    let kept = if followed.hung > 0 { Default::default() } else { keep_files(ground) };
-    course.sum_up(threads, &followed, before, depth, kept);
+    let followed = run_loop.follow(threads, none);
+    let kept = if followed.hung > 0 { Default::default() } else { keep_files(shared) };
+    run_loop.sum_up(threads, &followed, before, depth, kept);
     if followed.hung > 0 {
         // Threads that the kernel does not let go would be waited for in vain.
         process::exit(0);
@@ -96,15 +96,16 @@ struct Followed {
 
 /// Whether anything ends after submission has stopped.
 #[derive(Default)]
-struct Quiet {
+struct HangWatch {
     seen: u64,
     since_ns: u64,
 }
 
-impl Quiet {
+impl HangWatch {
     /// Look; the I/Os that are given up, once nothing has ended for too long.
     fn look(&mut self, threads: &Threads, ended: usize, now_ns: u64) -> Option<u64> {
-        let sum = |of: fn(&Scores) -> u64| threads.scores.iter().map(|one| of(one)).sum::<u64>();
+        let sum =
+            |of: fn(&Scores) -> u64| threads.scores.iter().map(|scores| of(scores)).sum::<u64>();
         let seen = sum(Scores::ends) + ended as u64;
         if seen != self.seen || self.since_ns == 0 {
             (self.seen, self.since_ns) = (seen, now_ns);
@@ -115,34 +116,34 @@ impl Quiet {
 }
 
 /// Sleep until shortly before the start; false when all is halted before.
-fn wait_for_gate(ground: &Ground, start_real_ns: u64) -> bool {
+fn wait_for_gate(shared: &Shared, start_real_ns: u64) -> bool {
     let gate_ns = start_real_ns.saturating_sub(GATE_AHEAD_NS);
     let mut now_ns = real_ns();
-    while now_ns < gate_ns && !ground.halt.is_wished() {
+    while now_ns < gate_ns && !shared.halt.is_wished() {
         sleep_until_real(gate_ns.min(now_ns + LOOK_NS));
         now_ns = real_ns();
     }
     now_ns >= gate_ns
 }
 
-impl<'a> Course<'a> {
-    fn begin(ground: &'a Ground, wanted: Option<u64>) -> Self {
-        let (now, now_real_ns) = (ground.clock.ticks(), real_ns());
+impl<'a> RunLoop<'a> {
+    fn begin(shared: &'a Shared, wanted: Option<u64>) -> Self {
+        let (now, now_real_ns) = (shared.clock.ticks(), real_ns());
         let start_real_ns = wanted.unwrap_or(0).max(now_real_ns + LEAD_NS);
-        let start = now + ground.clock.ticks_of(start_real_ns - now_real_ns);
-        let runtime = ground.spec.runtime_s.map(|seconds| (seconds * SECOND_NS as f64) as u64);
-        let deadline = runtime.map_or(u64::MAX, |ns| start + ground.clock.ticks_of(ns));
-        Self { ground, times: Times { start, deadline }, start_real_ns }
+        let start = now + shared.clock.ticks_of(start_real_ns - now_real_ns);
+        let runtime = shared.spec.runtime_s.map(|seconds| (seconds * SECOND_NS as f64) as u64);
+        let deadline = runtime.map_or(u64::MAX, |ns| start + shared.clock.ticks_of(ns));
+        Self { shared, times: Times { start, deadline }, start_real_ns }
     }
 
     /// Nanoseconds since the start.
     fn since_start_ns(&self, ticks: u64) -> u64 {
-        self.ground.clock.ns(ticks.saturating_sub(self.times.start))
+        self.shared.clock.ns(ticks.saturating_sub(self.times.start))
     }
 
     /// Nanoseconds from the start to the end of submission, as far as is known now.
     fn planned_ns(&self) -> u64 {
-        self.since_start_ns(self.times.deadline.min(self.ground.halt.at()))
+        self.since_start_ns(self.times.deadline.min(self.shared.halt.at()))
     }
 
     /// The same of threads that have ended: jobs that end by their bytes do not last so long.
@@ -156,20 +157,20 @@ impl<'a> Course<'a> {
 
     /// Nanoseconds from the start to the end of the last I/O.
     fn last_ns(&self, followed: &Followed) -> u64 {
-        let told = followed.all.iter().map(|ended| self.since_start_ns(ended.last));
-        told.max().unwrap_or(0).max(followed.last_ns)
+        let ends = followed.all.iter().map(|ended| self.since_start_ns(ended.last));
+        ends.max().unwrap_or(0).max(followed.last_ns)
     }
 
     /// Tell each interval until all threads have ended, or are given up; how they did.
-    fn follow(&self, threads: &Threads, mut told: Snapshot) -> Followed {
-        let clock = self.ground.clock;
-        let interval_ns = self.ground.spec.interval_ms * (SECOND_NS / 1000);
+    fn follow(&self, threads: &Threads, mut reported: Snapshot) -> Followed {
+        let clock = self.shared.clock;
+        let interval_ns = self.shared.spec.interval_ms * (SECOND_NS / 1000);
         let mut all = Vec::with_capacity(threads.count());
-        let mut teller = Teller { course: self, seq: 0, told_ns: 0 };
-        let (mut stopped, mut quiet, mut hung) = (None, Quiet::default(), None);
+        let mut writer = IntervalWriter { run_loop: self, seq: 0, reported_ns: 0 };
+        let (mut stopped, mut hang_watch, mut hung) = (None, HangWatch::default(), None);
         while all.len() < threads.count() && hung.is_none() {
             let planned_ns = self.planned_ns();
-            let tick_ns = (teller.told_ns / interval_ns + 1) * interval_ns;
+            let tick_ns = (writer.reported_ns / interval_ns + 1) * interval_ns;
             let now_ns = self.since_start_ns(clock.ticks());
             let look_ns = match stopped {
                 None => planned_ns.min(now_ns + HALT_LOOK_NS),
@@ -186,11 +187,11 @@ impl<'a> Course<'a> {
                         stopped = Some(Moment::now());
                     }
                     if stopped.is_some() {
-                        hung = quiet.look(threads, all.len(), now_ns);
+                        hung = hang_watch.look(threads, all.len(), now_ns);
                     }
                     // It may have been halted before it began, which is no interval.
                     if now_ns > 0 && (stops || now_ns >= tick_ns) {
-                        told = teller.tell(threads, &told, now_ns);
+                        reported = writer.tell(threads, &reported, now_ns);
                     }
                 }
             }
@@ -198,11 +199,11 @@ impl<'a> Course<'a> {
         let followed = Followed {
             all,
             hung: hung.unwrap_or(0),
-            last_ns: if hung.is_some() { quiet.since_ns } else { 0 },
+            last_ns: if hung.is_some() { hang_watch.since_ns } else { 0 },
             stopped: stopped.unwrap_or_else(Moment::now),
         };
         let last_ns = self.last_ns(&followed).max(self.measured_ns(&followed));
-        teller.tell_last(threads, &told, last_ns);
+        writer.tell_last(threads, &reported, last_ns);
         followed
     }
 
@@ -243,7 +244,7 @@ impl<'a> Course<'a> {
             "lateness": whole.lateness(),
             "unreached": self.is_unreached(all, hung, measured_ns),
             "unsubmitted": self.unsubmitted(all, hung, measured_ns),
-            "verify": self.ground.book.as_ref().map(|book| book.told()),
+            "verify": self.shared.verification.as_ref().map(|verification| verification.results()),
             "depth": depth,
             "context_switches": {
                 "voluntary": used.waits,
@@ -267,7 +268,7 @@ impl<'a> Course<'a> {
     /// How long the oldest I/O was due that was not submitted; None where each was.
     fn lag_ns(&self, all: &[Ended], measured_ns: u64) -> Option<u64> {
         let oldest = all.iter().filter_map(|ended| ended.oldest_due).min();
-        oldest.map(|due| measured_ns.saturating_sub(self.ground.clock.ns(due)))
+        oldest.map(|due| measured_ns.saturating_sub(self.shared.clock.ns(due)))
     }
 
     /// Whether arrivals were far behind when submission stopped: as they were behind what hangs.
@@ -281,7 +282,7 @@ impl<'a> Course<'a> {
 
     /// Whether anything is due at a time.
     fn has_rate(&self) -> bool {
-        self.ground.spec.jobs.iter().any(|job| job.rate.is_some())
+        self.shared.spec.jobs.iter().any(|job| job.rate.is_some())
     }
 
     /// What was due and not submitted; null where nothing is due at a time, and where threads that
@@ -296,36 +297,36 @@ impl<'a> Course<'a> {
 }
 
 /// Says the intervals.
-struct Teller<'a> {
-    course: &'a Course<'a>,
+struct IntervalWriter<'a> {
+    run_loop: &'a RunLoop<'a>,
     seq: u64,
-    told_ns: u64,
+    reported_ns: u64,
 }
 
-impl Teller<'_> {
-    fn tell(&mut self, threads: &Threads, told: &Snapshot, now_ns: u64) -> Snapshot {
+impl IntervalWriter<'_> {
+    fn tell(&mut self, threads: &Threads, reported: &Snapshot, now_ns: u64) -> Snapshot {
         let now = Snapshot::of(&threads.scores);
-        let (directions, _) = now.since(told);
+        let (directions, _) = now.since(reported);
         self.say(directions, now_ns);
         now
     }
 
     /// What was after the last interval up to `end_ns`, time without I/Os too: rates of intervals
     /// would be too high without it. Nothing when there was neither time nor any I/O.
-    fn tell_last(&mut self, threads: &Threads, told: &Snapshot, end_ns: u64) {
-        let (directions, ios) = Snapshot::of(&threads.scores).since(told);
-        if ios > 0 || self.seq == 0 || end_ns > self.told_ns {
-            self.say(directions, end_ns.max(self.told_ns + 1));
+    fn tell_last(&mut self, threads: &Threads, reported: &Snapshot, end_ns: u64) {
+        let (directions, ios) = Snapshot::of(&threads.scores).since(reported);
+        if ios > 0 || self.seq == 0 || end_ns > self.reported_ns {
+            self.say(directions, end_ns.max(self.reported_ns + 1));
         }
     }
 
     fn say(&mut self, mut directions: serde_json::Map<String, Value>, now_ns: u64) {
         directions.insert("seq".into(), self.seq.into());
-        directions.insert("end_real_ns".into(), (self.course.start_real_ns + now_ns).into());
-        directions.insert("span_ns".into(), (now_ns - self.told_ns).into());
+        directions.insert("end_real_ns".into(), (self.run_loop.start_real_ns + now_ns).into());
+        directions.insert("span_ns".into(), (now_ns - self.reported_ns).into());
         say(&Value::Object(directions));
         self.seq += 1;
-        self.told_ns = now_ns;
+        self.reported_ns = now_ns;
     }
 }
 
@@ -362,18 +363,18 @@ fn steal_ticks() -> u64 {
 }
 
 /// Keep all that jobs with `end_fsync` wrote; how long that took, and what failed by errno.
-fn keep_files(ground: &Ground) -> (Option<u64>, BTreeMap<String, u64>) {
+fn keep_files(shared: &Shared) -> (Option<u64>, BTreeMap<String, u64>) {
     let (start, mut failed) = (Instant::now(), BTreeMap::new());
     let mut places: Vec<u32> = Vec::new();
-    for (job, own) in ground.spec.jobs.iter().zip(ground.of_jobs.iter()) {
+    for (job, own) in shared.spec.jobs.iter().zip(shared.of_jobs.iter()) {
         if job.end_fsync {
             places.extend(own);
         }
     }
     places.sort_unstable();
     places.dedup();
-    let of_book = ground.book.iter().map(|book| book.keep());
-    for kept in places.iter().map(|&nth| keep(&ground.targets[nth as usize].file)).chain(of_book) {
+    let of_book = shared.verification.iter().map(|verification| verification.keep());
+    for kept in places.iter().map(|&nth| keep(&shared.targets[nth as usize].file)).chain(of_book) {
         if let Err(error) = kept {
             let name = error.raw_os_error().and_then(errno_name).unwrap_or("EIO");
             *failed.entry(name.to_owned()).or_default() += 1;

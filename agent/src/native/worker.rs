@@ -10,10 +10,10 @@ use std::thread;
 
 use super::counts::{Keeping, Scores};
 use super::halt::{Halt, LOOK_NS};
-use super::proof::{Book, Proof};
 use super::queue::{Queue, Wait};
-use super::slot::{Alike, Ground, Lane, Memory, NEVER, Next, Slot, Track};
+use super::slot::{Alike, Lane, Memory, NEVER, Next, Slot, Submitter, Track};
 use super::tsc::Clock;
+use super::verify::{Verification, Verifier};
 use crate::sys::buffer::Region;
 use crate::sys::thread::{Usage, process_usage};
 
@@ -72,7 +72,7 @@ pub struct Worker<Q> {
     later_at: u64,
     under_way: usize,
     region: Region,
-    proof: Option<Proof>,
+    verifier: Option<Verifier>,
     halt: Arc<Halt>,
     leads: bool,
 }
@@ -107,16 +107,17 @@ impl<Q: Queue> Worker<Q> {
             slots,
             under_way: 0,
             region: memory.region,
-            proof: None,
+            verifier: None,
             halt: Arc::default(),
             leads: false,
         }
     }
 
-    /// Have proven lanes prove what they do.
+    /// Have lanes that verify do so.
     #[must_use]
-    pub fn proving(mut self, book: Option<Arc<Book>>) -> Self {
-        self.proof = book.map(|book| Proof::new(book, self.slots.len()));
+    pub fn verifying(mut self, verification: Option<Arc<Verification>>) -> Self {
+        self.verifier =
+            verification.map(|verification| Verifier::new(verification, self.slots.len()));
         self
     }
 
@@ -232,16 +233,17 @@ impl<Q: Queue> Worker<Q> {
     #[inline]
     fn submit<K: Keeping>(&mut self, now: u64, start: u64, waited: Option<u64>) -> u64 {
         self.submit_again(now);
-        let Self { queue, tracks, listed, slots, clock, scores, under_way, region, proof, .. } =
-            self;
+        let Self {
+            queue, tracks, listed, slots, clock, scores, under_way, region, verifier, ..
+        } = self;
         let mut next_due = NEVER;
         let mut pushed = 0;
         let is_idle = *under_way == 0;
-        let mut ground = Ground { queue, slots, region, proof, is_idle };
+        let mut submitter = Submitter { queue, slots, region, verifier, is_idle };
         for &lane in listed.iter() {
             let track = &mut tracks[lane as usize];
             track.free_before = track.free_count;
-            next_due = next_due.min(track.submit(&mut ground, now, start));
+            next_due = next_due.min(track.submit(&mut submitter, now, start));
             pushed += track.free_before - track.free_count;
         }
         if pushed > 0 {
@@ -249,7 +251,7 @@ impl<Q: Queue> Worker<Q> {
             if K::TIMES {
                 let stamp = clock.ticks();
                 for &lane in listed.iter() {
-                    tracks[lane as usize].stamp(ground.slots, stamp, waited, clock, scores);
+                    tracks[lane as usize].stamp(submitter.slots, stamp, waited, clock, scores);
                 }
             }
         }
@@ -293,7 +295,7 @@ impl<Q: Queue> Worker<Q> {
         let is_late = now >= self.end_of(times);
         let Self { queue, tracks, listed, slots, clock, scores, under_way, .. } = self;
         let (again, later, later_at) = (&mut self.again, &mut self.later, &mut self.later_at);
-        let (region, proof) = (&mut self.region, &self.proof);
+        let (region, verifier) = (&mut self.region, &self.verifier);
         let before = *under_way;
         let mut alike = Alike::none();
         queue.reap(|number, result| {
@@ -313,9 +315,9 @@ impl<Q: Queue> Worker<Q> {
                     }
                 }
             }
-            if track.is_proven {
-                if let Some(proof) = proof {
-                    slot.prove(number, proof, region, is_done);
+            if track.is_verified {
+                if let Some(verifier) = verifier {
+                    slot.verify(number, verifier, region, is_done);
                 }
             }
             *under_way -= 1;

@@ -36,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// On what it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ground {
+pub enum Backing {
     /// A file of that size in the scratch folder.
     Image(u64),
     /// A whole device, by its path and serial; `overwrite` permits a file system on it.
@@ -50,7 +50,7 @@ pub enum Ground {
     },
 }
 
-impl Ground {
+impl Backing {
     /// As a request says it: an image, or a device by path and serial.
     pub fn of(
         image_bytes: Option<u64>,
@@ -87,7 +87,7 @@ pub struct Opened {
 #[derive(Debug)]
 pub struct FileSystem {
     mount_point: PathBuf,
-    ground: Place,
+    backing: Place,
 }
 
 /// What must be undone below it.
@@ -112,7 +112,7 @@ pub struct Steps<'a> {
 
 impl FileSystem {
     /// Make it, or mount what an earlier session kept, in a scratch folder that is held.
-    pub fn open(scratch: &Path, ground: &Ground, steps: Steps) -> Result<(Self, Opened)> {
+    pub fn open(scratch: &Path, backing: &Backing, steps: Steps) -> Result<(Self, Opened)> {
         (steps.seclude)().context("make a file system, for which the agent needs to be root")?;
         let mount_point = scratch.join(MOUNT_POINT);
         match DirBuilder::new().mode(0o700).create(&mount_point) {
@@ -121,9 +121,9 @@ impl FileSystem {
             }
             _ => {}
         }
-        let made = match ground {
-            Ground::Image(bytes) => in_image(scratch, *bytes, &mount_point, steps),
-            Ground::Device { path, serial, overwrite } => {
+        let made = match backing {
+            Backing::Image(bytes) => in_image(scratch, *bytes, &mount_point, steps),
+            Backing::Device { path, serial, overwrite } => {
                 let wish = Wish { serial: Some(serial), overwrite: *overwrite };
                 on_device(path, wish, &mount_point, steps)
             }
@@ -156,7 +156,7 @@ impl FileSystem {
 
     fn clear(&self, leave: Leave) -> Result<()> {
         let _ = fs::remove_dir(&self.mount_point); // The scratch folder may keep an empty one.
-        match (&self.ground, leave) {
+        match (&self.backing, leave) {
             (_, Leave::Files) => Ok(()),
             (Place::Image(image), Leave::Nothing) => {
                 fs::remove_file(image).context(format_args!("remove {}", image.display()))
@@ -178,8 +178,8 @@ fn in_image(
     let opened = |device: &Loop, kept| {
         let dir = mount_point.to_owned();
         let made = Opened { dir, device: device.name.clone(), kept, direct: device.is_direct() };
-        let ground = Place::Image(image.clone());
-        (FileSystem { mount_point: mount_point.to_owned(), ground }, made)
+        let backing = Place::Image(image.clone());
+        (FileSystem { mount_point: mount_point.to_owned(), backing }, made)
     };
     if let Some(file) = kept_image(&image, bytes) {
         let device = Loop::over(&file, &image)?;
@@ -218,7 +218,7 @@ fn on_device(
     }
     let dir = mount_point.to_owned();
     let made = Opened { dir: dir.clone(), device: facts.name, kept: false, direct: true };
-    Ok((FileSystem { mount_point: dir, ground: Place::Device(device) }, made))
+    Ok((FileSystem { mount_point: dir, backing: Place::Device(device) }, made))
 }
 
 fn format(device: &Path, options: &[&str], steps: Steps) -> Result<()> {
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn without_mounts_of_its_own_nothing_is_made() {
         let scratch = Folder::new();
-        let opened = FileSystem::open(scratch.path(), &Ground::Image(1 << 30), NOTHING);
+        let opened = FileSystem::open(scratch.path(), &Backing::Image(1 << 30), NOTHING);
         assert_eq!(opened.map(|_| ()).unwrap_err().code, "EPERM");
         assert!(crate::roots::names(scratch.path()).is_empty());
     }
@@ -389,16 +389,16 @@ mod tests {
     }
 
     #[test]
-    fn a_ground_is_one_thing_or_the_other() {
+    fn a_file_system_is_backed_by_an_image_or_a_device() {
         let path = Some(PathBuf::from("/dev/x"));
         let serial = Some("x".to_owned());
-        assert_eq!(Ground::of(Some(8), None, None, false).unwrap(), Ground::Image(8));
-        let device = Ground::of(None, path.clone(), serial.clone(), true).unwrap();
-        assert!(matches!(device, Ground::Device { overwrite: true, .. }));
+        assert_eq!(Backing::of(Some(8), None, None, false).unwrap(), Backing::Image(8));
+        let device = Backing::of(None, path.clone(), serial.clone(), true).unwrap();
+        assert!(matches!(device, Backing::Device { overwrite: true, .. }));
         for (bytes, path, serial) in
             [(None, None, None), (Some(8), path.clone(), serial), (None, path, None)]
         {
-            assert_eq!(Ground::of(bytes, path, serial, false).unwrap_err().code, "bad-request");
+            assert_eq!(Backing::of(bytes, path, serial, false).unwrap_err().code, "bad-request");
         }
     }
 }

@@ -142,25 +142,25 @@ pub struct Extents {
 pub fn prove(paths: &[PathBuf]) -> Result<Extents> {
     let mut sum = Extents::default();
     for path in paths {
-        let one = of_file(path).context(format_args!("map {}", path.display()))?;
-        sum.method = sum.method.max(one.method);
+        let extents = of_file(path).context(format_args!("map {}", path.display()))?;
+        sum.method = sum.method.max(extents.method);
         sum.file_count += 1;
-        sum.size_bytes += one.size_bytes;
-        sum.written_bytes += one.written_bytes;
-        sum.unwritten_bytes += one.unwritten_bytes;
-        sum.hole_bytes += one.size_bytes - one.written_bytes - one.unwritten_bytes;
+        sum.size_bytes += extents.size_bytes;
+        sum.written_bytes += extents.written_bytes;
+        sum.unwritten_bytes += extents.unwritten_bytes;
+        sum.hole_bytes += extents.size_bytes - extents.written_bytes - extents.unwritten_bytes;
     }
     Ok(sum)
 }
 
-struct OneFile {
+struct FileExtents {
     method: Method,
     size_bytes: u64,
     written_bytes: u64,
     unwritten_bytes: u64,
 }
 
-fn of_file(path: &Path) -> io::Result<OneFile> {
+fn of_file(path: &Path) -> io::Result<FileExtents> {
     let file = File::open(path)?;
     let meta = file.metadata()?;
     if !meta.is_file() {
@@ -179,18 +179,18 @@ fn has_no_map(error: &io::Error) -> bool {
     )
 }
 
-fn by_map(file: &File, size_bytes: u64) -> io::Result<OneFile> {
-    let mut one =
-        OneFile { method: Method::Fiemap, size_bytes, written_bytes: 0, unwritten_bytes: 0 };
+fn by_map(file: &File, size_bytes: u64) -> io::Result<FileExtents> {
+    let mut extents =
+        FileExtents { method: Method::Fiemap, size_bytes, written_bytes: 0, unwritten_bytes: 0 };
     for_each_extent(file, |extent| {
         let bytes = bytes_within(extent, size_bytes);
         if extent.unwritten {
-            one.unwritten_bytes += bytes;
+            extents.unwritten_bytes += bytes;
         } else {
-            one.written_bytes += bytes;
+            extents.written_bytes += bytes;
         }
     })?;
-    Ok(one)
+    Ok(extents)
 }
 
 /// The part of an extent before the end of the file: the last one is rounded up to a block.
@@ -199,7 +199,7 @@ fn bytes_within(extent: Extent, size_bytes: u64) -> u64 {
     end.saturating_sub(extent.offset)
 }
 
-fn by_seek(file: &File) -> io::Result<OneFile> {
+fn by_seek(file: &File) -> io::Result<FileExtents> {
     file.sync_all()?; // Blocks of dirty pages may not be counted before they are written.
     let meta = file.metadata()?;
     let size_bytes = meta.len();
@@ -216,7 +216,7 @@ fn by_seek(file: &File) -> io::Result<OneFile> {
     // A file system without holes in its vocabulary calls the whole file stored.
     let allocated = meta.blocks().saturating_mul(512);
     let method = if allocated < stored { Method::Blocks } else { Method::Seek };
-    Ok(OneFile { method, size_bytes, written_bytes: stored.min(allocated), unwritten_bytes: 0 })
+    Ok(FileExtents { method, size_bytes, written_bytes: stored.min(allocated), unwritten_bytes: 0 })
 }
 
 /// Page cache, dentries and inodes.

@@ -107,7 +107,7 @@ fn visit(folder: &File, keep: &OsStr, depth: u32, act: Act) -> io::Result<Tally>
             continue;
         }
         match visit_one(folder, &name, here, deeper, act) {
-            Ok(one) => tally.add(one),
+            Ok(removed) => tally.add(removed),
             // Another host may be removing its files here at the same time; gone is gone.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {

@@ -92,12 +92,13 @@ impl Scratch {
                     bound::remove_of(&Roots::default(), &dead.agent);
                 }
             }
-            let found = if left.as_ref().is_some_and(|marker| marker.kept) {
+            let leftovers = if left.as_ref().is_some_and(|marker| marker.kept) {
                 removal::count(&folder, OsStr::new(LOCK))
             } else {
                 removal::empty_wide(&folder, OsStr::new(LOCK))
             };
-            let found = found.context(format_args!("clear what was left in {}", dir.display()))?;
+            let leftovers =
+                leftovers.context(format_args!("clear what was left in {}", dir.display()))?;
             let marker = Marker {
                 owner: owner.to_owned(),
                 agent: own_sign().to_owned(),
@@ -107,7 +108,7 @@ impl Scratch {
             };
             let scratch = Self { dir, folder, lock, marker };
             scratch.write_marker(&scratch.marker)?;
-            return Ok((scratch, found.bytes));
+            return Ok((scratch, leftovers.bytes));
         }
         Err(Error::busy(format!("{} is made and removed by others all the time", dir.display())))
     }
@@ -269,13 +270,13 @@ fn enter(dir: &Path) -> Result<Option<(File, Locked)>> {
 
 /// Refuse a folder that another user made: what is in it would be in his hands.
 fn require_own(folder: &File, dir: &Path) -> Result<()> {
-    let found = folder.metadata().context(format_args!("look at {}", dir.display()))?;
-    let user = found.uid();
+    let meta = folder.metadata().context(format_args!("look at {}", dir.display()))?;
+    let user = meta.uid();
     if user != own_user() && Some(user) != user_beside(dir) {
         let says = format!("{} was made by another user, whose id is {user}", dir.display());
         return Err(Error::errno(libc::EPERM, says));
     }
-    if found.mode() & 0o777 != RIGHTS {
+    if meta.mode() & 0o777 != RIGHTS {
         let _ = folder.set_permissions(Permissions::from_mode(RIGHTS)); // Some know no rights.
     }
     Ok(())

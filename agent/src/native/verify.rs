@@ -1,4 +1,4 @@
-//! Verification: every write of a proven job is in a ledger, and every read is held against it.
+//! Verification: every write of a verified job is in a ledger, and every read is held against it.
 
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -21,7 +21,7 @@ const MAX_SENTENCES: usize = 8;
 
 /// What all workers have in common.
 #[derive(Debug)]
-pub struct Book {
+pub struct Verification {
     /// None where nothing is written and nothing was kept: a block must only bear its stamp.
     ledger: Option<Ledger>,
     sequence: AtomicU64,
@@ -38,10 +38,10 @@ pub struct Book {
 /// What can be wrong with a block, in the order of the counters.
 const KINDS: [&str; 4] = ["torn", "stale", "misplaced", "corrupt"];
 
-/// One worker's proofs.
+/// One worker's verification.
 #[derive(Debug)]
-pub struct Proof {
-    book: Arc<Book>,
+pub struct Verifier {
+    verification: Arc<Verification>,
     /// By slot.
     known: Box<[Known]>,
     /// By slot and unit of its block: what a read that is under way will find.
@@ -55,11 +55,11 @@ struct Known {
     bytes: u32,
 }
 
-impl Book {
-    /// The book of an engine; None where no job is proven.
+impl Verification {
+    /// The verification of an engine; None where no job is verified.
     pub fn open(spec: &Spec, targets: &Targets) -> Result<Option<Self>, String> {
-        let proven: Vec<&JobSpec> = spec.jobs.iter().filter(|job| job.verify).collect();
-        let Some(first) = proven.first() else { return Ok(None) };
+        let verified: Vec<&JobSpec> = spec.jobs.iter().filter(|job| job.verify).collect();
+        let Some(first) = verified.first() else { return Ok(None) };
         let block_bytes = first.smallest_block();
         if let Some(fault) = overlap(spec, targets, block_bytes) {
             return Err(fault);
@@ -75,7 +75,7 @@ impl Book {
         if unit_bytes == 0 || block_bytes % unit_bytes != 0 {
             return Err(format!(
                 "ledger_block is {unit_bytes}, and blocks of {block_bytes} bytes are no multiple \
-                 of that; give a size of which all proven blocks are multiples."
+                 of that; give a size of which all verified blocks are multiples."
             ));
         }
         let extents = targets.all.iter().zip(longest).map(|(target, bytes)| {
@@ -85,7 +85,7 @@ impl Book {
         let shape = Shape { block_bytes: unit_bytes, targets: extents.collect() };
         let ledger = match &spec.ledger {
             Some(path) => Some(Ledger::open(path, &shape)?),
-            None if proven.iter().any(|job| job.writes()) => Some(Ledger::in_memory(&shape)?),
+            None if verified.iter().any(|job| job.writes()) => Some(Ledger::in_memory(&shape)?),
             None => None,
         };
         // Above what any run before this one wrote, or its blocks would pass for later writes: no
@@ -107,15 +107,15 @@ impl Book {
 
     /// What was found, as the end tells it.
     #[must_use]
-    pub fn told(&self) -> Value {
-        let mut told = json!({
+    pub fn results(&self) -> Value {
+        let mut results = json!({
             "checked": self.checked.load(Ordering::Relaxed),
             "first": *lock(&self.first),
         });
         for (kind, count) in KINDS.iter().zip(&self.found) {
-            told[kind] = count.load(Ordering::Relaxed).into();
+            results[kind] = count.load(Ordering::Relaxed).into();
         }
-        told
+        results
     }
 
     /// Have the ledger outlive the host.
@@ -152,9 +152,9 @@ impl Book {
     }
 }
 
-/// Why blocks of a proven job would not be as it wrote them, without any fault of the target.
+/// Why blocks of a verified job would not be as it wrote them, without any fault of the target.
 fn overlap(spec: &Spec, targets: &Targets, block_bytes: u32) -> Option<String> {
-    let mut proven = vec![false; targets.all.len()];
+    let mut verified = vec![false; targets.all.len()];
     for (nth, (job, places)) in spec.jobs.iter().zip(&targets.of_jobs).enumerate() {
         if !job.verify {
             continue;
@@ -162,7 +162,7 @@ fn overlap(spec: &Spec, targets: &Targets, block_bytes: u32) -> Option<String> {
         if job.smallest_block() != block_bytes || job.offset_bytes % u64::from(block_bytes) != 0 {
             return Some(format!(
                 "jobs[{nth}]: verify with blocks of {} bytes from {} on, which may overlap other \
-                 jobs' blocks of {block_bytes}; give all proven jobs one size, and \
+                 jobs' blocks of {block_bytes}; give all verified jobs one size, and \
                  multiples of it.",
                 job.smallest_block(),
                 job.offset_bytes
@@ -172,12 +172,12 @@ fn overlap(spec: &Spec, targets: &Targets, block_bytes: u32) -> Option<String> {
             return Some(format!("jobs[{nth}]: verify and trims; what is trimmed bears no stamp."));
         }
         for &place in places {
-            proven[place as usize] = true;
+            verified[place as usize] = true;
         }
     }
     let mut jobs = spec.jobs.iter().zip(&targets.of_jobs);
     let spoiler = jobs.position(|(job, places)| {
-        !job.verify && job.changes() && places.iter().any(|&place| proven[place as usize])
+        !job.verify && job.changes() && places.iter().any(|&place| verified[place as usize])
     });
     spoiler.map(|nth| {
         format!(
@@ -187,12 +187,12 @@ fn overlap(spec: &Spec, targets: &Targets, block_bytes: u32) -> Option<String> {
     })
 }
 
-impl Proof {
+impl Verifier {
     /// For a worker with so many slots.
     #[must_use]
-    pub fn new(book: Arc<Book>, slots: usize) -> Self {
-        let expected = vec![Expected::AtLeast(0); slots * book.units].into();
-        Self { book, known: vec![Known { sequence: 0, bytes: 0 }; slots].into(), expected }
+    pub fn new(verification: Arc<Verification>, slots: usize) -> Self {
+        let expected = vec![Expected::AtLeast(0); slots * verification.units].into();
+        Self { verification, known: vec![Known { sequence: 0, bytes: 0 }; slots].into(), expected }
     }
 
     /// Before an I/O begins in a slot: the sequence of a write; None where it may not begin yet,
@@ -200,20 +200,21 @@ impl Proof {
     pub fn begin(&mut self, slot: u32, op: &Op) -> Option<u64> {
         let slot = slot as usize;
         let known = &mut self.known[slot];
-        match (op.act, &self.book.ledger) {
+        match (op.act, &self.verification.ledger) {
             (Act::Read, _) => {
-                let places = (op.offset..).step_by(self.book.unit_bytes as usize);
-                let expected = &mut self.expected[slot * self.book.units..][..self.book.units];
+                let places = (op.offset..).step_by(self.verification.unit_bytes as usize);
+                let expected =
+                    &mut self.expected[slot * self.verification.units..][..self.verification.units];
                 let end = op.offset + u64::from(op.bytes);
                 for (expected, here) in expected.iter_mut().zip(places.take_while(|at| *at < end)) {
-                    *expected = self.book.expected(op.target, here);
+                    *expected = self.verification.expected(op.target, here);
                 }
             }
             (Act::Write, Some(ledger)) => {
-                if !begin_all(ledger, op.target, self.book.units_of(op.offset, op.bytes)) {
+                if !begin_all(ledger, op.target, self.verification.units_of(op.offset, op.bytes)) {
                     return None;
                 }
-                known.sequence = self.book.sequence.fetch_add(1, Ordering::Relaxed);
+                known.sequence = self.verification.sequence.fetch_add(1, Ordering::Relaxed);
                 known.bytes = op.bytes;
             }
             _ => {}
@@ -223,9 +224,9 @@ impl Proof {
 
     /// A write has ended.
     pub fn end_write(&self, slot: u32, target: u32, offset: u64, outcome: Outcome) {
-        let Some(ledger) = &self.book.ledger else { return };
+        let Some(ledger) = &self.verification.ledger else { return };
         let Known { sequence, bytes } = self.known[slot as usize];
-        for unit in self.book.units_of(offset, bytes) {
+        for unit in self.verification.units_of(offset, bytes) {
             match outcome {
                 Outcome::Done => ledger.acknowledge(target, unit, sequence),
                 Outcome::Failed => ledger.abandon(target, unit),
@@ -235,20 +236,20 @@ impl Proof {
 
     /// A read has ended with these bytes. A block is blamed once, for the first of its units.
     pub fn end_read(&self, slot: u32, target: u32, offset: u64, bytes: &[u8]) {
-        self.book.checked.fetch_add(1, Ordering::Relaxed);
-        let expected = &self.expected[slot as usize * self.book.units..];
-        let places = (offset..).step_by(self.book.unit_bytes as usize);
-        let units = bytes.chunks(self.book.unit_bytes as usize).zip(expected).zip(places);
+        self.verification.checked.fetch_add(1, Ordering::Relaxed);
+        let expected = &self.expected[slot as usize * self.verification.units..];
+        let places = (offset..).step_by(self.verification.unit_bytes as usize);
+        let units = bytes.chunks(self.verification.unit_bytes as usize).zip(expected).zip(places);
         for ((unit, &expected), here) in units {
             // A write that began meanwhile may be in the block, wholly or in part.
-            let is_same = self.book.expected(target, here) == expected;
+            let is_same = self.verification.expected(target, here) == expected;
             let expected = match expected {
                 Expected::AtLeast(least) if !is_same => Expected::MixedFrom(least),
                 expected => expected,
             };
             let found = check(unit, target, here, expected);
             if found != Found::Ok {
-                return self.book.blame(found, target, here, expected);
+                return self.verification.blame(found, target, here, expected);
             }
         }
     }
@@ -282,22 +283,22 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::native::bed::{BLOCK, BLOCKS, Bed, counts, methods, run};
     use crate::native::contents::Contents;
+    use crate::native::fixture::{BLOCK, BLOCKS, Fixture, counts, methods, run};
     use crate::native::spec::{Method, Pattern};
 
     /// A job of blocks of that size over the whole file, once, on a ledger that counts in `BLOCK`.
-    fn spec(bed: &Bed, rw: &str, block_bytes: u64) -> Spec {
-        let mut spec = bed.spec(&json!({
+    fn spec(fixture: &Fixture, rw: &str, block_bytes: u64) -> Spec {
+        let mut spec = fixture.spec(&json!({
             "rw": rw, "blocks": [{"bytes": block_bytes}], "io_bytes": BLOCKS * BLOCK,
-            "verify": true, "ledger": bed.folder.path().join("ledger"),
+            "verify": true, "ledger": fixture.folder.path().join("ledger"),
         }));
         spec.ledger_block = Some(BLOCK as u32);
         spec
     }
 
     fn told(spec: &Spec) -> Value {
-        run(spec, Method::Sync).told.unwrap()
+        run(spec, Method::Sync).verified.unwrap()
     }
 
     fn wrong(told: &Value) -> Vec<(&str, u64)> {
@@ -305,55 +306,55 @@ mod tests {
         counts.filter(|(_, count)| *count > 0).collect()
     }
 
-    fn put(bed: &Bed, place: u64, bytes: &[u8]) {
-        let file = fs::OpenOptions::new().write(true).open(bed.file()).unwrap();
+    fn put(fixture: &Fixture, place: u64, bytes: &[u8]) {
+        let file = fs::OpenOptions::new().write(true).open(fixture.file()).unwrap();
         file.write_all_at(bytes, place).unwrap();
     }
 
     #[test]
     fn what_was_written_in_larger_blocks_is_known_of_each_of_their_parts() {
-        let bed = Bed::new();
-        told(&spec(&bed, "write", 64 << 10));
-        let reader = spec(&bed, "randread", BLOCK);
+        let fixture = Fixture::new();
+        told(&spec(&fixture, "write", 64 << 10));
+        let reader = spec(&fixture, "randread", BLOCK);
         let found = told(&reader);
         assert_eq!((&found["checked"], wrong(&found)), (&json!(BLOCKS), vec![]));
         // A part that seems never to have been written was lost, and so was one that fell back.
-        let before = fs::read(bed.file()).unwrap();
-        put(&bed, 17 * BLOCK, &[0; BLOCK as usize]);
-        assert_eq!(wrong(&told(&spec(&bed, "read", BLOCK))), [("stale", 1)]);
-        told(&spec(&bed, "write", 64 << 10));
-        put(&bed, 18 * BLOCK, &before[18 * BLOCK as usize..][..BLOCK as usize]);
-        let found = told(&spec(&bed, "read", BLOCK));
+        let before = fs::read(fixture.file()).unwrap();
+        put(&fixture, 17 * BLOCK, &[0; BLOCK as usize]);
+        assert_eq!(wrong(&told(&spec(&fixture, "read", BLOCK))), [("stale", 1)]);
+        told(&spec(&fixture, "write", 64 << 10));
+        put(&fixture, 18 * BLOCK, &before[18 * BLOCK as usize..][..BLOCK as usize]);
+        let found = told(&spec(&fixture, "read", BLOCK));
         assert_eq!(wrong(&found), [("stale", 1)]);
         assert!(found["first"][0].as_str().unwrap().contains("block at 73728"), "{found}");
     }
 
     #[test]
     fn parts_of_several_writes_are_no_torn_block_where_the_ledger_knows_each() {
-        let bed = Bed::new();
-        told(&spec(&bed, "write", 2 * BLOCK));
+        let fixture = Fixture::new();
+        told(&spec(&fixture, "write", 2 * BLOCK));
         // Half of the blocks in other order, and at other times, than those beside them.
-        let mut some = spec(&bed, "randwrite", BLOCK);
+        let mut some = spec(&fixture, "randwrite", BLOCK);
         some.jobs[0].io_bytes = Some(BLOCKS * BLOCK / 2);
         told(&some);
-        let found = told(&spec(&bed, "read", 2 * BLOCK));
+        let found = told(&spec(&fixture, "read", 2 * BLOCK));
         assert_eq!((&found["checked"], wrong(&found)), (&json!(BLOCKS / 2), vec![]));
         // A block is blamed once, whatever is wrong with its parts.
-        put(&bed, 0, &[0; 2 * BLOCK as usize]);
-        assert_eq!(wrong(&told(&spec(&bed, "read", 2 * BLOCK))), [("stale", 1)]);
-        put(&bed, 5 * BLOCK + 512, &[0; 512]);
-        let found = told(&spec(&bed, "read", 2 * BLOCK));
+        put(&fixture, 0, &[0; 2 * BLOCK as usize]);
+        assert_eq!(wrong(&told(&spec(&fixture, "read", 2 * BLOCK))), [("stale", 1)]);
+        put(&fixture, 5 * BLOCK + 512, &[0; 512]);
+        let found = told(&spec(&fixture, "read", 2 * BLOCK));
         assert_eq!(wrong(&found), [("torn", 1), ("stale", 1)]);
     }
 
     #[test]
     fn runs_with_other_seeds_and_less_of_the_file_are_held_against_the_same_ledger() {
-        let bed = Bed::new();
-        let mut writer = spec(&bed, "write", BLOCK);
+        let fixture = Fixture::new();
+        let mut writer = spec(&fixture, "write", BLOCK);
         writer.jobs[0].seed = 1;
         told(&writer);
-        put(&bed, 3 * BLOCK, &[0; BLOCK as usize]);
-        let mut reader = spec(&bed, "read", BLOCK);
+        put(&fixture, 3 * BLOCK, &[0; BLOCK as usize]);
+        let mut reader = spec(&fixture, "read", BLOCK);
         reader.jobs[0].seed = 77;
         reader.jobs[0].files[0].bytes = 16 * BLOCK;
         reader.jobs[0].io_bytes = Some(16 * BLOCK);
@@ -363,8 +364,8 @@ mod tests {
 
     #[test]
     fn blocks_that_are_no_multiples_of_what_the_ledger_counts_in_are_refused() {
-        let bed = Bed::new();
-        let mut spec = spec(&bed, "write", BLOCK);
+        let fixture = Fixture::new();
+        let mut spec = spec(&fixture, "write", BLOCK);
         for unit in [0, 256, 768, 3000] {
             spec.ledger_block = Some(unit);
             // Of blocks of 1536 bytes 768 would be a half.
@@ -376,7 +377,7 @@ mod tests {
         for unit in [0, 1536, 8192] {
             spec.ledger_block = Some(unit);
             let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
-            let fault = Book::open(&spec, &targets).unwrap_err();
+            let fault = Verification::open(&spec, &targets).unwrap_err();
             assert!(fault.contains(&format!("ledger_block is {unit}")), "{fault}");
         }
     }
@@ -387,11 +388,12 @@ mod tests {
 
     #[test]
     fn writes_that_overlap_are_made_one_after_the_other_whoever_makes_them() {
-        let bed = Bed::new();
-        let spec = spec(&bed, "randwrite", 2 * BLOCK);
+        let fixture = Fixture::new();
+        let spec = spec(&fixture, "randwrite", 2 * BLOCK);
         let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
-        let book = Arc::new(Book::open(&spec, &targets).unwrap().unwrap());
-        let (mut one, mut other) = (Proof::new(Arc::clone(&book), 2), Proof::new(book, 2));
+        let verification = Arc::new(Verification::open(&spec, &targets).unwrap().unwrap());
+        let (mut one, mut other) =
+            (Verifier::new(Arc::clone(&verification), 2), Verifier::new(verification, 2));
         let first = one.begin(0, &write_of(4 * BLOCK, 2 * BLOCK)).unwrap();
         // The same block, its second part, and one that shares that with it: of another thread too.
         for (offset, bytes) in [(4, 2), (5, 1), (3, 2)].map(|(at, long)| (at * BLOCK, long * BLOCK))
@@ -411,11 +413,11 @@ mod tests {
 
     #[test]
     fn a_read_beside_a_write_finds_either_and_one_after_it_that_write() {
-        let bed = Bed::new();
-        let spec = spec(&bed, "randrw", BLOCK);
+        let fixture = Fixture::new();
+        let spec = spec(&fixture, "randrw", BLOCK);
         let targets = Targets::open(&spec, 1, &mut Vec::new()).unwrap();
-        let book = Arc::new(Book::open(&spec, &targets).unwrap().unwrap());
-        let mut proof = Proof::new(Arc::clone(&book), 2);
+        let verification = Arc::new(Verification::open(&spec, &targets).unwrap().unwrap());
+        let mut verifier = Verifier::new(Arc::clone(&verification), 2);
         let contents = Contents::new(&spec.jobs[0].contents(), 1);
         let stamped = |sequence| {
             let mut block = vec![0; BLOCK as usize];
@@ -424,37 +426,37 @@ mod tests {
             block
         };
         let half = BLOCK as usize / 2;
-        let mut last = proof.begin(0, &write_of(0, BLOCK)).unwrap();
-        proof.end_write(0, 0, 0, Outcome::Done);
+        let mut last = verifier.begin(0, &write_of(0, BLOCK)).unwrap();
+        verifier.end_write(0, 0, 0, Outcome::Done);
         // Of the block as it was before: all, nothing, a half.
         for old_bytes in [BLOCK as usize, 0, half] {
-            proof.begin(1, &Op { act: Act::Read, ..write_of(0, BLOCK) });
-            let next = proof.begin(0, &write_of(0, BLOCK)).unwrap();
-            proof.end_write(0, 0, 0, Outcome::Done);
+            verifier.begin(1, &Op { act: Act::Read, ..write_of(0, BLOCK) });
+            let next = verifier.begin(0, &write_of(0, BLOCK)).unwrap();
+            verifier.end_write(0, 0, 0, Outcome::Done);
             let found = [&stamped(last)[..old_bytes], &stamped(next)[old_bytes..]].concat();
-            proof.end_read(1, 0, 0, &found);
-            assert_eq!(wrong(&book.told()), []);
+            verifier.end_read(1, 0, 0, &found);
+            assert_eq!(wrong(&verification.results()), []);
             last = next;
         }
         for (older, wrongs) in [(last, vec![]), (last - 1, vec![("stale", 1)])] {
-            proof.begin(1, &Op { act: Act::Read, ..write_of(0, BLOCK) });
-            proof.end_read(1, 0, 0, &stamped(older));
-            assert_eq!(wrong(&book.told()), wrongs);
+            verifier.begin(1, &Op { act: Act::Read, ..write_of(0, BLOCK) });
+            verifier.end_read(1, 0, 0, &stamped(older));
+            assert_eq!(wrong(&verification.results()), wrongs);
         }
-        assert_eq!(book.told()["checked"], json!(5));
+        assert_eq!(verification.results()["checked"], json!(5));
     }
 
     #[test]
     fn many_writes_at_a_time_to_few_blocks_are_all_made_and_found() {
-        let bed = Bed::new();
+        let fixture = Fixture::new();
         for method in methods() {
-            let mut few = spec(&bed, "randwrite", BLOCK);
+            let mut few = spec(&fixture, "randwrite", BLOCK);
             few.jobs[0].files[0].bytes = 3 * BLOCK;
             few.jobs[0].io_bytes = Some(300 * BLOCK);
             let done = run(&few, method);
             assert_eq!(counts(&done, "write").0, 300, "{method:?}");
             few.jobs[0].rw = Pattern::Randread;
-            let found = run(&few, method).told.unwrap();
+            let found = run(&few, method).verified.unwrap();
             assert_eq!((&found["checked"], wrong(&found)), (&json!(300), vec![]), "{method:?}");
         }
     }

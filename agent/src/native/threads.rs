@@ -8,14 +8,14 @@ use std::thread::{Builder, JoinHandle};
 use super::aio::Aio;
 use super::counts::{Counted, Scores, Timed};
 use super::halt::Halt;
-use super::plan::{Crew, Member};
-use super::proof::Book;
+use super::plan::{Plan, ThreadPlan};
 use super::queue::{OneByOne, Queue};
 use super::ring::{Ring, Wish};
 use super::slot::Memory;
 use super::spec::{Method, Spec};
 use super::target::Target;
 use super::tsc::Clock;
+use super::verify::Verification;
 use super::worker::{Ended, Times, Worker};
 use crate::error::sentence;
 use crate::sys::thread::{lock, wake_sharply};
@@ -44,7 +44,7 @@ struct Gate {
 
 /// What all threads share.
 #[derive(Clone)]
-pub struct Ground {
+pub struct Shared {
     /// What is done.
     pub spec: Arc<Spec>,
     /// On what.
@@ -53,8 +53,8 @@ pub struct Ground {
     pub of_jobs: Arc<Vec<Vec<u32>>>,
     /// By which clock.
     pub clock: Clock,
-    /// What proven jobs are held against.
-    pub book: Option<Arc<Book>>,
+    /// What verified jobs are compared with.
+    pub verification: Option<Arc<Verification>>,
     /// Whether it is to end early.
     pub halt: Arc<Halt>,
 }
@@ -73,19 +73,19 @@ impl Gate {
 
 impl Threads {
     /// Start the threads and wait until each is set up; or all that went wrong with that.
-    pub fn set_up(ground: &Ground, crew: Crew) -> Result<Self, Vec<String>> {
+    pub fn set_up(shared: &Shared, plan: Plan) -> Result<Self, Vec<String>> {
         let (ready, readiness) = channel();
         let (tell, ended) = channel();
         let gate = Arc::new(Gate::default());
-        let mut handles = Vec::with_capacity(crew.members.len());
-        let mut scores = Vec::with_capacity(crew.members.len());
-        for (nth, member) in crew.members.into_iter().enumerate() {
-            let own = Arc::new(member.scores(&ground.spec));
+        let mut handles = Vec::with_capacity(plan.threads.len());
+        let mut scores = Vec::with_capacity(plan.threads.len());
+        for (nth, thread) in plan.threads.into_iter().enumerate() {
+            let own = Arc::new(thread.scores(&shared.spec));
             scores.push(Arc::clone(&own));
-            let ground = ground.clone();
+            let shared = shared.clone();
             let line = Line { gate: Arc::clone(&gate), ready: ready.clone(), tell: tell.clone() };
-            let seat = Seat { member, scores: own, leads: nth == 0 };
-            let work = move || work(&ground, seat, line);
+            let seat = Seat { thread, scores: own, leads: nth == 0 };
+            let work = move || work(&shared, seat, line);
             let thread = Builder::new().name("engine".into()).stack_size(STACK_BYTES).spawn(work);
             handles.push(thread.map_err(|error| {
                 vec![format!("A thread cannot be started: {}.", sentence(&error))]
@@ -133,7 +133,7 @@ impl Drop for Threads {
 
 /// One thread's part.
 struct Seat {
-    member: Member,
+    thread: ThreadPlan,
     scores: Arc<Scores>,
     leads: bool,
 }
@@ -149,25 +149,25 @@ struct Line {
 }
 
 /// The whole life of one thread.
-fn work(ground: &Ground, seat: Seat, line: Line) {
-    let lanes = &seat.member.lanes;
+fn work(shared: &Shared, seat: Seat, line: Line) {
+    let lanes = &seat.thread.lanes;
     let mut memory = match Memory::of(lanes) {
         Ok(memory) => memory,
         Err(error) => return line.give_up("There is no memory for the blocks", &error),
     };
     memory.fill(lanes);
     let depth = lanes.iter().map(|lane| lane.depth).sum();
-    let (targets, mut notes) = (&ground.targets, Vec::new());
-    match seat.member.method {
+    let (targets, mut notes) = (&shared.targets, Vec::new());
+    match seat.thread.method {
         Method::Sync => {
-            line.live(ground, seat, memory, Ok(OneByOne::new(Arc::clone(targets))), notes);
+            line.live(shared, seat, memory, Ok(OneByOne::new(Arc::clone(targets))), notes);
         }
-        Method::Libaio => line.live(ground, seat, memory, Aio::new(depth, targets), notes),
+        Method::Libaio => line.live(shared, seat, memory, Aio::new(depth, targets), notes),
         Method::IoUring => {
-            let Spec { poll, sqpoll, .. } = *ground.spec;
+            let Spec { poll, sqpoll, .. } = *shared.spec;
             let all: Vec<&Target> = targets.iter().collect();
             let ring = Ring::new(Wish { depth, poll, sqpoll }, &all, &memory.buffers, &mut notes);
-            line.live(ground, seat, memory, ring, notes);
+            line.live(shared, seat, memory, ring, notes);
         }
     }
 }
@@ -180,8 +180,8 @@ impl Line {
     /// Work by a queue of whichever kind, once the gate is open.
     fn live<Q: Queue>(
         self,
-        ground: &Ground,
-        Seat { member, scores, leads }: Seat,
+        shared: &Shared,
+        Seat { thread, scores, leads }: Seat,
         memory: Memory,
         queue: io::Result<Q>,
         notes: Vec<String>,
@@ -190,15 +190,15 @@ impl Line {
             Ok(queue) => queue,
             Err(error) => return self.give_up("The kernel gives no queue", &error),
         };
-        let worker = Worker::new(queue, member.lanes, memory, ground.clock, scores)
-            .proving(ground.book.clone())
-            .heeding(Arc::clone(&ground.halt));
+        let worker = Worker::new(queue, thread.lanes, memory, shared.clock, scores)
+            .verifying(shared.verification.clone())
+            .heeding(Arc::clone(&shared.halt));
         let worker = if leads { worker.leading() } else { worker };
         wake_sharply();
         let _ = self.ready.send(Ok(notes));
         drop(self.ready); // Who waits for all to be ready waits until nobody has this any more.
         let times = self.gate.wait();
-        let is_timed = ground.spec.timed;
+        let is_timed = shared.spec.timed;
         let ended =
             if is_timed { worker.run::<Timed>(times) } else { worker.run::<Counted>(times) };
         let _ = self.tell.send(ended);

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::counts::{Counted, Timed};
-use super::crew::{Ground, Threads};
 use super::halt::Halt;
 use super::lines::Snapshot;
-use super::plan::Crew;
-use super::proof::Book;
+use super::plan::Plan;
 use super::queue::Queue;
 use super::slot::Memory;
 use super::spec::{Method, Spec};
 use super::target::Targets;
+use super::threads::{Shared, Threads};
 use super::tsc::Clock;
+use super::verify::Verification;
 use super::worker::{Ended, Times, Worker};
 use crate::native::{aio, ring};
 use crate::trial::Folder;
@@ -25,11 +25,11 @@ pub const BLOCK: u64 = 4096;
 pub const BLOCKS: u64 = 256;
 
 /// A folder with one file.
-pub struct Bed {
+pub struct Fixture {
     pub folder: Folder,
 }
 
-impl Bed {
+impl Fixture {
     pub fn new() -> Self {
         let folder = Folder::new();
         File::create(folder.path().join("f")).unwrap().set_len(BLOCK * BLOCKS).unwrap();
@@ -79,7 +79,7 @@ pub struct Run {
     /// What all counted.
     pub now: Snapshot,
     /// What was verified.
-    pub told: Option<Value>,
+    pub verified: Option<Value>,
 }
 
 /// Run the spec's job to its end.
@@ -96,17 +96,17 @@ pub fn run_heeding(spec: &Spec, method: Method, halt: &Arc<Halt>) -> Run {
 /// The same on open targets, which need not be as the spec has them.
 pub fn run_on(targets: Targets, spec: &Spec, method: Method, halt: &Arc<Halt>) -> Run {
     let clock = Clock::of_kernel();
-    let crew = Crew::of(spec, &targets, &[method], (1, clock), &mut Vec::new()).unwrap();
-    let book = Book::open(spec, &targets).unwrap().map(Arc::new);
+    let plan = Plan::of(spec, &targets, &[method], (1, clock), &mut Vec::new()).unwrap();
+    let verification = Verification::open(spec, &targets).unwrap().map(Arc::new);
     let halt = Arc::clone(halt);
     let (spec, targets, of_jobs) =
         (Arc::new(spec.clone()), Arc::new(targets.all), Arc::new(targets.of_jobs));
-    let ground = Ground { spec, targets, of_jobs, clock, book, halt };
-    let threads = Threads::set_up(&ground, crew).unwrap();
-    threads.start(times(&ground.spec, clock));
+    let shared = Shared { spec, targets, of_jobs, clock, verification, halt };
+    let threads = Threads::set_up(&shared, plan).unwrap();
+    threads.start(times(&shared.spec, clock));
     let ended = threads.ended.iter().reduce(together).unwrap();
     let now = Snapshot::of(&threads.scores);
-    Run { ended, now, told: ground.book.map(|book| book.told()) }
+    Run { ended, now, verified: shared.verification.map(|verification| verification.results()) }
 }
 
 /// From now to the end of the spec's time.
@@ -117,13 +117,13 @@ fn times(spec: &Spec, clock: Clock) -> Times {
 }
 
 /// How two threads ended.
-fn together(one: Ended, other: Ended) -> Ended {
+fn together(first: Ended, other: Ended) -> Ended {
     Ended {
-        last: one.last.max(other.last),
-        unsubmitted: one.unsubmitted + other.unsubmitted,
-        oldest_due: [one.oldest_due, other.oldest_due].into_iter().flatten().min(),
-        is_early: one.is_early && other.is_early,
-        broken: one.broken.or(other.broken),
+        last: first.last.max(other.last),
+        unsubmitted: first.unsubmitted + other.unsubmitted,
+        oldest_due: [first.oldest_due, other.oldest_due].into_iter().flatten().min(),
+        is_early: first.is_early && other.is_early,
+        broken: first.broken.or(other.broken),
         ..other
     }
 }
@@ -133,13 +133,13 @@ pub fn run_with<Q: Queue>(spec: &Spec, queue: Q, halt: &Arc<Halt>) -> Run {
     let clock = Clock::of_kernel();
     let targets = Targets::open(spec, 1, &mut Vec::new()).unwrap();
     let methods = [Method::IoUring];
-    let mut crew = Crew::of(spec, &targets, &methods, (1, clock), &mut Vec::new()).unwrap();
-    let member = crew.members.remove(0);
-    let (memory, scores) = (Memory::of(&member.lanes).unwrap(), Arc::new(member.scores(spec)));
-    let worker = Worker::new(queue, member.lanes, memory, clock, Arc::clone(&scores));
+    let mut plan = Plan::of(spec, &targets, &methods, (1, clock), &mut Vec::new()).unwrap();
+    let thread = plan.threads.remove(0);
+    let (memory, scores) = (Memory::of(&thread.lanes).unwrap(), Arc::new(thread.scores(spec)));
+    let worker = Worker::new(queue, thread.lanes, memory, clock, Arc::clone(&scores));
     let (worker, times) = (worker.heeding(Arc::clone(halt)), times(spec, clock));
     let ended = if spec.timed { worker.run::<Timed>(times) } else { worker.run::<Counted>(times) };
-    Run { ended, now: Snapshot::of(&[scores]), told: None }
+    Run { ended, now: Snapshot::of(&[scores]), verified: None }
 }
 
 /// The methods that this machine's kernel has.
