@@ -14,7 +14,7 @@ from iolab.core.metric_spec import Better, shared_label
 from iolab.core.run import RunKey
 from iolab.core.workload import HOSTS
 from iolab.report.best import Headline
-from iolab.report.charts.bars import Bar, BarGroup, charts_by_unit, group_by, lying_bars
+from iolab.report.charts.bars import Bar, BarGroup, charts_by_unit, group_by, horizontal_bars
 from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.charts.run import host_values
 from iolab.report.charts.series import Anchors
@@ -85,7 +85,7 @@ def _figure(brief: Brief, peaks: Sequence[PeakFigure]) -> Figure | None:
     better = peaks[0].best.better
     best = "Lowest" if better is Better.LOWER else "Best"
     title = f"{best} {shared_label(peak.best.metric for peak in peaks) or 'figures'}"
-    return lying_bars(
+    return horizontal_bars(
         "Best figures",
         f"{title}, and where it was reached",
         [BarGroup(own[0].best.title, tuple(_bar(peak, looks) for peak in own)) for own in groups],
@@ -143,7 +143,7 @@ def _shares(looks: Looks, table: Table, pairs: Sequence[Scaled]) -> Figure | Non
         kept = 100 * (pair.kept.value or 0.0)
         who = f"{note} hosts of {fleet.title}" if len(looks) > 1 else note
         sentences.append(f"{pair.fleet.title}: {who} does {kept:.0f} % of what one does alone")
-    return lying_bars(
+    return horizontal_bars(
         "One client and the fleet",
         "One client alone, and the mean of a host in the fleet",
         groups,

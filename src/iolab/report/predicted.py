@@ -13,7 +13,7 @@ from iolab.analysis.prediction import Predicted, Watch, predictions
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.errors import StoreError
 from iolab.report.brief import Brief
-from iolab.report.charts.bars import Bar, BarGroup, charts_by_unit, group_by, lying_bars
+from iolab.report.charts.bars import Bar, BarGroup, charts_by_unit, group_by, horizontal_bars
 from iolab.report.charts.chart import ChartGroup, Looks, ReportSection
 from iolab.report.gather import SessionSource, record_of
 from iolab.report.maxima import sentence
@@ -175,7 +175,7 @@ def _figures(title: str, outcomes: Sequence[Predicted], brief: Brief) -> tuple[F
 
     def draw(own: list[Predicted]) -> Figure | None:
         groups = group_by(own, lambda outcome: _title(outcome, brief))
-        figure = lying_bars(
+        figure = horizontal_bars(
             "Predicted",
             f"Predicted at {title}",
             [

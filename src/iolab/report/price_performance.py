@@ -23,7 +23,7 @@ from iolab.analysis.value import (
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import shared_label
-from iolab.report.charts.bars import Bar, BarGroup, charts_by_unit, group_by, lying_bars
+from iolab.report.charts.bars import Bar, BarGroup, charts_by_unit, group_by, horizontal_bars
 from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.charts.cost import Bought, cost_figure
 from iolab.report.charts.series import Anchors
@@ -153,7 +153,7 @@ def _figure(
     groups = list(by_workload.values())
     is_capacity = every[0].value.unit == TERABYTES
     of = "capacity" if is_capacity else shared_label(quotient.of.metric for quotient in every)
-    return lying_bars(
+    return horizontal_bars(
         "Price/performance",
         f"{of[:1].upper()}{of[1:]} for each {per}" if of else f"Figures for each {per}",
         [

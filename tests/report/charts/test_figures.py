@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better
-from iolab.report.charts.bars import BARS_MAX, Bar, BarGroup, lying_bars
+from iolab.report.charts.bars import BARS_MAX, Bar, BarGroup, horizontal_bars
 from iolab.report.charts.chart import (
     LINE_GAP,
     Arrows,
@@ -140,7 +140,7 @@ def test_of_many_bars_the_best_are_drawn() -> None:
     ):
         groups = [BarGroup("reads", bars)]
         table = Table("t", (), ())
-        figure = lying_bars("s", "t", groups, finding="", table=table, better=better)
+        figure = horizontal_bars("s", "t", groups, finding="", table=table, better=better)
         assert figure is not None
         assert f"{BARS_MAX} of 30 bars" in figure.note
         texts = [text for one in marks(figure, TextMark) for _, _, text in one.places]

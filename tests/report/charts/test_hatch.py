@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.core.metric import Level, Metric
-from iolab.report.charts.bars import HATCHED, Bar, BarGroup, lying_bars
+from iolab.report.charts.bars import HATCHED, Bar, BarGroup, horizontal_bars
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.svg import HATCH_GAP, draw, strokes
@@ -24,7 +24,7 @@ def bars(*levels: Level) -> Figure:
         Bar(f"b{i}", SERIES[i % 2], Metric(1e5 - 1e4 * i, "1/s"), level)
         for i, level in enumerate(levels)
     )
-    made = lying_bars("s", "t", [BarGroup("g", found)], finding="", table=Table("", (), ()))
+    made = horizontal_bars("s", "t", [BarGroup("g", found)], finding="", table=Table("", (), ()))
     assert made is not None
     return made
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from iolab.core.configuration import ProcurementCost
 from iolab.core.metric import Level, Metric
-from iolab.report.charts.bars import GROUPS_MAX, Bar, BarGroup, lying_bars
+from iolab.report.charts.bars import GROUPS_MAX, Bar, BarGroup, horizontal_bars
 from iolab.report.charts.chart import Boxes, Figure, Mark, Points, Rules, TextMark
 from iolab.report.charts.cost import ROWS_MAX, SHADES, cost_figure
 from iolab.report.charts.palette import SERIES
@@ -15,7 +15,7 @@ from tests.report.charts.values import TABLE, bought, groups
 
 
 def drawn(*given: BarGroup) -> Figure | None:
-    return lying_bars("S", "T", given, finding="F.", table=TABLE)
+    return horizontal_bars("S", "T", given, finding="F.", table=TABLE)
 
 
 def marks(figure: Figure) -> tuple[Mark, ...]:
@@ -62,7 +62,7 @@ def test_intervals_of_chance_and_of_rounding_are_told_apart() -> None:
 def test_one_configuration_needs_no_names() -> None:
     one = (BarGroup("Reads", (Bar("Only", SERIES[0], Metric(5.0, "1/s")),)),)
     for named in (True, False):
-        figure = lying_bars("S", "T", one, finding="F.", table=TABLE, named=named)
+        figure = horizontal_bars("S", "T", one, finding="F.", table=TABLE, named=named)
         assert figure is not None
         assert ("Only" in texts(figure)) is named
 

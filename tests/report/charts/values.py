@@ -6,7 +6,7 @@ from typing import Final
 
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric
-from iolab.report.charts.bars import Bar, BarGroup, lying_bars
+from iolab.report.charts.bars import Bar, BarGroup, horizontal_bars
 from iolab.report.charts.chart import Figure
 from iolab.report.charts.cost import Bought, cost_figure
 from iolab.report.charts.palette import SERIES
@@ -74,7 +74,7 @@ def groups() -> tuple[BarGroup, ...]:
 
 def value_figures() -> dict[str, Figure]:
     """Each figure by the name of its kind."""
-    lying = lying_bars(
+    lying = horizontal_bars(
         "Price/performance",
         "IOPS for each TB raw",
         groups(),

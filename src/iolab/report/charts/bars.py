@@ -1,4 +1,4 @@
-"""Figures side by side, a row each: lying bars of configurations, and dots of ratios.
+"""Figures side by side, a row each: horizontal bars of configurations, and dots of ratios.
 
 Bars have a group for each workload and a bar for each configuration. Names stand before the bars
 and values behind them, so that no legend is needed. Bars start at zero; a line through a bar's end
@@ -119,7 +119,7 @@ class _Row:
     y: float
 
 
-def lying_bars(
+def horizontal_bars(
     subject: str,
     title: str,
     groups: Sequence[BarGroup],

@@ -70,15 +70,14 @@ def _charts(
 ) -> Iterator[ChartGroup]:
     """Rate and latency over the load; apart from these, latency by percentile."""
     own = [point for point in brief.points if point.key.workload == workload.id]
-    best = headlines_of(brief.study, own, (type(workload.job),))
-    best = tuple(headline for headline in best if headline.workload is workload)
     own_knees = {
-        (who, fixed): at
-        for (workload_id, who, fixed), at in knees.items()
+        (configuration, fixed): load
+        for (workload_id, configuration, fixed), load in knees.items()
         if workload_id == workload.id
     }
     figures, others = axis_figures(workload, own, brief.looks, curves, own_knees)
     results = [result for result in brief.results if result.workload == workload.id]
+    best = headlines_of(brief.study, own)
     by_percentile = workload_distribution(workload, best, results, brief.details, brief.looks)
     further = (*others, *by_percentile)
     if figures or further:

@@ -123,17 +123,15 @@ def _rounds_table(subject: str, series: RoundsSeries) -> Table:
         row(
             str(at),
             show_value(rate, "1/s"),
-            f"{100 * (rate / verdict.average - 1):+.1f} %"
-            if _within(at, verdict) and verdict
-            else "",
+            _to_average(rate, verdict) if verdict and at >= verdict.first_round else "",
         )
         for at, rate in enumerate(series.iops, 1)
     )
     return Table(subject, columns(("Round",), ("IOPS", "To the window’s average")), rows)
 
 
-def _within(at: int, verdict: RoundsVerdict | None) -> bool:
-    return verdict is not None and verdict.average > 0 and at >= verdict.first_round
+def _to_average(rate: float, verdict: RoundsVerdict) -> str:
+    return f"{100 * (rate / verdict.average - 1):+.1f} %" if verdict.average > 0 else ""
 
 
 def sentinel_figure(subject: str, watched: SentinelRuns, token: Token) -> Figure:

@@ -279,14 +279,14 @@ def render_html(brief: Brief) -> str:
         names=names_among_several(brief.study),
         draw=_drawn,
         findings_first=FINDINGS_FIRST,
-        own=_own(brief.words),
+        own=_user_markup(brief.words),
         run_anchors=frozenset(part.anchor for part in page.runs),
         numbers_of=numbers_of,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
+class _UserMarkup:
     """The user's words as the template prints them; `logo` is an address that holds it all."""
 
     introduction: Markup
@@ -294,9 +294,9 @@ class _Own:
     logo: str
 
 
-def _own(words: UserText) -> _Own:
+def _user_markup(words: UserText) -> _UserMarkup:
     held = base64.b64encode(words.logo).decode()
-    return _Own(
+    return _UserMarkup(
         Markup(html_of(words.introduction)),  # noqa: S704 - Markdown without HTML
         Markup(html_of(words.conclusion)),  # noqa: S704 - the same
         f"data:image/{words.kind};base64,{held}" if held else "",

@@ -44,7 +44,7 @@ def render_docx(brief: Brief) -> bytes:
     document.add_heading(clean(brief.study.title), 0)
     _paragraphs(document, [brief.study.question, "; ".join(f"{k}: {v}" for k, v in page.facts)])
     _paragraphs(document, page.alerts)
-    _own(document, brief.words.introduction)
+    _user_text(document, brief.words.introduction)
     _answer(document, page)
     if page.workloads:
         document.add_heading("Load and latency", 1)
@@ -64,7 +64,7 @@ def render_docx(brief: Brief) -> bytes:
     _table(document, page.method)
     if brief.words.conclusion:
         document.add_heading("Conclusion", 1)
-        _own(document, brief.words.conclusion)
+        _user_text(document, brief.words.conclusion)
     written = io.BytesIO()
     document.save(written)
     return written.getvalue()
@@ -111,7 +111,7 @@ def _paragraphs(document: Document, texts: Iterable[str]) -> None:
             document.add_paragraph(clean(text))
 
 
-def _own(document: Document, markdown: str) -> None:
+def _user_text(document: Document, markdown: str) -> None:
     """What the user says beside it."""
     for block in blocks_of(markdown):
         text = clean("".join(str(run["text"]) for run in block["runs"]))
