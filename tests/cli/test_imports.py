@@ -48,3 +48,12 @@ def test_results_of_a_stored_session_are_shown_without_numpy(
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "iolab.store.reader" in imported
     assert not imported & {"numpy", "duckdb"}
+
+
+def test_a_page_is_made_without_what_draws_on_terminals(session: Path, tmp_path: Path) -> None:
+    page = str(tmp_path / "report.html")
+    argv = [sys.executable, "-X", "importtime", "-m", "iolab", "report", str(session)]
+    done = subprocess.run([*argv, "--html", page], check=True, capture_output=True, text=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "jinja2" in imported
+    assert not imported & {"rich", "markdown_it"}

@@ -24,13 +24,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 import typer
-from rich.console import Console
 
 from iolab.errors import ExitCode, HostError, IolabError, ReportError, UsageError
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
     from iolab.store.reader import SessionReader
     from iolab.store.verify import Damage
@@ -111,6 +110,8 @@ def console(stream: TextIO, canvas: TextIO | None = None) -> Console:
 
     It draws for `stream`, and on `canvas` instead where one is given.
     """
+    from rich.console import Console  # a report prints one line, without it
+
     on_terminal = stream.isatty()
     return Console(
         file=canvas or stream,

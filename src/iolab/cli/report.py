@@ -180,7 +180,7 @@ def _opened(sessions: Sequence[Path], *, allow_differences: bool) -> SessionSour
     source = merge_sessions(
         [(session.resolve().name or session.name, open_session(session)) for session in sessions]
     )
-    if not allow_differences:
+    if len(sessions) > 1 and not allow_differences:
         refuse_differences(sessions_of(source).forbidding())
     return source
 

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
 
 from iolab.core.workload import Direction, ServiceTime
-from iolab.report.terminal import fitted
 from iolab.report.user_text import NO_TEXT, UserText
 
 if TYPE_CHECKING:
@@ -337,6 +336,8 @@ class LoadReport(ABC):
         repeats: bool,  # noqa: ARG002 - as above
     ) -> Screen:
         """Its results on the terminal: with `repeats` each run has a line."""
+        from iolab.report.terminal import fitted  # and rich, which pages do without
+
         yield fitted(self.result_table(study, results, {}))
 
     @abstractmethod

@@ -28,13 +28,13 @@ from iolab.report.numbers import show
 from iolab.report.results import POINT_METRICS, runs_markdown
 from iolab.report.runs import SHOWN_METRICS, every_run, io_columns
 from iolab.report.table import Table
-from iolab.report.terminal import Screen, points_screen
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
     from iolab.report.charts.chart import Figure
     from iolab.report.charts.palette import Token
     from iolab.report.charts.series import Anchors, Grid, Panel, RunDetail
+    from iolab.report.terminal import Screen
 
 
 class OneFigureReport(LoadReport):
@@ -127,6 +127,8 @@ class OneFigureReport(LoadReport):
         repeats: bool,
     ) -> Screen:
         """A line a point."""
+        from iolab.report.terminal import points_screen  # and rich, which pages do without
+
         yield points_screen(study, points, repeats=repeats)
 
     def markdown(self, study: Study, results: Sequence[Result]) -> str:

@@ -163,9 +163,9 @@ class Grouped:
                 yield name
             for row in rows:
                 cells = [self._cell(row, column, shown) for column in shown]
-                sizes = zip(cells, widths, strict=True)
-                if all(_is_line(cell) and cell.cell_len <= width for cell, width in sizes):
-                    yield from _line(console, headings, cells, widths)
+                blanks = [width - cell.cell_len for cell, width in zip(cells, widths, strict=True)]
+                if min(blanks) >= 0 and all(_is_line(cell) for cell in cells):
+                    yield from _line(console, headings, cells, blanks)
                 else:
                     cells[0] = _hanging(console, cells[0], widths[0])
                     yield table(bare, [cells], widths)
@@ -242,16 +242,24 @@ class Grouped:
 
 
 def _line(
-    console: Console, headings: Sequence[Heading], cells: Sequence[Text], widths: Sequence[int]
+    console: Console, headings: Sequence[Heading], cells: Sequence[Text], blanks: Sequence[int]
 ) -> Iterator[Segment]:
-    """A row of which no cell is broken, as `table` draws it in twenty times the time."""
-    for heading, cell, width in zip(headings, cells, widths, strict=True):
-        blanks = width - cell.cell_len
-        if heading.number and blanks:
-            yield Segment(" " * blanks)
-        style = console.get_style(cell.style)
-        yield from Segment.apply_style(cell.render(console), style)
-        yield Segment(" " * (GAP if heading.number else blanks + GAP))
+    """A row of which no cell is broken, as `table` draws it in twenty times the time.
+
+    `blanks` fill each cell up to its column's width.
+    """
+    unstyled = ""  # what follows one another without a style is one segment: rich works on each
+    for heading, cell, missing in zip(headings, cells, blanks, strict=True):
+        before, after = (missing, 0) if heading.number else (0, missing)
+        unstyled += " " * before
+        if cell.style or cell.spans:
+            yield Segment(unstyled)
+            yield from Segment.apply_style(cell.render(console), console.get_style(cell.style))
+            unstyled = ""
+        else:
+            unstyled += cell.plain
+        unstyled += " " * (after + GAP)
+    yield Segment(unstyled)
     yield Segment.line()
 
 

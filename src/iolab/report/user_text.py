@@ -122,14 +122,14 @@ def _reader() -> MarkdownIt:
 
 def html_of(text: str) -> str:
     """The text as HTML that holds no foreign markup."""
-    return str(_reader().render(clean(text)))
+    return str(_reader().render(clean(text))) if text else ""  # most reports have none
 
 
 def blocks_of(text: str) -> list[dict[str, Any]]:
     """The text for a typesetter: headings, paragraphs and items, each of runs of plain text."""
     blocks: list[dict[str, Any]] = []
     kinds: list[str] = []
-    for token in _reader().parse(clean(text)):
+    for token in _reader().parse(clean(text)) if text else ():
         if token.type == "heading_open":
             kinds.append("heading")
         elif token.type == "list_item_open":

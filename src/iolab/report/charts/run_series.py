@@ -310,7 +310,7 @@ def curve_of(name: str, histogram: Histogram) -> LatencyCurve:
     decades = math.log10(tail_of(named[-1]))
     evenly = [100.0 - 100.0 / 10.0 ** (decades * i / CURVE_POINTS) for i in range(CURVE_POINTS)]
     percents = sorted({*evenly, *named})
-    values = [histogram.percentile_ns(percent) for percent in percents]
+    values = histogram.percentiles_ns(percents)
     return LatencyCurve(
         name,
         total,
