@@ -264,7 +264,7 @@ class FleetRule:
     @property
     def says(self) -> str:
         """How the run stands, for people: `steady, 1 of 2 looks`."""
-        decision = self._live.seen
+        decision = self._live.judged
         if decision is None:
             return f"first look at {self._settings.shortest_s} s"
         if decision.status is Status.OK:

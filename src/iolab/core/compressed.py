@@ -49,18 +49,18 @@ class Packed:
             pass
 
     def _blocks(self) -> Iterator[bytes]:
-        found = 0
+        read_bytes = 0
         unpacker = zstandard.ZstdDecompressor()
         try:
             with unpacker.stream_reader(io.BytesIO(self.frames), read_across_frames=True) as reader:
                 while block := reader.read(_READ_BYTES):
-                    found += len(block)
-                    if found > self.size_bytes:
+                    read_bytes += len(block)
+                    if read_bytes > self.size_bytes:
                         break
                     yield block
         except zstandard.ZstdError as error:
             raise ValueError(str(error)) from error
-        if found != self.size_bytes:
+        if read_bytes != self.size_bytes:
             raise ValueError(f"it does not hold the {self.size_bytes} bytes that were written")
 
 
@@ -114,7 +114,7 @@ _OF_THREAD: Final = threading.local()
 
 def _compressor() -> zstandard.ZstdCompressor:
     """The one of this thread: its tables are half a MiB, too much to be made for each block."""
-    found: zstandard.ZstdCompressor | None = getattr(_OF_THREAD, "compressor", None)
-    if found is None:
-        found = _OF_THREAD.compressor = zstandard.ZstdCompressor(level=LEVEL)
-    return found
+    compressor: zstandard.ZstdCompressor | None = getattr(_OF_THREAD, "compressor", None)
+    if compressor is None:
+        compressor = _OF_THREAD.compressor = zstandard.ZstdCompressor(level=LEVEL)
+    return compressor

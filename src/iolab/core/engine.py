@@ -39,14 +39,14 @@ def engine_options(*rows: tuple[str, str, str, str]) -> Mapping[str, EngineOptio
 
 
 def allowed(
-    program: str, options: Sequence[tuple[str, str]], known: Mapping[str, EngineOption]
+    program: str, options: Sequence[tuple[str, str]], described: Mapping[str, EngineOption]
 ) -> dict[str, str]:
     """The options of a program. EngineError for one that is not `known`, or has another value."""
     for name, text in options:
-        if name not in known:
-            names = ", ".join(sorted(known))
+        if name not in described:
+            names = ", ".join(sorted(described))
             raise EngineError(f"{program} has no allowed option {name!r}.", f"Use one of: {names}.")
-        if not known[name].fits(text):
+        if not described[name].fits(text):
             happened = f"The {program} option {name} cannot be {text!r}."
-            raise EngineError(happened, f"Write it like {known[name].example}.")
+            raise EngineError(happened, f"Write it like {described[name].example}.")
     return dict(options)

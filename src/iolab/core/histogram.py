@@ -99,7 +99,7 @@ class Histogram:
             return [None] * len(percents)
         # In whole numbers: 30% of 660 is 198, and 198.00000000000000001 would be another bin.
         ratios = (float(percent).as_integer_ratio() for percent in percents)
-        ranks = [max(-(-part * total // (whole * 100)), 1) for part, whole in ratios]
+        ranks = [max(-(-part * total // (divisor * 100)), 1) for part, divisor in ratios]
         return [self._within(at) for at in np.searchsorted(cumulative, ranks).tolist()]
 
     def _within(self, index: int) -> float:

@@ -131,7 +131,7 @@ class CpuFacts:
     @property
     def limit(self) -> float | None:
         """How many cores a load may use where that is fewer than there are; None without one."""
-        limits = [one for one in (self.allowed_cores, self.quota_cores) if one is not None]
+        limits = [cores for cores in (self.allowed_cores, self.quota_cores) if cores is not None]
         least = min(limits, default=None)
         return None if least is None or least >= self.threads else float(least)
 
@@ -301,8 +301,9 @@ class CloudFacts:
     def title(self) -> str:
         """All of it in a line."""
         words = [
-            f"{one.name} {one.type}".strip() + (f" {one.size_gib} GiB" if one.size_gib else "")
-            for one in self.volumes
+            f"{volume.name} {volume.type}".strip()
+            + (f" {volume.size_gib} GiB" if volume.size_gib else "")
+            for volume in self.volumes
         ]
         parts = (self.provider, self.instance_type, self.zone, *words)
         return ", ".join(part for part in parts if part)
@@ -443,4 +444,4 @@ class HostProgram:
 
 def version_commands(programs: Iterable[HostProgram]) -> dict[str, list[str]]:
     """What hosts are asked for those programs: each with the command that tells its version."""
-    return {name: list(argv) for one in programs for name, argv in one.asked.items()}
+    return {name: list(argv) for program in programs for name, argv in program.asked.items()}

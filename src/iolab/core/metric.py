@@ -59,8 +59,8 @@ class Metric:
     @property
     def bounded(self) -> bool:
         """Whether low and high are the edges of a coarse bin, and no interval of chance."""
-        known = None not in (self.value, self.low, self.high)
-        return known and self.n is None
+        complete = None not in (self.value, self.low, self.high)
+        return complete and self.n is None
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -85,8 +85,8 @@ class Metric:
     @property
     def lacks_repeats(self) -> bool:
         """Whether there is an interval, and it is not worth showing."""
-        known = self.low is not None and self.high is not None
-        return known and self.value is not None and self.interval is None
+        has_ends = self.low is not None and self.high is not None
+        return has_ends and self.value is not None and self.interval is None
 
 
 def directions_in(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
@@ -302,6 +302,6 @@ class Result:
 
     def judged(self, check: CheckResult | None) -> Result:
         """With one check more, which the session as a whole makes; as it is where it has that."""
-        if check is None or any(one.code == check.code for one in self.verdict.checks):
+        if check is None or any(earlier.code == check.code for earlier in self.verdict.checks):
             return self
         return replace(self, verdict=self.verdict.joined(check))

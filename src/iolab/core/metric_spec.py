@@ -102,9 +102,9 @@ def declared() -> tuple[str, ...]:
     return tuple(_DECLARED)
 
 
-def declared_among(found: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
+def declared_among(groups: Iterable[Iterable[str]]) -> list[tuple[str, str]]:
     """Key and label of every such metric among those keys, in the order in which they appear."""
-    keys = dict.fromkeys(key for part in found for key in part if is_declared(key))
+    keys = dict.fromkeys(key for keys in groups for key in keys if is_declared(key))
     return [(key, _DECLARED[key].label) for key in keys]
 
 
@@ -125,17 +125,17 @@ def shared_label(keys: Iterable[str]) -> str:
 
 
 def _without_operation(spec: MetricSpec) -> MetricSpec:
-    whole = spec.key.removeprefix(f"{spec.operation}_").removesuffix("_whole")
-    return spec_of(whole) if spec.operation else spec
+    key = spec.key.removeprefix(f"{spec.operation}_").removesuffix("_whole")
+    return spec_of(key) if spec.operation else spec
 
 
 @lru_cache(maxsize=1024)
 def operation_metric(key: str) -> MetricSpec:
     """The metric of operations with that systematic key; KeyError for any other key."""
-    found = _KEY.fullmatch(key)
-    if found is None:
+    match = _KEY.fullmatch(key)
+    if match is None:
         raise KeyError(f"no kind of load declares the metric {key!r} (LoadKind.metrics)")
-    operation, rate, statistic = found["operation"] or "", found["rate"], found["statistic"]
+    operation, rate, statistic = match["operation"] or "", match["rate"], match["statistic"]
     if rate is None:
         combine = _COMBINED.get(statistic, Combine.QUANTILE)
         words = f"{operation.replace('_', ' ')} {statistic.replace('_', '.')} latency"
@@ -147,7 +147,7 @@ def operation_metric(key: str) -> MetricSpec:
         Better.HIGHER,
         Combine.RATE,
         operation,
-        over_window=found["whole"] is None,
+        over_window=match["whole"] is None,
     )
 
 
@@ -164,7 +164,7 @@ def whole_rate_key(operation: str) -> str:
 def rated_operations(keys: Iterable[str]) -> tuple[str, ...]:
     """The operations that have a rate over a whole phase among those metrics, in their order."""
     specs = (spec_of(key) for key in keys)
-    return tuple(one.operation for one in specs if not one.over_window)
+    return tuple(spec.operation for spec in specs if not spec.over_window)
 
 
 def timed_means(keys: Iterable[str]) -> tuple[str, ...]:

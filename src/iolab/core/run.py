@@ -122,16 +122,16 @@ class Plan:
     @property
     def points(self) -> tuple[Point, ...]:
         """Each point once, in the order of its first run, then the candidates."""
-        seen: dict[str, Point] = {}
+        by_digest: dict[str, Point] = {}
         for run in self.runs:
-            seen.setdefault(run.point.digest, run.point)
+            by_digest.setdefault(run.point.digest, run.point)
         for point in self.candidates:
-            seen.setdefault(point.digest, point)
-        return tuple(seen.values())
+            by_digest.setdefault(point.digest, point)
+        return tuple(by_digest.values())
 
-    def missing(self, made: Iterable[RunKey]) -> int:
+    def missing(self, done: Iterable[RunKey]) -> int:
         """How many of the certain runs, by (digest, repeat), are not among those made."""
-        return len({run.key for run in self.runs} - set(made))
+        return len({run.key for run in self.runs} - set(done))
 
     def data_set(self, data_set_id: str) -> DataSet:
         """The data set of that id; KeyError when the plan has none."""
@@ -479,8 +479,8 @@ class RunManifest:
     @property
     def host_names(self) -> tuple[str, ...]:
         """The names that the tables' host columns index: the run's hosts, then the bystanders."""
-        made = tuple(host.host for host in self.hosts)
-        return made + tuple(host.host for host in self.bystanders)
+        names = tuple(host.host for host in self.hosts)
+        return names + tuple(host.host for host in self.bystanders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,14 +125,14 @@ class BinTable:
 
     def totals(self, parts: BinParts) -> Ints:
         """How many I/Os each of all the table's parts counts."""
-        found = np.zeros(len(parts), dtype=np.int64)
+        totals = np.zeros(len(parts), dtype=np.int64)
         for group in parts.groups():
             start, size = parts.start[group], parts.size[group]
             first = int(start[0])
             counts = self.count[first : int(start[-1] + size[-1])]
             # Not all of it at once, which would widen it as a whole.
-            np.add.reduceat(counts, start - first, dtype=np.int64, out=found[group])
-        return found
+            np.add.reduceat(counts, start - first, dtype=np.int64, out=totals[group])
+        return totals
 
     def add_to(self, sums: Ints, parts: BinParts, rows: Ints) -> None:
         """Add the counts of each part to its row of `sums`, of shape (rows, BIN_COUNT), in place.
@@ -193,8 +193,8 @@ class CodedNames:
 
     def tolist(self) -> list[str]:
         """Every row's word."""
-        found: list[str] = self.words[self.codes].tolist()
-        return found
+        words: list[str] = self.words[self.codes].tolist()
+        return words
 
 
 @dataclass(frozen=True, slots=True)

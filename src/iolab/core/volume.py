@@ -32,7 +32,7 @@ class ProvisionedLimit:
         by_bytes = None
         if self.bytes_per_s is not None and io_bytes > 0:
             by_bytes = self.bytes_per_s / io_bytes
-        return min((one for one in (self.iops, by_bytes) if one is not None), default=None)
+        return min((iops for iops in (self.iops, by_bytes) if iops is not None), default=None)
 
 
 _Limits = Callable[[float], tuple[float | None, float | None]]
@@ -84,8 +84,10 @@ def limit_of(facts: HostFacts, named: str | None) -> ProvisionedLimit | None:
     The study may have `named` the type, else the cloud's metadata tell it.
     """
     target = facts.target
-    whole = set(target.devices) if target is not None else set()
-    sizes = [one.size_bytes / GIB for one in facts.disks if one.name in whole and not one.parents]
+    devices = set(target.devices) if target is not None else set()
+    sizes = [
+        disk.size_bytes / GIB for disk in facts.disks if disk.name in devices and not disk.parents
+    ]
     if len(sizes) != 1:
         return None
     kind = named or _type_by_cloud(facts, sizes[0])

@@ -90,10 +90,10 @@ class Octave:
         if self.count < _CORRECTED_MIN:
             return MeanVariance(self.variance / self.count, self._df(self.count - 1))
         # The sample's variance is itself too small by what its mean took with it.
-        whole = self.variance / (1 - min(1 / self.effective, 0.5))
+        variance = self.variance / (1 - min(1 / self.effective, 0.5))
         # A variance that rests on an estimated autocorrelation is known half as well.
         df = self._df(max((self.count - 1) / self.inflation / 2, _CORRECTED_DF))
-        return MeanVariance(whole / self.effective, df)
+        return MeanVariance(variance / self.effective, df)
 
     def _df(self, most: float) -> float:
         """No more than the few large deviations bear on which a variance of long tails rests."""
@@ -102,9 +102,10 @@ class Octave:
         return max(most, 1.0)
 
 
-def widest(found: Sequence[Octave]) -> MeanVariance:
+def widest(octaves: Sequence[Octave]) -> MeanVariance:
     """What the octave says that gives the mean the widest interval."""
-    return max((one.mean_variance for one in found), key=lambda one: one.half_width)
+    variances = (octave.mean_variance for octave in octaves)
+    return max(variances, key=lambda variance: variance.half_width)
 
 
 def octaves(x: Floats, batches_min: int) -> tuple[Octave, ...]:
@@ -113,23 +114,23 @@ def octaves(x: Floats, batches_min: int) -> tuple[Octave, ...]:
     Batches are counted from the end, so that what does not fill one is at the start, where a
     transient might be left.
     """
-    found = []
+    octaves = []
     size = 1
     while len(x) // size >= batches_min:
         count = len(x) // size
-        found.append(_octave(x[len(x) - count * size :].reshape(count, size).mean(axis=1), size))
+        octaves.append(_octave(x[len(x) - count * size :].reshape(count, size).mean(axis=1), size))
         size *= 2
-    return tuple(found)
+    return tuple(octaves)
 
 
-def effective(found: Sequence[Octave]) -> float:
+def effective(octaves: Sequence[Octave]) -> float:
     """How many independent seconds or batches a series is worth: the fewest of any size."""
-    return min(one.effective for one in _judged(found) or found[:1])
+    return min(octave.effective for octave in _judged(octaves) or octaves[:1])
 
 
-def too_correlated(found: Sequence[Octave]) -> Octave | None:
+def too_correlated(octaves: Sequence[Octave]) -> Octave | None:
     """The shortest batches of which there are too few effective ones; None where there are none."""
-    return next((one for one in _judged(found) if one.effective < EFFECTIVE_MIN), None)
+    return next((octave for octave in _judged(octaves) if octave.effective < EFFECTIVE_MIN), None)
 
 
 def bound(refused: Octave) -> float:
@@ -137,8 +138,8 @@ def bound(refused: Octave) -> float:
     return _BOUND_SDS * math.sqrt(refused.variance)
 
 
-def _judged(found: Sequence[Octave]) -> tuple[Octave, ...]:
-    return tuple(one for one in found if one.count >= _JUDGED_MIN)
+def _judged(octaves: Sequence[Octave]) -> tuple[Octave, ...]:
+    return tuple(octave for octave in octaves if octave.count >= _JUDGED_MIN)
 
 
 def of_cycles(x: Floats, period_s: int) -> tuple[MeanVariance, Floats]:
@@ -149,12 +150,12 @@ def of_cycles(x: Floats, period_s: int) -> tuple[MeanVariance, Floats]:
     guards the few cycles' estimate. x must hold at least two cycles.
     """
     count = len(x) // period_s
-    whole = x[len(x) - count * period_s :]
-    means = whole.reshape(count, period_s).mean(axis=1)
+    cycles = x[len(x) - count * period_s :]
+    means = cycles.reshape(count, period_s).mean(axis=1)
     spread = float(means.var(ddof=1)) / count
-    steps = np.diff(whole)
-    noise = float(steps @ steps) / (2 * (len(whole) - 1) * len(whole))
-    return MeanVariance(max(spread, noise), (count - 1) / 2), whole
+    steps = np.diff(cycles)
+    noise = float(steps @ steps) / (2 * (len(cycles) - 1) * len(cycles))
+    return MeanVariance(max(spread, noise), (count - 1) / 2), cycles
 
 
 def _octave(means: Floats, size: int) -> Octave:

@@ -91,10 +91,10 @@ def find_changes(
     pending, splits = [(first, len(logs))], dict[int, float]()
     while pending and len(splits) < _CHANGES_MOST:
         start, end = pending.pop()
-        found = _edges(logs[start:end], rng, alpha)
-        if found is not None:
-            edges = [start, *(start + edge for edge in found[0]), end]
-            splits |= dict.fromkeys(edges[1:-1], found[1])
+        split = _edges(logs[start:end], rng, alpha)
+        if split is not None:
+            edges = [start, *(start + edge for edge in split[0]), end]
+            splits |= dict.fromkeys(edges[1:-1], split[1])
             pending += list(pairwise(edges))
     return History(len(logs), tuple(_large(logs, splits)), enough=True, needed=needed)
 
@@ -148,18 +148,18 @@ def _best_segment(x: Floats) -> tuple[int, ...]:
 
     A change that stayed has one edge; noise at the end of the stretch would often feign another.
     """
-    one, two = (0.0, 0), (0.0, 0, 0)
+    one_edge, two_edges = (0.0, 0), (0.0, 0, 0)
     for length, scores in zip(range(_SIDE_MIN, len(x)), _scores(x[None, :]), strict=False):
         row = scores[0]
-        if row[-1] > one[0]:
-            one = (float(row[-1]), len(x) - length)
+        if row[-1] > one_edge[0]:
+            one_edge = (float(row[-1]), len(x) - length)
         where = int(np.argmax(row))
-        if row[where] > two[0]:
-            two = (float(row[where]), where, where + length)
-    left = max(1 - two[0], 1e-12) / max(len(x) - 3, 1)
-    if (two[0] - one[0]) / left < _SECOND_EDGE_F:
-        return (one[1],)
-    return tuple(edge for edge in two[1:] if 0 < edge < len(x))
+        if row[where] > two_edges[0]:
+            two_edges = (float(row[where]), where, where + length)
+    left = max(1 - two_edges[0], 1e-12) / max(len(x) - 3, 1)
+    if (two_edges[0] - one_edge[0]) / left < _SECOND_EDGE_F:
+        return (one_edge[1],)
+    return tuple(edge for edge in two_edges[1:] if 0 < edge < len(x))
 
 
 def _scores(x: Floats) -> Iterator[Floats]:
@@ -171,11 +171,11 @@ def _scores(x: Floats) -> Iterator[Floats]:
     """
     count = x.shape[1]
     centred = x - x.mean(axis=1, keepdims=True)
-    whole = (centred**2).sum(axis=1, keepdims=True)
+    total = (centred**2).sum(axis=1, keepdims=True)
     sums = np.concatenate([np.zeros((len(x), 1)), np.cumsum(centred, axis=1)], axis=1)
     for length in range(_SIDE_MIN, count - _SIDE_MIN + 1):
         inside = sums[:, length:] - sums[:, :-length]
-        yield inside**2 * count / (length * (count - length)) / whole
+        yield inside**2 * count / (length * (count - length)) / total
 
 
 def _large(logs: Floats, splits: dict[int, float]) -> list[Change]:

@@ -124,17 +124,17 @@ def welch_df(a: Variance, b: Variance) -> float:
 
 def _unpaired_error(a: Sequence[float], b: Sequence[float], prior: Prior) -> tuple[float, float]:
     """The standard error of the difference and its degrees of freedom (0: unknown)."""
-    one, other = own_spread(a), own_spread(b)
+    first, second = own_spread(a), own_spread(b)
     if prior.df > 0:
-        df = one.df + other.df
-        known = [spread for spread in (one, other) if spread.df > 0]
-        pooled = sum(spread.variance * spread.df for spread in known) / df if df else math.nan
+        df = first.df + second.df
+        varied = [spread for spread in (first, second) if spread.df > 0]
+        pooled = sum(spread.variance * spread.df for spread in varied) / df if df else math.nan
         spread = prior.moderated(Variance(pooled, df))
         return spread.sd * math.sqrt(1 / len(a) + 1 / len(b)), spread.df
-    if one.df == 0 or other.df == 0:
+    if first.df == 0 or second.df == 0:
         return math.inf, 0.0
     mean_a, mean_b = (
-        Variance(spread.variance / (spread.df + 1), spread.df) for spread in (one, other)
+        Variance(spread.variance / (spread.df + 1), spread.df) for spread in (first, second)
     )
     return math.sqrt(mean_a.variance + mean_b.variance), welch_df(mean_a, mean_b)
 
@@ -220,4 +220,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def judged_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """All comparisons shown together, without the claims that Holm's correction does not bear."""
     adjusted = holm([comparison.p for comparison in comparisons])
-    return [judged_again(one, p) for one, p in zip(comparisons, adjusted, strict=True)]
+    return [
+        judged_again(comparison, p) for comparison, p in zip(comparisons, adjusted, strict=True)
+    ]

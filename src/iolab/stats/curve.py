@@ -373,15 +373,15 @@ class AdaptiveAxis:
         Without enough points for a surrogate, only what was measured.
         """
         surrogate = self._fitted()
-        found = [self._measured_point(load) for load in self.measured]
+        points = [self._measured_point(load) for load in self.measured]
         left = [load for load in self._axis if load not in self._rates]
         if left and surrogate is not None:
             means, sds = surrogate.predict(self._inputs(left))
-            found += [
+            points += [
                 _point(load, float(mean), float(sd), measured=False)
                 for load, mean, sd in zip(left, means, sds, strict=True)
             ]
-        return tuple(sorted(found, key=lambda point: point.load))
+        return tuple(sorted(points, key=lambda point: point.load))
 
     def draws(self, count: int) -> Floats:
         """Whole curves that the measurements allow: rates of shape (count, loads of the axis)."""
@@ -439,8 +439,8 @@ class AdaptiveAxis:
         if self._hits >= _HITS_WANTED:
             return None
         places = {load: index for index, load in enumerate(self._axis)}
-        known = [places[load] for load in self._rates]
-        distances = [min(abs(places[load] - place) for place in known) for load in left]
+        measured = [places[load] for load in self._rates]
+        distances = [min(abs(places[load] - place) for place in measured) for load in left]
         farthest = [
             load
             for load, distance in zip(left, distances, strict=True)

@@ -148,7 +148,7 @@ def _beyond(counts: Ints, cell: int, q: float) -> Floats:
     each = counts.sum(axis=1).astype(np.float64)
     above = counts[:, cell + 1 :].sum(axis=1).astype(np.float64)
     within = above + counts[:, cell]
-    far = min((above, within), key=lambda one: abs(one.sum() / each.sum() - (1 - q)))
+    far = min((above, within), key=lambda counted: abs(counted.sum() / each.sum() - (1 - q)))
     excess: Floats = far - far.sum() / each.sum() * each
     return excess
 

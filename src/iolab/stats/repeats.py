@@ -100,14 +100,14 @@ def fit_prior(spreads: Sequence[Variance]) -> Prior:
     logs = (math.log(max(spread.variance, _ZERO_SHARE * middle)) for spread in used)
     e = [log - digamma(half) + math.log(half) for log, half in zip(logs, halves, strict=True)]
     within = math.fsum(trigamma(half) for half in halves) / len(used)
-    seen = own_spread(e).variance
-    upper = seen * (1 + math.sqrt(2 / (len(used) - 1)))
+    observed = own_spread(e).variance
+    upper = observed * (1 + math.sqrt(2 / (len(used) - 1)))
     if upper <= within:
         return Prior(_pooled(used), math.inf, len(used), pooled_df)
     df = 2 * trigamma_inverse(upper - within)
-    if seen <= within:
+    if observed <= within:
         return Prior(_pooled(used), df, len(used), pooled_df)
-    half = trigamma_inverse(seen - within)
+    half = trigamma_inverse(observed - within)
     variance = math.exp(math.fsum(e) / len(used) + digamma(half) - math.log(half))
     return Prior(variance, df, len(used), pooled_df)
 
@@ -134,9 +134,9 @@ class Strata:
         A place is, say, (mix, below or above the knee).
         """
         for depth in range(len(place), -1, -1):
-            found = self.priors.get(place[:depth], NO_PRIOR)
-            if found.cells:
-                return found
+            prior = self.priors.get(place[:depth], NO_PRIOR)
+            if prior.cells:
+                return prior
         return NO_PRIOR
 
 

@@ -82,13 +82,13 @@ class Prediction:
     limit: float | None
 
 
-def predict(known: Sequence[Known], load: float, limit: float | None = None) -> Prediction:
+def predict(measured: Sequence[Known], load: float, limit: float | None = None) -> Prediction:
     """The rate at a load. `limit` is the largest rate that a measured bottleneck leaves.
 
     The interval is that of a mean of as many runs as a measured load has. Raises ValueError for
     fewer than four measured loads, or where none was measured twice.
     """
-    points = sorted(known, key=lambda one: one.load)
+    points = sorted(measured, key=lambda point: point.load)
     if len(points) < POINTS_LEAST:
         raise ValueError(f"{len(points)} loads were measured; at least {POINTS_LEAST} are needed")
     freedom = sum(point.runs - 1 for point in points)
@@ -101,8 +101,8 @@ def predict(known: Sequence[Known], load: float, limit: float | None = None) -> 
     law = fit_usl(loads, [point.rate for point in points], widths)
     middle, low, high = _mixture(points, scatter, min(freedom, DF_MOST), load)
     value = math.log(law.rate(load)) if law.describes else middle
-    ends = [math.exp(one) for one in (value, min(low, value), max(high, value))]
-    rate, low, high = (one if limit is None else min(one, limit) for one in ends)
+    ends = [math.exp(end) for end in (value, min(low, value), max(high, value))]
+    rate, low, high = (end if limit is None else min(end, limit) for end in ends)
     kind = Law.USL if law.describes else Law.SATURATION
     return Prediction(load, rate, low, high, kind, limit)
 
@@ -174,4 +174,4 @@ def _kinds(n: Floats, first: float, last: float) -> Iterator[tuple[float, Floats
 
 def _grid(*axes: Floats) -> list[Floats]:
     """Every combination of these values, as columns."""
-    return [one.reshape(-1, 1) for one in np.meshgrid(*axes, indexing="ij")]
+    return [column.reshape(-1, 1) for column in np.meshgrid(*axes, indexing="ij")]

@@ -113,15 +113,15 @@ class MaxLoadSearch:
         count = len(self._runs)
         if count < len(_FIRST_SHARES):
             return _FIRST_SHARES[count] * self._saturation
-        found = self.limit()
-        if found.settled or count >= LOAD_RUNS_MOST:
+        limit = self.limit()
+        if limit.settled or count >= LOAD_RUNS_MOST:
             return None
-        if not found.bounded:
-            return self._within(found.load)
+        if not limit.bounded:
+            return self._within(limit.load)
         fitted = self._fit()
-        step = min(_STEP_MOST, 2 * self._error(fitted, found.load) / found.load)
+        step = min(_STEP_MOST, 2 * self._error(fitted, limit.load) / limit.load)
         side = -1 if count % 2 == 0 else 1
-        return self._within(found.load * (1 + side * step))
+        return self._within(limit.load * (1 + side * step))
 
     def limit(self) -> LoadLimit:
         """The answer from the runs so far; ValueError before there are enough for a fit."""

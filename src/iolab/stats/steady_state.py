@@ -114,10 +114,10 @@ def cycle_period(x: Floats) -> int | None:
     first = start + int(above[0])
     ends = np.flatnonzero(r[first:] <= _PEAK)
     end = first + int(ends[0]) if ends.size else len(r)
-    found = first + int(np.argmax(r[first:end]))
-    if found == last and after > r[last]:
+    period = first + int(np.argmax(r[first:end]))
+    if period == last and after > r[last]:
         return None
-    return found if _returns(r, found) else None
+    return period if _returns(r, period) else None
 
 
 def _returns(r: Floats, period_s: int) -> bool:

@@ -119,7 +119,7 @@ class Live:
         self._seconds = 0
         self._satisfied = 0
         self._decision: StoppingDecision | None = None
-        self._seen: StoppingDecision | None = None
+        self._judged: StoppingDecision | None = None
 
     @property
     def seconds(self) -> int:
@@ -132,9 +132,9 @@ class Live:
         return self._satisfied
 
     @property
-    def seen(self) -> StoppingDecision | None:
+    def judged(self) -> StoppingDecision | None:
         """What the latest look makes of the run by itself, None before the first; never RUNNING."""
-        return self._seen
+        return self._judged
 
     @property
     def decision(self) -> StoppingDecision | None:
@@ -165,14 +165,14 @@ class Live:
         return at_cap or (since >= 0 and since % self._settings.step_s == 0)
 
     def _look(self) -> StoppingDecision:
-        seen = judge(self._counts[: self._seconds], self._settings)
-        self._seen = seen
-        self._satisfied = self._satisfied + 1 if seen.status is Status.OK else 0
+        judged = judge(self._counts[: self._seconds], self._settings)
+        self._judged = judged
+        self._satisfied = self._satisfied + 1 if judged.status is Status.OK else 0
         at_cap = self._seconds == self._settings.longest_s
         if not at_cap and self._satisfied < self._settings.consecutive:
-            seen = replace(seen, status=Status.RUNNING)
-        self._decision = seen
-        return seen
+            judged = replace(judged, status=Status.RUNNING)
+        self._decision = judged
+        return judged
 
 
 def decide(series: Floats, settings: RuleSettings = RAW_BLOCK) -> StoppingDecision:
@@ -203,19 +203,19 @@ def judge(series: Floats, settings: RuleSettings = RAW_BLOCK) -> StoppingDecisio
     count = len(kept) // cycle_s if cycle_s else 0
     resolved = cycle_s is None or count >= settings.cycles_min
     lost = find_stalls(kept)
-    known = _known(kept, cycle_s if resolved else None, settings)
-    whole, variance = known.whole, known.variance
+    basis = _mean_basis(kept, cycle_s if resolved else None, settings)
+    samples, variance = basis.samples, basis.variance
     by_stalls = lost.variance
     if by_stalls is not None and by_stalls.half_width > variance.half_width:
         variance = by_stalls
-    mean = float(whole.mean())
-    halves = _halves(whole, cycle_s if resolved else None, mean)
-    seen = StoppingDecision(
+    mean = float(samples.mean())
+    halves = _halves(samples, cycle_s if resolved else None, mean)
+    decision = StoppingDecision(
         Status.OK,
         len(series),
-        len(series) - len(whole),
+        len(series) - len(samples),
         mean,
-        _half_width(known, variance, settings.precision * mean),
+        _half_width(basis, variance, settings.precision * mean),
         max(int(variance.df), 1),
         variance.variance,
         halves,
@@ -224,19 +224,19 @@ def judge(series: Floats, settings: RuleSettings = RAW_BLOCK) -> StoppingDecisio
         tau_s,
         lost.episodes,
         lost.lost_mean,
-        known.effective,
+        basis.effective,
         steady,
         abs(halves) <= settings.equivalence * settings.precision,
     )
-    trend = abs(halves) * mean > _TREND * float(whole.std())
-    return replace(seen, status=_status(seen, settings, resolved=resolved, trend=trend))
+    trend = abs(halves) * mean > _TREND * float(samples.std())
+    return replace(decision, status=_status(decision, settings, resolved=resolved, trend=trend))
 
 
 def _cut(blocks: Floats, seconds: int, settings: RuleSettings) -> tuple[int, bool, float | None]:
     """Where to cut (s), whether the transient was seen to end, and its time constant."""
-    found = steady_state.truncation(blocks)
+    truncated = steady_state.truncation(blocks)
     # Doubling the cut squares what an exponential transient leaves behind.
-    cut = 2.0 * found.blocks * settings.block_s
+    cut = 2.0 * truncated.blocks * settings.block_s
     fitted = steady_state.fit_transient(blocks, settings.block_s)
     tau_s = None
     if fitted is not None and fitted.is_clear:
@@ -245,64 +245,64 @@ def _cut(blocks: Floats, seconds: int, settings: RuleSettings) -> tuple[int, boo
     least = float(settings.cut_least_s)
     cut = max(cut, least)
     limit = min(seconds - settings.retained_s, _CUT_SHARE * seconds)
-    steady = found.converged and cut <= limit
+    steady = truncated.converged and cut <= limit
     return math.ceil(min(cut, max(limit, least))), steady, tau_s
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _MeanBasis:
     """The samples that the mean is taken of, its variance, and how many effective ones there are.
 
     `refused` are the batches of which there are too few effective ones.
     """
 
-    whole: Floats
+    samples: Floats
     variance: MeanVariance
     effective: float
     refused: Octave | None = None
 
 
-def _known(kept: Floats, cycle_s: int | None, settings: RuleSettings) -> _Known:
+def _mean_basis(kept: Floats, cycle_s: int | None, settings: RuleSettings) -> _MeanBasis:
     if cycle_s is not None:
-        variance, whole = batches.of_cycles(kept, cycle_s)
-        return _Known(whole, variance, float(len(whole) // cycle_s))
-    found = batches.octaves(kept, settings.batches_min)
-    if not found:
-        return _Known(kept, MeanVariance(math.inf, 1), 0.0)
-    variance = batches.widest(found)
-    refused = batches.too_correlated(found)
-    return _Known(kept, variance, batches.effective(found), refused)
+        variance, cycles = batches.of_cycles(kept, cycle_s)
+        return _MeanBasis(cycles, variance, float(len(cycles) // cycle_s))
+    octaves = batches.octaves(kept, settings.batches_min)
+    if not octaves:
+        return _MeanBasis(kept, MeanVariance(math.inf, 1), 0.0)
+    variance = batches.widest(octaves)
+    refused = batches.too_correlated(octaves)
+    return _MeanBasis(kept, variance, batches.effective(octaves), refused)
 
 
-def _half_width(known: _Known, variance: MeanVariance, wanted: float) -> float:
+def _half_width(basis: _MeanBasis, variance: MeanVariance, wanted: float) -> float:
     """Half the mean's 95 % interval; infinite where it has none.
 
     Batches that are too correlated for an interval but hardly move at all bound the mean.
     """
-    if known.refused is None:
+    if basis.refused is None:
         return variance.half_width
-    bound = batches.bound(known.refused)
+    bound = batches.bound(basis.refused)
     return bound if bound <= wanted else math.inf
 
 
-def _halves(whole: Floats, cycle_s: int | None, mean: float) -> float:
+def _halves(samples: Floats, cycle_s: int | None, mean: float) -> float:
     """The relative difference of the halves' means; halves are whole cycles where there are any."""
-    half = len(whole) // cycle_s // 2 * cycle_s if cycle_s else len(whole) // 2
-    difference = float(whole[len(whole) - half :].mean() - whole[:half].mean())
+    half = len(samples) // cycle_s // 2 * cycle_s if cycle_s else len(samples) // 2
+    difference = float(samples[len(samples) - half :].mean() - samples[:half].mean())
     return difference / mean if mean > 0 else math.inf
 
 
 def _status(
-    seen: StoppingDecision, settings: RuleSettings, *, resolved: bool, trend: bool
+    decision: StoppingDecision, settings: RuleSettings, *, resolved: bool, trend: bool
 ) -> Status:
     """The first of the statuses for which there is evidence."""
-    if not seen.steady:
+    if not decision.steady:
         return Status.TRANSIENT
     if not resolved:
         return Status.CYCLE
-    precise = seen.relative <= settings.precision
-    if math.isinf(seen.half_width) and seen.mean > 0:
+    precise = decision.relative <= settings.precision
+    if math.isinf(decision.half_width) and decision.mean > 0:
         return Status.TRANSIENT if trend else Status.CORRELATED
-    if not seen.agree and (precise or abs(seen.halves) > 2 * seen.relative):
+    if not decision.agree and (precise or abs(decision.halves) > 2 * decision.relative):
         return Status.TRANSIENT
-    return Status.OK if precise and seen.agree else Status.IMPRECISE
+    return Status.OK if precise and decision.agree else Status.IMPRECISE

@@ -123,8 +123,8 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - JSON is what it is
         return unicode(value)
     names = _fields(kind)
     if names is not None:
-        found = {name: plain(getattr(value, name)) for name in names}
-        return {TYPE_KEY: value.stored_as, **found} if isinstance(value, Owned) else found
+        fields = {name: plain(getattr(value, name)) for name in names}
+        return {TYPE_KEY: value.stored_as, **fields} if isinstance(value, Owned) else fields
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
@@ -143,8 +143,10 @@ _FIELDS: Final[dict[type, tuple[str, ...] | None]] = {}
 def _fields(kind: type) -> tuple[str, ...] | None:
     """The fields of a dataclass; None for any other type. A fleet's documents ask 100,000 times."""
     if kind not in _FIELDS:
-        known = dataclasses.is_dataclass(kind) and not issubclass(kind, Enum)
-        _FIELDS[kind] = tuple(field.name for field in dataclasses.fields(kind)) if known else None
+        has_fields = dataclasses.is_dataclass(kind) and not issubclass(kind, Enum)
+        _FIELDS[kind] = (
+            tuple(field.name for field in dataclasses.fields(kind)) if has_fields else None
+        )
     return _FIELDS[kind]
 
 

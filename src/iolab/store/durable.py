@@ -87,8 +87,8 @@ def in_place_of(path: Path) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="iolab-") as folder:
             draft = Path(folder, "draft")
             yield draft
-            with draft.open("rb") as made, path.open("wb", buffering=0) as file:
-                shutil.copyfileobj(made, file)
+            with draft.open("rb") as source, path.open("wb", buffering=0) as file:
+                shutil.copyfileobj(source, file)
         return
     final = path.resolve()
     draft = layout.aside(final, os.getpid())

@@ -59,20 +59,20 @@ def read_index(session: Path) -> dict[RunKey, IndexEntry]:
         content = read_regular(session / layout.INDEX)
     except OSError:
         return {}
-    found: dict[RunKey, IndexEntry] = {}
+    entries: dict[RunKey, IndexEntry] = {}
     for line in content.split(b"\n"):
         try:
             digest, repeat, *ended = orjson.loads(line)
             if not ended:
-                found.pop((digest, repeat), None)
+                entries.pop((digest, repeat), None)
                 continue
             configuration, workload, status, level = ended
-            found[digest, repeat] = IndexEntry(
+            entries[digest, repeat] = IndexEntry(
                 str(configuration), str(workload), _STATUSES[status], _LEVELS[level]
             )
         except (ValueError, TypeError, KeyError):
             continue
-    return found
+    return entries
 
 
 def _append(session: Path, line: list[Any], *, flush: bool = False) -> None:

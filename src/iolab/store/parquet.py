@@ -143,7 +143,7 @@ def read_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
     selected = ", ".join(_quoted(name) for name in names)
     cursor = _connection().cursor()
     try:
-        found: dict[str, Column] = cursor.execute(
+        columns: dict[str, Column] = cursor.execute(
             f"SELECT {selected} FROM read_parquet(?, hive_partitioning = false)",  # noqa: S608
             [_literal(path)],
         ).fetchnumpy()
@@ -151,7 +151,7 @@ def read_columns(path: Path, names: Iterable[str]) -> dict[str, Column]:
         raise _store_error(error, path, "read") from error
     finally:
         cursor.close()
-    return {name: _whole(column, path) for name, column in found.items()}
+    return {name: _whole(column, path) for name, column in columns.items()}
 
 
 @cache

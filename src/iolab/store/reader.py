@@ -133,8 +133,8 @@ class SessionReader:
         Where it made a file system of its own they are those with that as the target.
         """
         starts = self.starts
-        found = [*(start.facts for start in starts), *(start.made for start in starts)]
-        return {name: facts for part in found for name, facts in part.items()}
+        parts = [*(start.facts for start in starts), *(start.made for start in starts)]
+        return {name: facts for part in parts for name, facts in part.items()}
 
     def ledger(self) -> Ledger:
         """What the session did to its targets; empty where it kept no account, or damaged."""
@@ -170,10 +170,10 @@ class SessionReader:
         heads = self._read_heads()
         loads = {workload.id: workload.job.stored_as for workload in self.study.workloads}
         begun = self.begun()
-        order = {run.key: run.order for run in self.plan.runs}
-        last = len(order)
-        made = {key: head.analysis.result.order for key, head in heads.items()}
-        keys = sorted(heads, key=lambda key: (order.get(key, last), made[key], key))
+        planned = {run.key: run.order for run in self.plan.runs}
+        last = len(planned)
+        measured = {key: head.analysis.result.order for key, head in heads.items()}
+        keys = sorted(heads, key=lambda key: (planned.get(key, last), measured[key], key))
         return tuple(
             dataclasses.replace(
                 heads[key].analysis.result,
@@ -188,14 +188,14 @@ class SessionReader:
 
         What the index lacks is read; runs that cannot be are left out, see `met`.
         """
-        known, found = read_index(self.directory), {}
+        index, overview = read_index(self.directory), {}
         with disk_errors(self.directory, "read"):
             keys = tuple(layout.committed_keys(self.directory))
         for key in keys:
-            entry = known.get(key) or self._entry(key)
+            entry = index.get(key) or self._entry(key)
             if entry is not None:
-                found[key] = entry
-        return found
+                overview[key] = entry
+        return overview
 
     def _entry(self, key: RunKey) -> IndexEntry | None:
         run = layout.run_directory(self.directory, key)
@@ -220,10 +220,10 @@ class SessionReader:
 
     def damaged_documents(self) -> tuple[Damage, ...]:
         """What is damaged of the session's own documents; nothing may be added to it then."""
-        found = tuple(document_damage(self.directory, read_session(self.directory)))
-        for damage in found:
+        damages = tuple(document_damage(self.directory, read_session(self.directory)))
+        for damage in damages:
             self._tell(damage)
-        return found
+        return damages
 
     def manifest(self, digest: str, repeat: int) -> Manifest:
         """A committed run's manifest; StoreError if there is none or it is damaged."""
@@ -259,11 +259,11 @@ class SessionReader:
 
     def unsound(self) -> dict[RunKey, Damage]:
         """What is damaged of each committed run, told by the digests of all its files."""
-        found: dict[RunKey, Damage] = {}
+        unsound: dict[RunKey, Damage] = {}
         for key, run in layout.committed_runs(self.directory).items():
             for damage in run_damage(self.directory, run, self._run_name(key)):
-                found.setdefault(key, damage)
-        return found
+                unsound.setdefault(key, damage)
+        return unsound
 
     def begun(self) -> list[int]:
         """When each sitting began (UTC, ns), oldest first."""
@@ -344,10 +344,10 @@ class SessionReader:
 
     def _head(self, key: RunKey, run: Path, stamp: Stamp) -> ManifestHead:
         """The head of a run's manifest, read again only where a file of the run was written."""
-        known = self._heads.get(key)
-        if known is None or known[0] != stamp:
-            known = self._heads[key] = (stamp, read_head(run, stamp))
-        return known[1]
+        kept = self._heads.get(key)
+        if kept is None or kept[0] != stamp:
+            kept = self._heads[key] = (stamp, read_head(run, stamp))
+        return kept[1]
 
     def _read_heads(self) -> dict[RunKey, ManifestHead]:
         """The heads of all manifests that are not damaged; what is, `damaged` tells."""
@@ -364,7 +364,7 @@ class SessionReader:
                     damage = self._run_damage(key, run, error)
                     self._tell(damage)
                     damaged.append(damage)
-        self._heads = {key: known for key, known in self._heads.items() if key in heads}
+        self._heads = {key: kept for key, kept in self._heads.items() if key in heads}
         self._damaged_runs = tuple(damaged)
         return heads
 

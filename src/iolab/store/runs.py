@@ -49,7 +49,7 @@ def write_run(directory: Path, record: RunRecord, analysis: Analysis, origin: Ru
             pool.submit(_write_output, directory, layout.output_name(index), output)
             for index, output in enumerate(record.outputs)
         ]
-        files = tuple(one.result() for one in written)
+        files = tuple(task.result() for task in written)
     manifest = Manifest(
         **record.facts(),
         format=layout.FORMAT,
@@ -57,8 +57,10 @@ def write_run(directory: Path, record: RunRecord, analysis: Analysis, origin: Ru
         iolab_version=origin.iolab_version,
         agent_version=origin.agent_version,
         outputs=tuple(
-            StoredOutput(one.host, one.name, one.content.size_bytes, one.content.truncated)
-            for one in record.outputs
+            StoredOutput(
+                output.host, output.name, output.content.size_bytes, output.content.truncated
+            )
+            for output in record.outputs
         ),
         files=files,
         analysis=analysis,

@@ -64,8 +64,8 @@ class Damage:
     do: str = ""
 
     def __str__(self) -> str:
-        what = f"{self.run} ({self.path})" if self.run else self.path
-        return f"{what}: {self.says} {self.do}".strip()
+        where = f"{self.run} ({self.path})" if self.run else self.path
+        return f"{where}: {self.says} {self.do}".strip()
 
 
 Stamp = tuple[tuple[int, int, int, int] | None, ...]
@@ -123,10 +123,10 @@ def read_head(run: Path, stamp: Stamp | None = None) -> ManifestHead:
     """
     head = read_manifest(ManifestHead, run)
     _require_own(head.analysis.result, run)
-    found = dict(zip(_STAMPED, stamp or stamp_of(run), strict=True))
+    stamps = dict(zip(_STAMPED, stamp or stamp_of(run), strict=True))
     for file in head.files:
-        if file.name in found:
-            look = found[file.name]
+        if file.name in stamps:
+            look = stamps[file.name]
             if look is None:
                 raise damaged(run / file.name, "it is missing", AGAIN)
             if look[1] != file.size_bytes:
@@ -147,15 +147,15 @@ def check_file(directory: Path, files: Sequence[StoredFile], name: str) -> Path:
         size = path.stat().st_size
         if path.is_file() and size != expected.size_bytes:
             raise damaged(path, _sizes(size, expected.size_bytes), AGAIN)
-        found = stored_file(directory, name)
+        actual = stored_file(directory, name)
     except OSError as error:
         raise damaged(path, f"it cannot be read: {error.strerror}", AGAIN) from error
-    if found.size_bytes != expected.size_bytes:
-        raise damaged(path, _sizes(found.size_bytes, expected.size_bytes), AGAIN)
-    if found.sha256 != expected.sha256:
+    if actual.size_bytes != expected.size_bytes:
+        raise damaged(path, _sizes(actual.size_bytes, expected.size_bytes), AGAIN)
+    if actual.sha256 != expected.sha256:
         raise damaged(
             path,
-            f"it is not what was committed: its sha256 is {found.sha256[:_SHOWN_DIGITS]} instead "
+            f"it is not what was committed: its sha256 is {actual.sha256[:_SHOWN_DIGITS]} instead "
             f"of {expected.sha256[:_SHOWN_DIGITS]}",
             AGAIN,
         )
@@ -202,12 +202,12 @@ def verify_session(directory: Path, called: Callable[[RunKey], str]) -> tuple[Da
 
     `called` names a committed run; earlier attempts have no name, since nothing shows them.
     """
-    found = [*_session_damage(directory)]
+    damages = [*_session_damage(directory)]
     for key, run in layout.committed_runs(directory).items():
-        found += run_damage(directory, run, called(key))
+        damages += run_damage(directory, run, called(key))
     for run in layout.earlier_attempts(directory):
-        found += run_damage(directory, run, "")
-    return tuple(found)
+        damages += run_damage(directory, run, "")
+    return tuple(damages)
 
 
 def run_damage(directory: Path, run: Path, name: str) -> Iterator[Damage]:
@@ -247,8 +247,8 @@ def _listed(directory: Path, session: SessionDocument, name: str) -> bytes:
     path = directory / name
     with disk_errors(path, "read"):
         content = read_regular(path)
-    known = {file.name: file.sha256 for file in session.files}
-    if known.get(name) != hashlib.sha256(content).hexdigest():
+    digests = {file.name: file.sha256 for file in session.files}
+    if digests.get(name) != hashlib.sha256(content).hexdigest():
         refuse_other_content(path, content)
         raise damaged(path, "it is not what the session began with")
     return content
@@ -270,11 +270,11 @@ def _session_damage(directory: Path) -> Iterator[Damage]:
 
 def _look(path: str) -> tuple[int, int, int, int] | None:
     try:
-        found = os.stat(path)  # noqa: PTH116 - of five files of each run, a Path costs more
+        status = os.stat(path)  # noqa: PTH116 - of five files of each run, a Path costs more
     except OSError:
         return None
-    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _sizes(found: int, expected: int) -> str:
-    return f"it has {found} bytes instead of the {expected} that were committed"
+def _sizes(actual: int, expected: int) -> str:
+    return f"it has {actual} bytes instead of the {expected} that were committed"

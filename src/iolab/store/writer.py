@@ -66,7 +66,7 @@ class SessionWriter:
         clock: Clock = time.time_ns,
     ) -> Self:
         """Begin a session in a directory that is new or empty; StoreError otherwise."""
-        made = _claim(directory)
+        is_new = _claim(directory)
         lock = SessionLock(directory)
         try:
             refuse_existing(directory)  # another may have been quicker
@@ -79,7 +79,7 @@ class SessionWriter:
                 _save(directory, session)
                 sync(directory.absolute().parent)
         except BaseException:
-            _unclaim(directory, made=made)
+            _unclaim(directory, is_new=is_new)
             lock.release()
             raise
         return cls(directory, lock, session, clock)
@@ -217,7 +217,7 @@ def _claim(directory: Path) -> bool:
     with disk_errors(directory, "write"):
         if directory.exists() and not directory.is_dir():
             raise StoreError(f"'{directory}' is a file.", "Choose another directory.")
-        made = not directory.exists()
+        is_new = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
     refuse_existing(directory)
     with disk_errors(directory, "read"):
@@ -226,7 +226,7 @@ def _claim(directory: Path) -> bool:
                 f"'{directory}' is not empty and not a session.",
                 "Choose a new or empty directory.",
             )
-    return made
+    return is_new
 
 
 def _is_free(directory: Path) -> bool:
@@ -255,14 +255,14 @@ def refuse_existing(directory: Path, *, resumable: bool = True) -> None:
         )
 
 
-def _unclaim(directory: Path, *, made: bool) -> None:
+def _unclaim(directory: Path, *, is_new: bool) -> None:
     """Take back what a creation that failed has written, and the directory if we made it."""
     with suppress(OSError):  # the fault that brought us here is the one to tell
         for leftover in layout.unfinished(directory):
             _remove(leftover)
         for name in _BEFORE_SESSION:
             _remove(directory / name)
-        if made:
+        if is_new:
             directory.rmdir()
 
 
@@ -295,17 +295,19 @@ def _begun(
 
 def _together(before: Iterable[PhaseTime], now: Iterable[PhaseTime]) -> tuple[PhaseTime, ...]:
     """The times of several sittings, each phase once."""
-    found: dict[str, PhaseTime] = {}
-    for one in (*before, *now):
-        had = found.get(one.phase, PhaseTime(one.phase, 0, 0.0))
-        found[one.phase] = PhaseTime(one.phase, had.times + one.times, had.seconds + one.seconds)
-    return tuple(found.values())
+    by_phase: dict[str, PhaseTime] = {}
+    for spent in (*before, *now):
+        had = by_phase.get(spent.phase, PhaseTime(spent.phase, 0, 0.0))
+        by_phase[spent.phase] = PhaseTime(
+            spent.phase, had.times + spent.times, had.seconds + spent.seconds
+        )
+    return tuple(by_phase.values())
 
 
 def _complete_index(directory: Path) -> None:
     """Add the runs that the index lacks: their writer was killed, or is older than the index."""
-    known = index.read_index(directory)
-    for key in sorted(set(layout.committed_keys(directory)) - known.keys()):
+    entries = index.read_index(directory)
+    for key in sorted(set(layout.committed_keys(directory)) - entries.keys()):
         with suppress(StoreError):  # a damaged run is told by who reads it
             head = read_head(layout.run_directory(directory, key))
             index.add(directory, key, index.entry_of(head.analysis.result))

@@ -89,14 +89,14 @@ def build_study(
 
 
 def _target(table: TargetTable) -> TargetSettings:
-    made = table.filesystem == XFS
-    image = parse_size(table.image) if made and table.image is not None else None
+    makes_xfs = table.filesystem == XFS
+    image = parse_size(table.image) if makes_xfs and table.image is not None else None
     return TargetSettings(
         table.keep_files,
         table.allow_memory,
         table.rotate,
         table.overwrite,
-        make_xfs=made,
+        make_xfs=makes_xfs,
         image_bytes=image,
         volume=table.volume,
         cloud_metadata=table.cloud_metadata,

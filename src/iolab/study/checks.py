@@ -123,10 +123,10 @@ def _several(varied: list[str]) -> str:
 
 def _check_sentinel(document: StudyDocument, method: MethodTable, tables: Tables) -> None:
     loads = tables.read("workload", LoadTable)
-    known = [table.id for _, table in loads if table.job_type.follows_rule]
-    if method.sentinel is not None and method.sentinel not in known:
+    ids = [table.id for _, table in loads if table.job_type.follows_rule]
+    if method.sentinel is not None and method.sentinel not in ids:
         happened = f"sentinel is {shown(method.sentinel)}, which is no workload of I/O."
-        do = suggestion(method.sentinel, known, "workloads")
+        do = suggestion(method.sentinel, ids, "workloads")
         document.fault(("method", "sentinel"), happened, do)
 
 
@@ -176,13 +176,13 @@ def _check_rotation(
 ) -> None:
     """A client can read another's files only where there is another."""
     rotate = tables.target.rotate
-    whole = len(with_paths(tables, configuration))
+    every = len(with_paths(tables, configuration))
     count = fewest_clients(tables, configuration)
     if rotate == 0 or rotate < count or count == 0 or tables.makes_hosts:
         return
-    one = "1 client" if count == 1 else f"{count} clients"
-    at_least = "" if count == whole else " in its smallest fleet"
-    happened = f"rotate of [target] is {rotate}, but {place(document, item.path)} has {one}"
+    clients = "1 client" if count == 1 else f"{count} clients"
+    at_least = "" if count == every else " in its smallest fleet"
+    happened = f"rotate of [target] is {rotate}, but {place(document, item.path)} has {clients}"
     happened += f"{at_least}."
     do = (
         "Leave rotate out; one client has only files of its own."
@@ -211,7 +211,7 @@ def _check_host_counts(document: StudyDocument, item: Item, most: int, tables: T
 def _check_host_jobs(document: StudyDocument, tables: Tables) -> None:
     """Jobs are for those who make load, and as many as their files allow."""
     sets = (load.job().data_set("") for _, load in tables.read("workload", LoadTable))
-    most = max((one.files_per_job for one in sets if one), default=0)
+    most = max((data_set.files_per_job for data_set in sets if data_set), default=0)
     for item, host in tables.read("host", HostTable):
         add_problems(document, item, _job_problems(host, most))
 
@@ -395,7 +395,7 @@ def _capacity_problems(configuration: ConfigurationTable) -> Iterator[Problem]:
 def _check_hosts_known(
     document: StudyDocument, item: Item, configuration: ConfigurationTable, tables: Tables
 ) -> None:
-    known = [
+    names = [
         name for host in tables.items["host"] if isinstance(name := host.written.get("name"), str)
     ]
     others = {
@@ -406,13 +406,13 @@ def _check_hosts_known(
     booting = tables.makes_hosts
     nodes = node_names(tables) if booting else [guest.node for guest in guest_tables(tables)]
     for index, name in enumerate(configuration.hosts or ()):
-        if name in nodes and name in known:
+        if name in nodes and name in names:
             continue
-        if name not in known:
+        if name not in names:
             happened = (
                 f"hosts of {place(document, item.path)} names {shown(name)}, which is no host."
             )
-            do = suggestion(name, known, "hosts")
+            do = suggestion(name, names, "hosts")
             document.fault((*item.path, "hosts", index), happened, do)
         elif name in others:
             happened = (
@@ -421,7 +421,7 @@ def _check_hosts_known(
             )
             do = "Leave it out, or write role = 'client'."
             document.fault((*item.path, "hosts", index), happened, do)
-    if configuration.hosts is None and known and len(others) == len(known) and not booting:
+    if configuration.hosts is None and names and len(others) == len(names) and not booting:
         happened = f"{start(document, item.path)} has no client among its hosts."
         document.fault(item.path, happened, "Write role = 'client' for at least one.")
 

@@ -75,8 +75,8 @@ def filled_bytes(study: Study, data_sets: Iterable[DataSet]) -> int:
             sizes.setdefault(key, []).append(data_set.on(host).bytes_per_host)
     each = [
         # Data sets lie over each other on a device, and beside each other in a directory.
-        max(found) * wish.fill if device else sum(found) * more
-        for (_, device), found in sizes.items()
+        max(host_sizes) * wish.fill if device else sum(host_sizes) * more
+        for (_, device), host_sizes in sizes.items()
     ]
     return round(max(each, default=0))
 
@@ -112,7 +112,7 @@ def spared_seconds(study: Study, runs: tuple[PlannedRun, ...]) -> float:
 
 def restorations(study: Study, runs: Iterable[PlannedRun]) -> int:
     """How often the start state is made: also after a trim, and for blocks that nobody knows."""
-    return sum(made for _, _, made in _course(study, runs))
+    return sum(is_made for _, _, is_made in _course(study, runs))
 
 
 def turn_of(restore: Restore, run: PlannedRun) -> str:
@@ -132,8 +132,8 @@ def steady_series(study: Study, runs: Iterable[PlannedRun]) -> int:
         return 0
     count = 0
     steady: dict[str, str] = {}
-    for run, places, made in _course(study, runs):
-        if made:
+    for run, places, is_made in _course(study, runs):
+        if is_made:
             _drop(steady, places)
         workload = _workload_of(run)
         ways = run.point.job.directions
@@ -157,7 +157,7 @@ def _course(
     wish = study.precondition
     places_of, raw = _Places(study), _raw(study)
     stands: dict[str, str] = {}
-    known: set[str] = set()
+    known_blocks: set[str] = set()
     for run in runs:
         if not run.point.data_set:
             continue
@@ -165,17 +165,17 @@ def _course(
         if not wish.is_asked and raw.isdisjoint(places):
             yield run, places, False
             continue
-        made = any(stands.get(place) != turn for place in places)
+        is_made = any(stands.get(place) != turn for place in places)
         if job.verify and wish.fill >= 1:
-            made = made or any(place in raw and place not in known for place in places)
-        if made:
+            is_made = is_made or any(place in raw and place not in known_blocks for place in places)
+        if is_made:
             stands |= dict.fromkeys(places, turn)
-            known = known | set(places) if job.verify else known - set(places)
-        yield run, places, made
+            known_blocks = known_blocks | set(places) if job.verify else known_blocks - set(places)
+        yield run, places, is_made
         if Direction.TRIM in job.directions:
             _drop(stands, places)
         if not job.verify and job.changes:
-            known = known - set(places)
+            known_blocks = known_blocks - set(places)
 
 
 class _Places:
@@ -275,12 +275,12 @@ def budget_of(
     }
     most = max(per_host.values(), default=0)
     costs = [kind.cost(study, runs, rate, kinds.hosts) for kind in kinds.loads]
-    made = kinds.hosts.cost(study, len(runs), rate)
+    of_hosts = kinds.hosts.cost(study, len(runs), rate)
     prepared = sum(cost.prepared_runs for cost in costs)
     reasons = _reasons(study, _layout_reasons(most, rate), costs, len(runs))
     reasons += tuple(state_reasons(study, data_sets, runs, rate))
     reasons += tuple(reason for cost in costs for reason in cost.own)
-    reasons += made.reasons
+    reasons += of_hosts.reasons
     certain_s = sum(seconds for _, seconds in reasons)
     spared_s = sum(cost.spared_s for cost in costs) + spared_seconds(study, runs)
     if runs_more:
@@ -304,8 +304,8 @@ def budget_of(
         write_bytes_estimate=sum(per_host.values())
         + filled
         + round(written)
-        + made.disk_bytes * len(nodes_of(study)),
-        free_bytes_needed_per_host=_free_bytes(max(space, image, made.space_bytes)),
+        + of_hosts.disk_bytes * len(nodes_of(study)),
+        free_bytes_needed_per_host=_free_bytes(max(space, image, of_hosts.space_bytes)),
         least_seconds=least if least < seconds else None,
     )
 

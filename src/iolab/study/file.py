@@ -433,11 +433,11 @@ class FileForm:
 
         Without one they are the first kind's.
         """
-        engine, known = written.get("engine"), tuple(self.workloads.items())
+        engine, loads = written.get("engine"), tuple(self.workloads.items())
         if isinstance(engine, str):
-            meant = nearest(engine, [name for _, names in known for name in names])
-            return next((load for load in known if meant in load[1]), known[0])
-        return known[0]
+            meant = nearest(engine, [name for _, names in loads for name in names])
+            return next((load for load in loads if meant in load[1]), loads[0])
+        return loads[0]
 
     def engines_with(self, key: str, table: type[StudyTable]) -> str | None:
         """The engines of workloads that have a key which this kind lacks; None when none have."""

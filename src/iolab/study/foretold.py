@@ -72,8 +72,10 @@ class Forecast:
     @property
     def smoke(self) -> VerdictLimit | None:
         """Why its results are not rated: runs so short that they can only be invalid."""
-        found = (limit for limit in self.limits if limit.is_time and limit.level is Level.INVALID)
-        return next(found, None)
+        too_short = (
+            limit for limit in self.limits if limit.is_time and limit.level is Level.INVALID
+        )
+        return next(too_short, None)
 
     def lines(self) -> Iterator[str]:
         """For people: the best verdict, then each limit with what to do about it."""
@@ -119,24 +121,24 @@ def foretell(study: Study, plan: Plan, kinds: Foretells) -> Forecast:
 
 def time_limits(study: Study, runs: Iterable[PlannedRun]) -> Iterator[VerdictLimit]:
     """Of runs whose length the method sets: how far it is from enough."""
-    mine = tuple(runs)
+    own_runs = tuple(runs)
     method = study.method
     seconds = method.runtime_s if method.rule is None else float(method.rule.longest_s)
     level = level_of_length(seconds, seconds)
-    if not mine or level is Level.VALID:
+    if not own_runs or level is Level.VALID:
         return
     key = "runtime" if method.rule is None else "longest"
     useless = level is Level.INVALID
     edges_s = RUN_ENOUGH_S - RUN_SHORT_S
     near = not useless and seconds < RUN_USELESS_S + edges_s
     cut = f", up to {edges_s:g} s of them cut at the edges: below {RUN_USELESS_S:g} s is invalid"
-    more_s = (RUN_ENOUGH_S - seconds) * len(mine)
+    more_s = (RUN_ENOUGH_S - seconds) * len(own_runs)
     yield VerdictLimit(
         level,
         f"runs of {seconds:g} s < {RUN_USELESS_S if useless else RUN_ENOUGH_S:g} s"
         f"{cut if near else ''}",
         f"--set method.{key}={RUN_ENOUGH_S:g}s adds {format_duration_s(more_s)}",
-        digests(run.point for run in mine),
+        digests(run.point for run in own_runs),
         is_time=True,
     )
 

@@ -53,38 +53,40 @@ _REMEDIES: Final = {
 
 
 def device_faults(
-    study: Study, plan: Plan, target: Target, seen: DeviceFacts | None, facts: HostFacts
+    study: Study, plan: Plan, target: Target, device: DeviceFacts | None, facts: HostFacts
 ) -> list[Fault]:
     """Why this device may not or cannot serve; nothing when it can."""
     where = f"The device {shown(target.path)} of host {shown(target.host)}"
-    if seen is None:
+    if device is None:
         return [Fault(f"{where} was not looked at.", "Run again; this host gave no answer.")]
     faults = [
         Fault(
             f"{where} is refused: {objection.says}.",
             _REMEDIES.get(objection.code, "Name another device."),
         )
-        for objection in seen.objections
+        for objection in device.objections
     ]
-    if not seen.name:
+    if not device.name:
         return faults
     need = region_bytes(plan, target)
-    if need > seen.size_bytes:
-        happened = f"{where} has {format_bytes(seen.size_bytes)}, the jobs use {format_bytes(need)}"
+    if need > device.size_bytes:
+        happened = (
+            f"{where} has {format_bytes(device.size_bytes)}, the jobs use {format_bytes(need)}"
+        )
         do = "Set a smaller workload.*.filesize or numjobs, or name a larger device."
         faults.append(Fault(f"{happened}.", do))
-    faults += _purge_faults(study.precondition.purge, where, seen, facts)
-    faults += _trim_faults(plan, target, where, seen)
-    return faults + _block_faults(plan, target, where, seen)
+    faults += _purge_faults(study.precondition.purge, where, device, facts)
+    faults += _trim_faults(plan, target, where, device)
+    return faults + _block_faults(plan, target, where, device)
 
 
-def _purge_faults(purge: Purge, where: str, seen: DeviceFacts, facts: HostFacts) -> list[Fault]:
-    if purge is Purge.DISCARD and not seen.discards:
+def _purge_faults(purge: Purge, where: str, device: DeviceFacts, facts: HostFacts) -> list[Fault]:
+    if purge is Purge.DISCARD and not device.discards:
         return [Fault(f"{where} takes no discards.", "Leave precondition.purge out.")]
     if purge not in NVME_PURGES:
         return []
     faults = []
-    if not seen.name.startswith(NVME):
+    if not device.name.startswith(NVME):
         happened = f"{where} is no NVMe device, and has no purge {shown(purge.value)}."
         faults.append(Fault(happened, "Set precondition.purge to 'discard' or leave it out."))
     tool = facts.tool(NVME)
@@ -94,17 +96,17 @@ def _purge_faults(purge: Purge, where: str, seen: DeviceFacts, facts: HostFacts)
     return faults
 
 
-def _trim_faults(plan: Plan, target: Target, where: str, seen: DeviceFacts) -> list[Fault]:
+def _trim_faults(plan: Plan, target: Target, where: str, device: DeviceFacts) -> list[Fault]:
     jobs = (p.job for p in plan.points if p.configuration in target.configurations)
-    if seen.discards or not any(Direction.TRIM in job.directions for job in jobs):
+    if device.discards or not any(Direction.TRIM in job.directions for job in jobs):
         return []
     happened = f"{where} takes no discards, which workloads that trim are made of."
     return [Fault(happened, "Name a device that does, or leave those workloads out.")]
 
 
-def _block_faults(plan: Plan, target: Target, where: str, seen: DeviceFacts) -> list[Fault]:
+def _block_faults(plan: Plan, target: Target, where: str, device: DeviceFacts) -> list[Fault]:
     jobs = (p.job for p in plan.points if p.configuration in target.configurations)
-    align = seen.logical_block_bytes
+    align = device.logical_block_bytes
     odd = sorted({job.io_bytes for job in jobs if job.io_bytes % align})
     if not odd:
         return []
@@ -149,7 +151,7 @@ def rights_faults(study: Study, target: Target, probe: TargetProbe | None) -> li
 
 
 def filesystem_faults(
-    study: Study, plan: Plan, target: Target, seen: TargetFacts | None, present_bytes: int
+    study: Study, plan: Plan, target: Target, folder: TargetFacts | None, present_bytes: int
 ) -> list[Fault]:
     """Why no file system of the session's own can be made on a target that may be written.
 
@@ -161,7 +163,7 @@ def filesystem_faults(
         happened = "With target.rotate clients read each other's files, which each has on its own."
         faults.append(Fault(happened, "Leave target.rotate or target.filesystem out."))
     image = study.target.image_bytes
-    if target.serial is not None or seen is None:
+    if target.serial is not None or folder is None:
         return faults
     where = f"{shown(target.path)} on host {shown(target.host)}"
     if image is None:
@@ -180,9 +182,9 @@ def filesystem_faults(
         do = "Set a larger target.image, or a smaller workload.*.filesize or numjobs."
         faults.append(Fault(happened, do))
     missing = max(image - present_bytes, 0)
-    if missing and seen.free_bytes < with_spare(missing):
+    if missing and folder.free_bytes < with_spare(missing):
         happened = (
-            f"{where} has {format_bytes(seen.free_bytes)} free, the image needs "
+            f"{where} has {format_bytes(folder.free_bytes)} free, the image needs "
             f"{format_bytes(with_spare(missing))}."
         )
         faults.append(Fault(happened, "Make room, give another path, or set a smaller image."))
@@ -214,18 +216,18 @@ def check_ready(
     host_faults: list[Fault] = []
     engine_faults: list[Fault] = []
     for target in targets_of(study):
-        seen = facts.get(target.key)
-        if seen is None:
+        host = facts.get(target.key)
+        if host is None:
             do = "See that it can be reached, or leave it out of the configuration."
             host_faults.append(Fault(f"Host {shown(target.host)} told nothing of itself.", do))
             continue
         if target.key == target.host:
             for kind in kinds.loads:
-                engine_faults += kind.engine_faults(plan, target, seen)
-            host_faults += _buffer_faults(study, plan, target, seen)
+                engine_faults += kind.engine_faults(plan, target, host)
+            host_faults += _buffer_faults(study, plan, target, host)
         if target.serial is not None:
             device = (devices or {}).get(target.key)
-            host_faults += device_faults(study, plan, target, device, seen)
+            host_faults += device_faults(study, plan, target, device, host)
             host_faults += rights_faults(study, target, probes.get(target.key))
             if study.target.make_xfs:
                 host_faults += filesystem_faults(study, plan, target, None, 0)
@@ -234,7 +236,7 @@ def check_ready(
         probe = probes.get(target.key)
         if probe is not None and probe.held_by == owner:
             probe = replace(probe, held_by=None)
-        host_faults += _target_faults(study, plan, target, seen, probe, there)
+        host_faults += _target_faults(study, plan, target, host, probe, there)
     own = (kind.faults(study, plan, facts, devices or {}) for kind in kinds.loads)
     host_faults += itertools.chain.from_iterable(own)
     faults = (*host_faults, *engine_faults)
@@ -261,19 +263,19 @@ def _target_faults(
     present_bytes: int,
 ) -> list[Fault]:
     where = f"{shown(target.path)} on host {shown(target.host)}"
-    seen = facts.target
-    if seen is None:
+    folder = facts.target
+    if folder is None:
         return [no_target(facts, target.path, where)]
-    if not seen.writable:
+    if not folder.writable:
         return [Fault(f"Nothing may be written to {where}.", MAKE_WRITABLE)]
-    faults = _memory_faults(study, seen, where)
+    faults = _memory_faults(study, folder, where)
     faults += rights_faults(study, target, probe)
     if study.target.make_xfs:
-        faults += filesystem_faults(study, plan, target, seen, present_bytes)
+        faults += filesystem_faults(study, plan, target, folder, present_bytes)
         # What counts is whether the XFS takes O_DIRECT, which it does.
         probe = probe and replace(probe, direct_error=None, direct_align_bytes=None)
     else:
-        faults += _space_faults(plan, target, seen, where, present_bytes)
+        faults += _space_faults(plan, target, folder, where, present_bytes)
     return faults + _probe_faults(plan, target, probe, where)
 
 
@@ -283,24 +285,24 @@ def no_target(facts: HostFacts, path: str, where: str) -> Fault:
     `where` names the directory and the host within a sentence.
     """
     of_it = (f"The target {path} is not ", f"The mount of {path} is not ")
-    said = next((fault for fault in facts.faults if fault.startswith(of_it)), "")
-    if "/proc/self/mountinfo" in said:
+    fault = next((fault for fault in facts.faults if fault.startswith(of_it)), "")
+    if "/proc/self/mountinfo" in fault:
         return Fault(
             f"The file system of {where} is not known: /proc/self/mountinfo has no mount of it, as "
             "where the root directory is no mount point.",
             "Behind chroot make its root a mount point first, as 'mount --bind ROOT ROOT' does; "
             "else see that /proc is mounted.",
         )
-    if "not a folder" in said:
+    if "not a folder" in fault:
         return Fault(f"{where} is not a directory.", "Give a directory with --path.")
-    of_kernel = said.partition(" is not for files, but ")[2].rstrip(".")
+    of_kernel = fault.partition(" is not for files, but ")[2].rstrip(".")
     if of_kernel:
         return Fault(
             f"{where} is no place for load: its file system is {of_kernel}, which is the kernel's "
             "own and holds no files of users.",
             "Give a directory on storage with --path.",
         )
-    reason = said.partition(" is not there: ")[2].rstrip(".")
+    reason = fault.partition(" is not there: ")[2].rstrip(".")
     if reason and "ENOENT" not in reason:
         happened = f"The directory {where} cannot be reached: {shown(reason)}."
         return Fault(happened, "Let the user who runs iolab reach it, or give another with --path.")
@@ -326,32 +328,32 @@ def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -
     return [Fault(happened, "Set a smaller iodepth, numjobs or bs.")]
 
 
-def _memory_faults(study: Study, seen: TargetFacts, where: str) -> list[Fault]:
-    if not seen.in_memory or study.target.allow_memory:
+def _memory_faults(study: Study, folder: TargetFacts, where: str) -> list[Fault]:
+    if not folder.in_memory or study.target.allow_memory:
         return []
-    happened = f"{where} is {seen.fs_type}, which lives in memory."
+    happened = f"{where} is {folder.fs_type}, which lives in memory."
     do = "Give a path on storage; or set target.allow_memory=true, and every result is invalid."
     return [Fault(happened, do)]
 
 
 def _space_faults(
-    plan: Plan, target: Target, seen: TargetFacts, where: str, present_bytes: int
+    plan: Plan, target: Target, folder: TargetFacts, where: str, present_bytes: int
 ) -> list[Fault]:
     faults = []
     sets = data_sets_at(plan, target)
     size = sum(item.bytes_per_host for item in sets)
     need = with_spare(max(size - present_bytes, 0)) if size > present_bytes else 0
-    if seen.free_bytes < need:
+    if folder.free_bytes < need:
         happened = (
-            f"{where} has {format_bytes(seen.free_bytes)} free, the files need "
+            f"{where} has {format_bytes(folder.free_bytes)} free, the files need "
             f"{format_bytes(need)}."
         )
         do = "Make room, give another path, or set a smaller workload.*.filesize or numjobs."
         faults.append(Fault(happened, do))
     files = sum(len(item.file_names()) for item in sets)
     # Some file systems have no fixed number of inodes and say 0.
-    if 0 < seen.free_inodes < files and not present_bytes:
-        happened = f"{where} has {seen.free_inodes} inodes free, the plan makes {files} files."
+    if 0 < folder.free_inodes < files and not present_bytes:
+        happened = f"{where} has {folder.free_inodes} inodes free, the plan makes {files} files."
         faults.append(Fault(happened, "Set fewer workload.*.numjobs or files."))
     return faults
 
@@ -390,13 +392,13 @@ def changes(before: Mapping[str, HostFacts], now: Mapping[str, HostFacts]) -> tu
     """What differs on the hosts in ways that change results; empty when nothing does."""
     return tuple(
         Fault(
-            f"The {what} of host {shown(name)} was {shown(was)}, it is {shown(found)}.",
+            f"The {fact} of host {shown(name)} was {shown(was)}, it is {shown(is_)}.",
             NOT_COMPARABLE,
         )
         for name, facts in before.items()
         if name in now
-        for what, was, found in _differences(facts, now[name])
-        if was != found
+        for fact, was, is_ in _differences(facts, now[name])
+        if was != is_
     )
 
 
@@ -414,7 +416,7 @@ def version_changes(began: str, now: str = __version__) -> tuple[Fault, ...]:
 def study_changes(before: Study, now: Study) -> tuple[Fault, ...]:
     """Each part of the study that is another than it was, by its table."""
     parts = ("method", "telemetry", "target")
-    found = [
+    changed = [
         (f"{part}.{key}", was, value)
         for part in parts
         for key, was, value in _fields(getattr(before, part), getattr(now, part))
@@ -424,19 +426,19 @@ def study_changes(before: Study, now: Study) -> tuple[Fault, ...]:
         is_ = {getattr(item, key): item for item in getattr(now, part)}
         for name in dict.fromkeys((*was, *is_)):
             if was.get(name) != is_.get(name):
-                found += _item(f"{part.removesuffix('s')}.{name}", was.get(name), is_.get(name))
+                changed += _item(f"{part.removesuffix('s')}.{name}", was.get(name), is_.get(name))
     if before.guests != now.guests:
-        found += _item("vm", before.guests, now.guests)
+        changed += _item("vm", before.guests, now.guests)
     return tuple(
-        Fault(f"{shown(what)} was {_value(was)}, it is {_value(value)}.", NOT_COMPARABLE)
-        for what, was, value in found
+        Fault(f"{shown(name)} was {_value(was)}, it is {_value(value)}.", NOT_COMPARABLE)
+        for name, was, value in changed
     )
 
 
-def _item(what: str, was: object, value: object) -> Iterable[tuple[str, object, object]]:
+def _item(name: str, was: object, value: object) -> Iterable[tuple[str, object, object]]:
     if was is None or value is None:
-        return [(what, "there" if was else "not there", "there" if value else "gone")]
-    return [(f"{what}.{key}", old, new) for key, old, new in _fields(was, value)]
+        return [(name, "there" if was else "not there", "there" if value else "gone")]
+    return [(f"{name}.{key}", old, new) for key, old, new in _fields(was, value)]
 
 
 def _fields(before: Any, now: Any) -> Iterator[tuple[str, object, object]]:  # noqa: ANN401
@@ -454,8 +456,8 @@ def _value(value: object) -> str:
 
 def _differences(before: HostFacts, now: HostFacts) -> Iterator[tuple[str, str, str]]:
     """What matters of a host, as it was and as it is."""
-    for what, of in _MATTERS.items():
-        yield what, of(before), of(now)
+    for name, fact_of in _MATTERS.items():
+        yield name, fact_of(before), fact_of(now)
     names = dict.fromkeys(tool.name for facts in (before, now) for tool in facts.tools)
     for name in names:
         yield name, _version(before, name), _version(now, name)
@@ -468,10 +470,10 @@ def _version(facts: HostFacts, name: str) -> str:
 
 def _target(facts: HostFacts) -> str:
     """The file system and the device that carries it."""
-    seen = facts.target
-    if seen is None:
+    target = facts.target
+    if target is None:
         return ""
-    return f"{seen.fs_type} on {', '.join(seen.devices) or seen.mount_source}"
+    return f"{target.fs_type} on {', '.join(target.devices) or target.mount_source}"
 
 
 _MATTERS: Final[dict[str, Callable[[HostFacts], str]]] = {

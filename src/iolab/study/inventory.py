@@ -191,23 +191,23 @@ FAULTS_MAX: Final = 20
 
 def mpi_inventory(text: str, file_name: str) -> Inventory:
     """The file's hosts, each once and reached by ssh. UsageError with every fault, each located."""
-    found: dict[str, _Entry] = {}
+    entries: dict[str, _Entry] = {}
     faults: list[Fault] = []
     for number, line in enumerate(text.splitlines()[: LINES_MAX + 1], 1):
         try:
             if (entry := _read_line(line)) is not None:
-                _enter(found, entry, number)
+                _enter(entries, entry, number)
         except HostsFault as fault:
             faults.append(Fault(fault.happened, fault.do, file_name, number))
-    if len(found) > HOSTS_MAX:
-        faults.append(Fault(f"There are {len(found)} hosts.", f"Give at most {HOSTS_MAX}."))
-    if not found and not faults:
+    if len(entries) > HOSTS_MAX:
+        faults.append(Fault(f"There are {len(entries)} hosts.", f"Give at most {HOSTS_MAX}."))
+    if not entries and not faults:
         faults.append(Fault("The host file has no host.", "Write one a line.", file_name, 1))
     if faults:
         count = "a fault" if len(faults) == 1 else f"{len(faults)} faults"
         do = "Correct it and run again."
         raise UsageError(f"The MPI host file has {count}.", do, faults[:FAULTS_MAX])
-    hosts = [entry.table() for entry in found.values()]
+    hosts = [entry.table() for entry in entries.values()]
     return Inventory(inventory_text(f"--hosts mpi:, {len(hosts)} hosts", hosts), file_name)
 
 
@@ -239,8 +239,8 @@ class _Entry:
         return written
 
 
-def _enter(found: dict[str, _Entry], entry: _Entry, number: int) -> None:
-    first = found.setdefault(entry.name, entry)
+def _enter(entries: dict[str, _Entry], entry: _Entry, number: int) -> None:
+    first = entries.setdefault(entry.name, entry)
     if first != entry:
         happened = f"Host {shown(entry.name)} has another user or port than before."
         raise HostsFault(happened, f"Write the same in line {number} and above.")
@@ -301,9 +301,9 @@ def _read_word(word: str) -> tuple[str, str]:
     return key, value
 
 
-def _check_count(what: str, text: str) -> None:
+def _check_count(name: str, text: str) -> None:
     if not _NUMBER.fullmatch(text):
-        happened = f"The number behind {shown(what)} is {shown(text)}."
+        happened = f"The number behind {shown(name)} is {shown(text)}."
         raise HostsFault(happened, "Give a whole number from 1.")
 
 
@@ -502,15 +502,21 @@ def _host(
 def _is_ready(status: Mapping[str, Any]) -> bool:
     conditions = status.get("conditions")
     return status["phase"] == "Running" and any(
-        isinstance(one, dict) and one.get("type") == "Ready" and one.get("status") == "True"
-        for one in (conditions if isinstance(conditions, list) else ())
+        isinstance(condition, dict)
+        and condition.get("type") == "Ready"
+        and condition.get("status") == "True"
+        for condition in (conditions if isinstance(conditions, list) else ())
     )
 
 
 def _container(selection: PodSelection, pod: Mapping[str, Any]) -> str:
     """The one asked for, else the one that the pod calls its default, else the only one."""
     name = pod["metadata"]["name"]
-    there = [str(one.get("name")) for one in pod["spec"]["containers"] if isinstance(one, dict)]
+    there = [
+        str(container.get("name"))
+        for container in pod["spec"]["containers"]
+        if isinstance(container, dict)
+    ]
     annotations = pod["metadata"].get("annotations")
     default = annotations.get(DEFAULT_CONTAINER) if isinstance(annotations, dict) else None
     wanted = selection.container or default or (there[0] if len(there) == 1 else None)

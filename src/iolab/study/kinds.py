@@ -149,12 +149,12 @@ class LoadStudy:
         hosts: HostStudy,  # noqa: ARG002 - as above
     ) -> LoadCost:
         """What its runs among these cost, where one host writes `rate` bytes a second."""
-        mine = self.own(runs)
-        if not mine:
+        own_runs = self.own(runs)
+        if not own_runs:
             return LoadCost()
-        seconds = sum(self.load_seconds(study, run.point) for run in mine)
-        says = f"{len(mine)} runs of {' and '.join(self.engines)}"
-        return LoadCost(load=((says, seconds),), prepared_runs=len(mine))
+        seconds = sum(self.load_seconds(study, run.point) for run in own_runs)
+        says = f"{len(own_runs)} runs of {' and '.join(self.engines)}"
+        return LoadCost(load=((says, seconds),), prepared_runs=len(own_runs))
 
     def load_seconds(self, study: Study, point: Point) -> float:
         """Seconds of one run's load, with what it takes beyond the overhead of every run."""
@@ -282,13 +282,13 @@ class StudyKinds:
 
     def asked(self, study: Study) -> Programs:
         """What clients of a study are asked for."""
-        return {name: argv for one in self.loads for name, argv in one.asked(study).items()}
+        return {name: argv for kind in self.loads for name, argv in kind.asked(study).items()}
 
     @property
     def sections(self) -> tuple[SettingsSection, ...]:
         """The tables of their own that kinds have in study files."""
-        found = (one.section for one in self.loads if one.section is not None)
-        return (*found, self.hosts.section)
+        sections = (kind.section for kind in self.loads if kind.section is not None)
+        return (*sections, self.hosts.section)
 
     def seen(self, study: Study, plan: Plan, facts: SeenFacts) -> Plan:
         """The plan, with what is known of hosts in its cost."""
@@ -310,8 +310,10 @@ class StudyKinds:
 
     def identity(self, study: Study) -> dict[str, object]:
         """What single kinds of load and host have to say of what makes two plans differ."""
-        found = {key: value for kind in self.loads for key, value in kind.identity(study).items()}
-        return {**found, **self.hosts.identity(study)}
+        identities = {
+            key: value for kind in self.loads for key, value in kind.identity(study).items()
+        }
+        return {**identities, **self.hosts.identity(study)}
 
     @property
     def form(self) -> FileForm:

@@ -148,10 +148,10 @@ def _override(document: StudyDocument, options: LoadOptions, form: FileForm) -> 
         overrides.append(f"target.path={options.path}")
         set_path(document, options.path)
     for key in ("device", "serial"):
-        given = getattr(options, key)
-        if given is not None:
-            overrides.append(f"target.{key}={given}")
-            set_in_target(document, key, given)
+        value = getattr(options, key)
+        if value is not None:
+            overrides.append(f"target.{key}={value}")
+            set_in_target(document, key, value)
     return overrides
 
 

@@ -91,7 +91,7 @@ class LoadTable(StudyTable):
         """See `StudyTable`; of an axis its first value, and options as they are told."""
         for key, value in super().entries():
             if isinstance(value, dict):
-                yield key, tuple((name, self.option_text(one)) for name, one in value.items())
+                yield key, tuple((name, self.option_text(option)) for name, option in value.items())
             else:
                 yield key, value[0] if key in self.axes else value
 
@@ -104,11 +104,11 @@ class LoadTable(StudyTable):
         Who makes the load is told of every point that says so.
         """
         return tuple(
-            Axis(name, tuple(found))
+            Axis(name, tuple(listed))
             for name in self.axes
             if isinstance(written.get(name), list)
             or (name in (PER_NODE, HOSTS) and name in written)
-            if (found := getattr(self, name)) is not None
+            if (listed := getattr(self, name)) is not None
         )
 
     @property

@@ -161,21 +161,21 @@ def _copies(document: StudyDocument, path: Path, element: object) -> list[object
     lists: dict[str, tuple[str, ...]] = {}
     for key in RANGED:
         if isinstance(element.get(key), str) and has_ranges(element[key]):
-            if (found := _expanded(document, (*path, key), element[key])) is None:
+            if (values := _expanded(document, (*path, key), element[key])) is None:
                 return []
-            lists[key] = found
+            lists[key] = values
     names = lists.get("name", (element["name"],))
-    others = {key: found for key, found in lists.items() if key != "name"}
-    for key, found in others.items():
-        fits = len(names) % len(found) == 0 if key in SHARED else len(names) == len(found)
+    others = {key: values for key, values in lists.items() if key != "name"}
+    for key, values in others.items():
+        fits = len(names) % len(values) == 0 if key in SHARED else len(names) == len(values)
         if not fits:
-            _tell_misfit(document, (*path, key), element[key], (len(names), len(found)))
+            _tell_misfit(document, (*path, key), element[key], (len(names), len(values)))
             return []
     return [
         {
             **element,
             "name": name,
-            **{key: found[at * len(found) // len(names)] for key, found in others.items()},
+            **{key: values[at * len(values) // len(names)] for key, values in others.items()},
         }
         for at, name in enumerate(names)
     ]
@@ -202,10 +202,10 @@ def _expand_list(document: StudyDocument, path: Path, key: str, element: dict[st
     origins: dict[Path, ValueOrigin] = {}
     for index, name in enumerate(element[key]):
         ranged = isinstance(name, str) and has_ranges(name)
-        found = _expanded(document, (*path, index), name) if ranged else (name,)
-        for one in found or ():
+        copies = _expanded(document, (*path, index), name) if ranged else (name,)
+        for copy in copies or ():
             origins[(*path, len(names))] = document.where((*path, index))
-            names.append(one)
+            names.append(copy)
     if names != element[key]:
         element[key] = names
         document.overrides.update({path: document.where(path), **origins})

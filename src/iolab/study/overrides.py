@@ -53,15 +53,15 @@ def engine_assignments(
 
     A fault where it can make none.
     """
-    found = tuple(
+    assignments = tuple(
         f"workload.{item['id']}.engine={engine}"
         for item in _elements(document.tree.get("workload"))
         if isinstance(item, dict) and "id" in item and engine in form.engines_of(item)
     )
-    if not found:
+    if not assignments:
         happened = f"The study has no workload that engine {shown(engine)} could make."
         document.faults.add(ValueOrigin("--engine"), happened, "Leave --engine out.")
-    return found
+    return assignments
 
 
 def printable(assignment: str) -> str:
@@ -107,7 +107,7 @@ class _Assignment:
         ]
         if rest.startswith(f"{EVERY}."):
             return self._having(section, rest[len(EVERY) + 1 :], named)
-        fitting = [one for one in named if rest.startswith(f"{one[1]}.")]
+        fitting = [element for element in named if rest.startswith(f"{element[1]}.")]
         if fitting:
             longest = max(len(name) for _, name, _ in fitting)
             return [(p, rest[longest + 1 :], t) for p, name, t in fitting if len(name) == longest]
@@ -125,8 +125,8 @@ class _Assignment:
         if having or not named:
             return having
         happened = f"Unknown key {shown(first)}."
-        known = dict.fromkeys(name for _, _, table in named for name in table.model_fields)
-        do = suggestion(first, known, f"keys of {section}")
+        keys = dict.fromkeys(name for _, _, table in named for name in table.model_fields)
+        do = suggestion(first, keys, f"keys of {section}")
         if engines := self.form.engines_with(first, named[0][2]):
             happened = f"No {section} of the study can have {shown(first)}."
             do = f"It is a key of those with engine = {engines}."
@@ -207,8 +207,8 @@ def _dotted(table: dict[str, Any], path: Path) -> Iterator[tuple[Path, str, obje
     """Every value in nested tables with its path and the dotted name that the path spells."""
     for key, value in table.items():
         if isinstance(value, dict):
-            for inner, name, found in _dotted(value, (*path, key)):
-                yield inner, f"{key}.{name}", found
+            for inner, name, inner_value in _dotted(value, (*path, key)):
+                yield inner, f"{key}.{name}", inner_value
         else:
             yield (*path, key), key, value
 
@@ -272,8 +272,8 @@ def set_path(document: StudyDocument, path: str) -> None:
     """`--path` goes over the file's path, but must not fight with a `--set` or have no effect."""
     target = document.tree.get("target")
     before = document.overrides.get(("target", "path"))
-    given = target.get("path") if isinstance(target, dict) else None
-    if before is not None and before.line is None and given != path:
+    in_file = target.get("path") if isinstance(target, dict) else None
+    if before is not None and before.line is None and in_file != path:
         happened = f"--path {printable(path)} and {before.file} give the target twice."
         document.faults.add(ValueOrigin("--path"), happened, "Give one of them.")
     configurations = document.tree.get("configuration")

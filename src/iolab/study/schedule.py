@@ -39,17 +39,17 @@ DIGEST_CHARACTERS: Final = 16
 
 def expand(study: Study) -> tuple[Point, ...]:
     """All points: configurations as written, in each its workloads, the first axis slowest."""
-    for known, points in tuple(_EXPANDED):
-        if known is study:
+    for expanded, points in tuple(_EXPANDED):
+        if expanded is study:
             return points
-    found = tuple(
+    points = tuple(
         _point(study, configuration, workload, values)
         for configuration in study.configurations
         for workload in study.workloads
         for values in _combinations(workload)
     )
-    _EXPANDED.append((study, found))
-    return found
+    _EXPANDED.append((study, points))
+    return points
 
 
 _EXPANDED: Final[deque[tuple[Study, tuple[Point, ...]]]] = deque(maxlen=4)
@@ -77,23 +77,23 @@ def data_sets(study: Study, points: tuple[Point, ...]) -> tuple[DataSet, ...]:
     A client with a number of jobs of its own has files for these; where clients read each other's
     files, all of them have files for the widest.
     """
-    found: dict[str, DataSet] = {}
+    by_id: dict[str, DataSet] = {}
     for point in points:
         wanted = point.job.data_set(point.configuration)
         if wanted is None:
             continue
-        known = found.get(point.data_set)
-        numjobs = max(wanted.numjobs, known.numjobs if known else 0)
+        earlier = by_id.get(point.data_set)
+        numjobs = max(wanted.numjobs, earlier.numjobs if earlier else 0)
         # A point may be of some of the clients alone; the files are of all that any point is of.
-        before = known.host_numjobs if known else ()
+        before = earlier.host_numjobs if earlier else ()
         own = tuple({**dict(before), **dict(point.host_numjobs)}.items())
         if study.target.rotate:
             numjobs = max(numjobs, *(count for _, count in own), 0)
             own = ()
-        found[point.data_set] = replace(
+        by_id[point.data_set] = replace(
             wanted, id=point.data_set, numjobs=numjobs, host_numjobs=own
         )
-    return tuple(found.values())
+    return tuple(by_id.values())
 
 
 def digest_of(content: object) -> str:
@@ -228,7 +228,7 @@ def _grouped(
 ) -> tuple[Search, ...]:
     """The points of these workloads, together where they differ in the workload's axes alone."""
     workloads = {item.id: item for item in study.workloads if item.id in axes}
-    found: dict[object, dict[Place, Point]] = {}
+    by_key: dict[object, dict[Place, Point]] = {}
     owners: dict[object, tuple[Workload, str, tuple[str, ...]]] = {}
     for point in points:
         workload = workloads.get(point.workload)
@@ -239,8 +239,8 @@ def _grouped(
         rest = tuple(pair for pair in point.axis if pair[0] not in names)
         key = (point.configuration, point.workload, rest)
         owners[key] = (workload, point.configuration, names)
-        found.setdefault(key, {})[tuple(int(values[name]) for name in names)] = point
-    return tuple(_search(*owners[key], places) for key, places in found.items())
+        by_key.setdefault(key, {})[tuple(int(values[name]) for name in names)] = point
+    return tuple(_search(*owners[key], places) for key, places in by_key.items())
 
 
 def _search(
@@ -269,8 +269,8 @@ def axes_of_load(job: AnyJob | type[AnyJob], varied: Collection[str]) -> tuple[s
     Where the fleet grows it is that axis alone: what each guest does is then one behaviour of
     several, not a load of its own.
     """
-    found = [name for name in job.load_axes if name in varied]
-    return (PER_NODE,) if PER_NODE in found else tuple(found)
+    axes = [name for name in job.load_axes if name in varied]
+    return (PER_NODE,) if PER_NODE in axes else tuple(axes)
 
 
 def runs_most(study: Study, search: Search) -> int:
@@ -355,10 +355,10 @@ def _runs_more(study: Study, searches: tuple[Search, ...], runs: tuple[PlannedRu
 def _preparation(study: Study) -> Mapping[str, object]:
     """What is done to targets beforehand, where anything is."""
     target = study.target
-    made = {"filesystem": ["xfs", target.image_bytes]} if target.make_xfs else {}
+    filesystem = {"filesystem": ["xfs", target.image_bytes]} if target.make_xfs else {}
     if study.precondition == PLAIN:
-        return made
-    return {**made, "precondition": list(astuple(study.precondition))}
+        return filesystem
+    return {**filesystem, "precondition": list(astuple(study.precondition))}
 
 
 def _aims(study: Study) -> dict[str, object]:

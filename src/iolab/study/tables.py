@@ -98,7 +98,7 @@ def fewest_clients(tables: Tables, configuration: ConfigurationTable) -> int:
     names = with_paths(tables, configuration)
     nodes = {host.node for host in _hosts(tables) if host.name in names and host.node}
     lists = [load.vms_per_node for _, load in tables.read("workload", SearchTable)]
-    fleets = [min(found) * len(nodes) for found in lists if found and nodes]
+    fleets = [min(numbers) * len(nodes) for numbers in lists if numbers and nodes]
     counts = [min(load.hosts) for _, load in tables.read("workload", SearchTable) if load.hosts]
     return min([len(names), *fleets, *counts])
 
@@ -110,11 +110,11 @@ def members(written: Iterable[str] | None, clients: Mapping[str, str]) -> tuple[
     """
     if written is None:
         return tuple(clients)
-    found: dict[str, None] = {}
+    chosen: dict[str, None] = {}
     for name in written:
         here = [client for client, node in clients.items() if node == name]
-        found |= dict.fromkeys(here if name not in clients and here else [name])
-    return tuple(found)
+        chosen |= dict.fromkeys(here if name not in clients and here else [name])
+    return tuple(chosen)
 
 
 def _hosts(tables: Tables) -> list[HostTable]:
@@ -314,9 +314,9 @@ def _tell(
             f"Unknown key {shown(str(detail['loc'][-1]))}{f' in {around}' if around else ''}."
         )
         at_root = form is not None and model is HeadingTable
-        known = form.keys if form and at_root else _known_keys(model, detail["loc"])
+        keys = form.keys if form and at_root else _known_keys(model, detail["loc"])
         advice = form.advice.get(model, {}) if form and len(detail["loc"]) == 1 else {}
-        do = advice.get(name) or suggestion(str(detail["loc"][-1]), known, "keys here")
+        do = advice.get(name) or suggestion(str(detail["loc"][-1]), keys, "keys here")
         engines = form.engines_with(name, model) if form and len(detail["loc"]) == 1 else None
         if engines:
             happened = f"{name} of {around} does not go with its engine."
@@ -326,8 +326,8 @@ def _tell(
         examples = {**EXAMPLES, **form.examples} if form else EXAMPLES
         do = f"Write for example {name} = {examples.get(name, '...')}."
     else:
-        what = "a list" if kind == "list_type" else "a table"
-        happened, do = f"{subject} is {shown(detail['input'])}.", f"Give {what}."
+        wanted = "a list" if kind == "list_type" else "a table"
+        happened, do = f"{subject} is {shown(detail['input'])}.", f"Give {wanted}."
     document.fault(full, happened, do, about=f"{name} {happened.removeprefix(subject)}")
 
 

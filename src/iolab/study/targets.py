@@ -50,11 +50,11 @@ def targets_of(study: Study) -> tuple[Target, ...]:
             path = target_path(configuration, study.host(name))
             serial = serial_of(configuration, study.host(name))
             users.setdefault((name, path, serial), []).append(configuration.id)
-    found: dict[str, Target] = {}
+    targets: dict[str, Target] = {}
     for (host, path, serial), configurations in users.items():
-        key = host if host not in found else f"{host} {path}"
-        found[key] = Target(key, host, path, tuple(configurations), serial)
-    return tuple(found.values())
+        key = host if host not in targets else f"{host} {path}"
+        targets[key] = Target(key, host, path, tuple(configurations), serial)
+    return tuple(targets.values())
 
 
 def without_hosts(study: Study, names: Collection[str]) -> Study:
@@ -121,10 +121,10 @@ def participants(
         return names
     nodes = {spec.name: spec.node for spec in study.hosts}
     taken: dict[str, int] = {}
-    found = []
+    members = []
     for name in names:
         node = nodes[name]
         taken[node] = taken.get(node, 0) + 1
         if taken[node] <= per_node:
-            found.append(name)
-    return tuple(found)
+            members.append(name)
+    return tuple(members)

@@ -305,8 +305,8 @@ def share() -> Read:
         number = math.nan
         if isinstance(value, int | float) and not isinstance(value, bool):
             number = _as_float(value)
-        elif isinstance(value, str) and (found := _PERCENT.fullmatch(value)):
-            number = float(found[1]) / 100
+        elif isinstance(value, str) and (match := _PERCENT.fullmatch(value)):
+            number = float(match[1]) / 100
         if 0 < number < 1:
             return number
         raise fault(f"is {shown(value)}", "Give a share between 0 and 1, as 0.02 or '2%'.")
@@ -323,7 +323,7 @@ def share() -> Read:
 _PERCENT: Final = re.compile(r"\s*([0-9]{1,2}(?:\.[0-9]{1,6})?)\s*%\s*")
 
 
-def word(valid: Sequence[str], what: str, meant: Sequence[str] = ()) -> Read:
+def word(valid: Sequence[str], nouns: str, meant: Sequence[str] = ()) -> Read:
     """One of the `valid` words; `what` names the kind in the plural.
 
     With `meant` one of these may have been meant, though only the valid ones fit here.
@@ -335,16 +335,16 @@ def word(valid: Sequence[str], what: str, meant: Sequence[str] = ()) -> Read:
             return value
         spelling = value if isinstance(value, str) else ""
         raise fault(
-            f"is {shown(value)}", suggestion(spelling, valid if value in every else every, what)
+            f"is {shown(value)}", suggestion(spelling, valid if value in every else every, nouns)
         )
 
     return Read(read, {"enum": list(valid)})
 
 
-def choice(words: type[StrEnum], what: str, among: Iterable[StrEnum] | None = None) -> Read:
+def choice(words: type[StrEnum], nouns: str, among: Iterable[StrEnum] | None = None) -> Read:
     """One word of an enum, as `word` has it; with `among` only these fit here."""
     valid = [member.value for member in (words if among is None else among)]
-    plain = word(valid, what, [member.value for member in words])
+    plain = word(valid, nouns, [member.value for member in words])
     return Read(lambda value: words(str(plain.reader(value))), plain.schema)
 
 
@@ -400,11 +400,11 @@ class Listed:
         return value
 
     def _without_twins(self, values: list[Any]) -> list[Any]:
-        seen: set[object] = set()
+        so_far: set[object] = set()
         for value in values:
-            if self.same(value) in seen:
+            if self.same(value) in so_far:
                 raise fault(f"has {shown(value)} twice", "Give each value once.")
-            seen.add(self.same(value))
+            so_far.add(self.same(value))
         return values
 
 

@@ -40,22 +40,22 @@ def nearest(word: str, valid: Iterable[str]) -> str | None:
     """The valid word that `word` was most likely meant to be, None when none is near."""
     by_folded = {name.casefold(): name for name in valid}
     asked = word[:_COMPARED_CHARACTERS].casefold()
-    found = difflib.get_close_matches(asked, by_folded, n=1, cutoff=0.6)
-    return by_folded[found[0]] if found else None
+    matches = difflib.get_close_matches(asked, by_folded, n=1, cutoff=0.6)
+    return by_folded[matches[0]] if matches else None
 
 
-def suggestion(word: str, valid: Iterable[str], what: str) -> str:
+def suggestion(word: str, valid: Iterable[str], nouns: str) -> str:
     """What to do about an unknown word: the nearest one, or the list (`what` names its kind)."""
     words = list(valid)
     near = nearest(word, words)
     if near is not None:
         return f"Did you mean {shown(near)}?"
     if not words:
-        return f"There are no {what} here."
+        return f"There are no {nouns} here."
     if len(words) == 1:
         return f"There is only {shown(words[0])}."
     rest = f" and {len(words) - _LISTED} more" if len(words) > _LISTED else ""
-    return f"The {what} are {', '.join(words[:_LISTED])}{rest}."
+    return f"The {nouns} are {', '.join(words[:_LISTED])}{rest}."
 
 
 def _number(value: object) -> str:
