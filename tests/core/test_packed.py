@@ -21,6 +21,7 @@ def test_what_was_added_comes_back_whole() -> None:
     assert packed.unpacked() == text
     assert (packed.size_bytes, packed.truncated) == (len(text), False)
     assert len(packed.frames) < len(text) / 5
+    assert packer.finish() == packed
 
 
 def test_memory_is_bounded_whatever_is_printed() -> None:

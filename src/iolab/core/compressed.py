@@ -77,6 +77,7 @@ class Packer:
         self._frames = bytearray()
         self._size_bytes = 0
         self._truncated = False
+        self._packed: Packed | None = None
 
     @property
     def held_bytes(self) -> int:
@@ -92,11 +93,13 @@ class Packer:
             self._pack()
 
     def finish(self) -> Packed:
-        """Everything that was kept, which is no longer held here then; to be called once."""
-        if self._open:
-            self._pack()
-        frames, self._frames = bytes(self._frames), bytearray()
-        return Packed(frames, self._size_bytes, self._truncated)
+        """Everything that was kept; whoever asks again gets the same."""
+        if self._packed is None:
+            if self._open:
+                self._pack()
+            self._packed = Packed(bytes(self._frames), self._size_bytes, self._truncated)
+            self._frames.clear()  # it may be large, and is held by what was given
+        return self._packed
 
     def _pack(self) -> None:
         frame = _compressor().compress(self._open)
