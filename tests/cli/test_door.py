@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -116,6 +117,24 @@ def test_a_library_that_is_broken_on_a_mac_is_a_bug_as_any_other() -> None:
     assert done.returncode == ExitCode.BUG
     assert "ImportError" in done.stderr
     assert "noexec" not in done.stderr
+
+
+def hiding(error: BaseException, *, all_of_it: bool) -> NoReturn:
+    """Another error while that one is handled, as libraries raise it; maybe `from None`."""
+    try:
+        raising(error)
+    except BaseException:
+        if all_of_it:
+            raise ZeroDivisionError from None
+        raise ZeroDivisionError  # noqa: B904 - what is meant
+
+
+def test_what_lies_below_another_error_is_told_unless_it_is_suppressed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert guarded(lambda: hiding(MemoryError(), all_of_it=False), []) == ExitCode.HOST
+    assert "ZeroDivisionError" not in capsys.readouterr().err
+    assert guarded(lambda: hiding(MemoryError(), all_of_it=True), []) == ExitCode.BUG
 
 
 def test_an_interrupt_is_quiet_and_has_its_code(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ import shlex
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -419,13 +419,22 @@ _NOEXEC: Final[int] = getattr(os, "ST_NOEXEC", 0)
 """Of Linux alone: macOS does not tell Python of such mounts."""
 
 
-def _forbidden_library(error: BaseException | None) -> str | None:
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, then what it was raised from or while handling, as a traceback shows it."""
+    shown: set[int] = set()
+    step: BaseException | None = error
+    while step is not None and id(step) not in shown:
+        shown.add(id(step))
+        yield step
+        step = step.__cause__ or (None if step.__suppress_context__ else step.__context__)
+
+
+def _forbidden_library(error: BaseException) -> str | None:
     """The file that Python could not load because it lies on a file system without programs."""
-    while error is not None:
-        path = error.path if isinstance(error, ImportError) else None
+    for cause in _with_causes(error):
+        path = cause.path if isinstance(cause, ImportError) else None
         if path and os.path.exists(path) and os.statvfs(path).f_flag & _NOEXEC:  # noqa: PTH110
             return path
-        error = error.__cause__
     return None
 
 
@@ -441,13 +450,14 @@ def _print_forbidden(library: str, *, as_json: bool) -> int:
     return error.exit_code
 
 
-def _lacks_memory(error: BaseException | None) -> bool:
+def _lacks_memory(error: BaseException) -> bool:
     """Whether memory ran out, as Python, the kernel, the loader or a library tells it."""
-    if error is None:
-        return False
-    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
-        return True
-    return any(words in str(error) for words in _NO_MEMORY) or _lacks_memory(error.__cause__)
+    return any(
+        isinstance(cause, MemoryError)
+        or getattr(cause, "errno", None) == errno.ENOMEM
+        or any(words in str(cause) for words in _NO_MEMORY)
+        for cause in _with_causes(error)
+    )
 
 
 def _memory_error() -> HostError:
