@@ -406,7 +406,7 @@ def run(
     must be. A session that ends badly says so by its `status`. KeyboardInterrupt stops it cleanly.
     """
     from iolab.cli.live import LiveView
-    from iolab.cli.options import load_study
+    from iolab.cli.options import StudyOptions, load_study
     from iolab.cli.output import refuse_no_directory, refuse_output
     from iolab.cli.run import new_session
     from iolab.cli.session import carry_out_session
@@ -416,16 +416,10 @@ def run(
         refuse_output(where)
         refuse_no_directory(where)
     sets = [f"{name}={_assigned(value)}" for name, value in (settings or {}).items()]
-    read = load_study(
-        str(study),
-        None if path is None else str(path),
-        scale,
-        sets,
-        hosts=hosts,
-        device=device,
-        serial=serial,
+    options = StudyOptions(
+        str(study), None if path is None else str(path), device, serial, hosts, scale, sets
     )
-    directory, order = new_session(read, where)
+    directory, order = new_session(load_study(options), where)
     _carry_out(lambda: carry_out_session(order, LiveView()))
     return load(directory)
 

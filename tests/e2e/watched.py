@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from iolab.cli.live import LiveView
-from iolab.cli.options import load_study
+from iolab.cli.options import StudyOptions, load_study
 from iolab.cli.session import SessionRequest, carry_out_session
 from iolab.core.events import Event, SessionStatus
 from iolab.session.session import NOTHING
@@ -34,9 +34,8 @@ def run_watched(
 ) -> SessionStatus:
     """`iolab run` on a directory or on a device, with `act` called at each event."""
     device, serial = (spare.path, spare.serial) if spare else (None, None)
-    read = load_study(
-        str(study), None if path is None else str(path), "full", None, device=device, serial=serial
-    )
+    options = StudyOptions(str(study), None if path is None else str(path), device, serial)
+    read = load_study(options)
     plan = make_plan(read)
     order = SessionRequest(
         study=read,

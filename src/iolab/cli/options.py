@@ -1,12 +1,15 @@
-"""What `--hosts` names: an inventory's file, or hosts that a launcher knows of."""
+"""The options that several commands have, and what `--hosts` and those of a study stand for."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -276,36 +279,60 @@ def _refuse_path(path: str) -> None:
         )
 
 
-def load_study(
-    name: str,
-    path: str | None,
-    scale: str,
-    sets: list[str] | None,
-    *,
-    hosts: str | None = None,
-    method: MethodName | None = None,
-    server: str | None = None,
-    engine: IoEngine | None = None,
-    device: str | None = None,
-    serial: str | None = None,
-    path_required: bool = True,
-) -> Study:
+@dataclass(frozen=True, slots=True)
+class StudyOptions:
+    """A study as a command line names it, and what that sets over it."""
+
+    study: StudyName
+    path: TargetPath = None
+    device: DevicePath = None
+    serial: DeviceSerial = None
+    hosts: HostsFile = None
+    scale: Scale = "full"
+    sets: Sets = None
+    method: MethodOption = None
+    server: ServerOption = None
+    engine: EngineOption = None
+
+
+def takes_study(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with every option of a study in place of its first parameter, before its own."""
+    shared = inspect.signature(StudyOptions, eval_str=True).parameters
+    _, *own = inspect.signature(command, eval_str=True).parameters.values()
+
+    def taking(**options: Any) -> None:  # noqa: ANN401 - as the signature says
+        study = StudyOptions(**{name: options.pop(name) for name in shared if name in options})
+        command(study, **options)
+
+    taking.__doc__ = command.__doc__
+    vars(taking)["__signature__"] = inspect.Signature([*shared.values(), *own])
+    return taking
+
+
+def load_study(options: StudyOptions, *, path_required: bool = True) -> Study:
     """The study that a command line names; UsageError or StudyError with every fault."""
     from iolab.cli.kinds import study_kinds
     from iolab.cli.studies import find_study
     from iolab.core.engine import EngineName
     from iolab.study.load import LoadOptions, parse_study
 
-    source = find_study(name)
+    source = find_study(options.study)
+    path, server = options.path, options.server
     if path is not None:
         _refuse_path(path)
-    inventory = None if hosts is None else find_hosts(hosts)
-    absolute = None if path is None else str(Path(path).absolute())
-    every = (
-        *(sets or ()),
-        *([method.assignment] if method else ()),
+    overrides = (
+        *(options.sets or ()),
+        *([options.method.assignment] if options.method else ()),
         *(server_assignments(server) if server is not None else ()),
     )
-    chosen = None if engine is None else EngineName(engine.value)
-    options = LoadOptions(absolute, scale, every, path_required, inventory, device, serial, chosen)
-    return parse_study(source.text, source.file_name, options, study_kinds())
+    loaded_as = LoadOptions(
+        None if path is None else str(Path(path).absolute()),
+        options.scale,
+        overrides,
+        path_required,
+        None if options.hosts is None else find_hosts(options.hosts),
+        options.device,
+        options.serial,
+        None if options.engine is None else EngineName(options.engine.value),
+    )
+    return parse_study(source.text, source.file_name, loaded_as, study_kinds())

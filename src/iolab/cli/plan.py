@@ -10,17 +10,16 @@ import typer
 
 from iolab.cli.options import (
     AsJson,
-    DevicePath,
-    DeviceSerial,
     EngineOption,
     HostsFile,
-    MethodOption,
     Scale,
     ServerOption,
     Sets,
     StudyName,
+    StudyOptions,
     TargetPath,
     load_study,
+    takes_study,
 )
 from iolab.cli.studies import bundled
 from iolab.core.toml import read_regular
@@ -154,9 +153,10 @@ def check(
     from iolab.study.foretold import foretell
     from iolab.study.schedule import make_plan
 
-    read = load_study(
-        study, path, scale, sets, hosts=hosts, server=server, engine=engine, path_required=False
+    options = StudyOptions(
+        study, path, hosts=hosts, scale=scale, sets=sets, server=server, engine=engine
     )
+    read = load_study(options, path_required=False)
     plan = make_plan(read, study_kinds())
     foretold = foretell(read, plan, study_kinds())
     if as_json:
@@ -187,18 +187,10 @@ def check(
     result_screen(*(plain(one_line(text)) for text in (sentence, *foretold.lines())))
 
 
+@takes_study
 def plan(
-    study: StudyName,
+    options: StudyOptions,
     *,
-    path: TargetPath = None,
-    device: DevicePath = None,
-    serial: DeviceSerial = None,
-    hosts: HostsFile = None,
-    scale: Scale = "full",
-    sets: Sets = None,
-    method: MethodOption = None,
-    server: ServerOption = None,
-    engine: EngineOption = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="Ask no host; --path may be left out.")
     ] = False,
@@ -213,19 +205,7 @@ def plan(
     from iolab.cli.planning import plan_document, plan_screen
     from iolab.study.schedule import make_plan
 
-    read = load_study(
-        study,
-        path,
-        scale,
-        sets,
-        hosts=hosts,
-        device=device,
-        serial=serial,
-        method=method,
-        server=server,
-        engine=engine,
-        path_required=not offline,
-    )
+    read = load_study(options, path_required=not offline)
     plan = make_plan(read, study_kinds())
     facts, refusal = (None, None) if offline else _survey(read, plan)
     if as_json:

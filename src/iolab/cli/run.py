@@ -9,20 +9,13 @@ import typer
 
 from iolab.cli.options import (
     AsJson,
-    DevicePath,
-    DeviceSerial,
-    EngineOption,
-    HostsFile,
     IoEngine,
-    MethodOption,
     Quiet,
-    Scale,
-    ServerOption,
     SessionDirectory,
-    Sets,
-    StudyName,
+    StudyOptions,
     TargetPath,
     load_study,
+    takes_study,
 )
 from iolab.cli.show import FailOnOption
 
@@ -52,18 +45,10 @@ OutOption = Annotated[
 ]
 
 
+@takes_study
 def run(
-    study: StudyName,
+    options: StudyOptions,
     *,
-    path: TargetPath = None,
-    device: DevicePath = None,
-    serial: DeviceSerial = None,
-    hosts: HostsFile = None,
-    scale: Scale = "full",
-    sets: Sets = None,
-    method: MethodOption = None,
-    server: ServerOption = None,
-    engine: EngineOption = None,
     out: OutOption = None,
     report: ReportOption = False,
     fail_on: FailOnOption = None,
@@ -76,22 +61,11 @@ def run(
     if out is not None:
         refuse_output(out)
         refuse_no_directory(out)
-    read = load_study(
-        study,
-        path,
-        scale,
-        sets,
-        hosts=hosts,
-        device=device,
-        serial=serial,
-        method=method,
-        server=server,
-        engine=engine,
-    )
+    study = load_study(options)
 
     from iolab.cli.session import Wishes, carry_out
 
-    directory, order = new_session(read, out)
+    directory, order = new_session(study, out)
     wishes = Wishes(directory, quiet=quiet, as_json=as_json, report=report, fail_on=fail_on)
     raise typer.Exit(carry_out(order, wishes))
 
@@ -113,7 +87,15 @@ def demo(*, path: TargetPath = None, out: OutOption = None, quiet: Quiet = False
         )
     engine = IoEngine.NATIVE if lacks else None
     where = path or str(Path.cwd())
-    run("cluster-kpi", path=where, scale="small", engine=engine, out=out, report=True, quiet=quiet)
+    run(
+        study="cluster-kpi",
+        path=where,
+        scale="small",
+        engine=engine,
+        out=out,
+        report=True,
+        quiet=quiet,
+    )
 
 
 def new_session(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
