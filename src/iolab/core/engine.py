@@ -41,7 +41,7 @@ def engine_options(*rows: tuple[str, str, str, str]) -> Mapping[str, EngineOptio
 def allowed(
     program: str, options: Sequence[tuple[str, str]], described: Mapping[str, EngineOption]
 ) -> dict[str, str]:
-    """The options of a program. EngineError for one that is not `known`, or has another value."""
+    """The options of a program; EngineError for one not `described`, or with another value."""
     for name, text in options:
         if name not in described:
             names = ", ".join(sorted(described))

@@ -155,8 +155,8 @@ def filesystem_faults(
 ) -> list[Fault]:
     """Why no file system of the session's own can be made on a target that may be written.
 
-    `seen` is the directory for the image, None for a device. `present_bytes` is what the image that
-    an earlier session kept there has already.
+    `folder` is the directory for the image, None for a device. `present_bytes` is what the image
+    that an earlier session kept there has already.
     """
     faults = []
     if study.target.rotate:

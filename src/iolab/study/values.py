@@ -324,7 +324,7 @@ _PERCENT: Final = re.compile(r"\s*([0-9]{1,2}(?:\.[0-9]{1,6})?)\s*%\s*")
 
 
 def word(valid: Sequence[str], nouns: str, meant: Sequence[str] = ()) -> Read:
-    """One of the `valid` words; `what` names the kind in the plural.
+    """One of the `valid` words; `nouns` names the kind in the plural.
 
     With `meant` one of these may have been meant, though only the valid ones fit here.
     """

@@ -45,7 +45,7 @@ def nearest(word: str, valid: Iterable[str]) -> str | None:
 
 
 def suggestion(word: str, valid: Iterable[str], nouns: str) -> str:
-    """What to do about an unknown word: the nearest one, or the list (`what` names its kind)."""
+    """What to do about an unknown word: the nearest one, or the list (`nouns` names its kind)."""
     words = list(valid)
     near = nearest(word, words)
     if near is not None:
