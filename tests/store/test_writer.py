@@ -189,18 +189,18 @@ def test_facts_of_file_systems_that_were_made_stand_beside_those_of_the_start(pl
     name = next(iter(found))
     made = replace(found[name], faults=("on an XFS of its own",))
     with create(place) as writer:
-        writer.made([(name, made)])
+        writer.keep_made([(name, made)])
         writer.ended(SessionStatus.INTERRUPTED)
     with SessionWriter.reopen(place) as writer:
         writer.started(found, "0.2.0")
     reader = SessionReader(place)
-    assert reader.found == found
+    assert reader.found_facts == found
     # The second start was not so far yet: what was measured was measured on the first one's.
     assert reader.facts == {**found, name: made}
     assert [list(start.made) for start in reader.starts] == [[name], []]
     newer = replace(made, faults=("on another",))
     with SessionWriter.reopen(place) as writer:
-        writer.made([(name, newer)])
+        writer.keep_made([(name, newer)])
     assert SessionReader(place).facts[name] == newer
 
 

@@ -189,14 +189,14 @@ class HistoryValue:
 class MetricHistory:
     """One metric of one point over the sessions that have a value of it, oldest first.
 
-    Changes in `found` are before the value of that index.
+    Changes in `search` are before the value of that index.
     """
 
     workload: str
     axis: tuple[tuple[str, int | str], ...]
     metric: str
     values: tuple[HistoryValue, ...]
-    found: History
+    search: History
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class Tracked:
     @property
     def changes(self) -> int:
         """How many changes there are over all series."""
-        return sum(len(series.found.changes) for series in self.series)
+        return sum(len(series.search.changes) for series in self.series)
 
 
 def forbidding(sessions: Sequence[ComparisonSide]) -> dict[int, tuple[Difference, ...]]:

@@ -169,7 +169,7 @@ class Priced:
 class Limited:
     """What limits a configuration's best of a workload, at the place `axis` of its axes.
 
-    `seen` is what one run of it tells of its resources, `decision` what follows from that and from
+    `resources` are what one run of it tells, `decision` what follows from that and from
     the load's last step. `law` describes the curve where nothing busy explains that it bends.
     """
 
@@ -177,7 +177,7 @@ class Limited:
     workload: str
     axis: Axis
     decision: BottleneckDecision
-    seen: RunResources
+    resources: RunResources
     law: Usl | None
     level: Level
     runs: tuple[RunKey, ...]
@@ -275,7 +275,7 @@ class LoadFound:
 
     search: Search
     limit: LatencyLimit
-    found: LoadLimit
+    highest: LoadLimit
     saturation: float
 
 
@@ -517,7 +517,7 @@ def limited(
             workload=best.workload,
             axis=best.axis,
             decision=decision,
-            seen=watched[key],
+            resources=watched[key],
             law=_law(members, point, decision, best.metric),
             level=best.level,
             runs=tuple(dict.fromkeys((key, *steps))),

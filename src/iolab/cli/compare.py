@@ -489,7 +489,7 @@ def history_screen(tracked: Tracked, *, details: bool) -> Iterator[RenderableTyp
                 str(len(series.values)),
                 show(series.values[0].metric),
                 show(series.values[-1].metric),
-                plain(change_text(series), "bold yellow" if series.found.changes else ""),
+                plain(change_text(series), "bold yellow" if series.search.changes else ""),
             ]
         )
     heads = [Heading("metric", main=True)]
@@ -514,7 +514,7 @@ def _changes(tracked: Tracked, series: MetricHistory) -> Iterator[RenderableType
     from iolab.report.phrases import metric_word
     from iolab.report.terminal import QUIET_STYLE, plain, title
 
-    for change in series.found.changes:
+    for change in series.search.changes:
         place = series.values[change.index].session
         side = tracked.sessions[place]
         yield title(f"{point_text(series.workload, series.axis)}: {metric_word(series.metric)}")
@@ -534,7 +534,7 @@ def _values(tracked: Tracked, series: MetricHistory) -> RenderableType:
     from iolab.report.numbers import show, show_interval, show_moment
     from iolab.report.terminal import Heading, plain, table, verdict
 
-    before = {change.index for change in series.found.changes}
+    before = {change.index for change in series.search.changes}
     rows: list[list[Text | str]] = [
         [
             plain(show_moment(tracked.sessions[value.session].created_real_ns)),

@@ -48,7 +48,7 @@ def plan_screen(
     As a `summary` a row for each workload, and the time as a whole. Of a `refused` plan this is
     said first, and no verdict is foretold.
     """
-    plan = study_kinds().seen(study, plan, facts)
+    plan = study_kinds().with_facts(study, plan, facts)
     if refused:
         yield plain("This plan cannot run: the reasons stand at its end.", "bold")
         yield ""
@@ -73,7 +73,7 @@ def plan_document(
     study: Study, plan: Plan, facts: Mapping[str, HostFacts] | None
 ) -> dict[str, Any]:
     """The plan as `iolab plan --json` prints it."""
-    plan = study_kinds().seen(study, plan, facts)
+    plan = study_kinds().with_facts(study, plan, facts)
     budget = plan.budget
     return {
         "format": 1,

@@ -278,7 +278,7 @@ def reopen(
     from iolab.study.guard import changes, version_changes
 
     began = reader.session.iolab_version
-    faults = (*version_changes(began), *changes(reader.found, facts)) if facts else ()
+    faults = (*version_changes(began), *changes(reader.found_facts, facts)) if facts else ()
     if faults and not accept_changes:
         raise HostError(
             "The hosts or versions are not what they were when the session began.",

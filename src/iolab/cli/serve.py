@@ -66,7 +66,7 @@ def serve(
     _answer(directory, bind(host, port), token)
 
 
-def _answer(directory: Path, bound: Listener, given: str | None) -> None:
+def _answer(directory: Path, bound: Listener, chosen: str | None) -> None:
     """Say where the pages are, and answer until a signal comes."""
     import time
 
@@ -80,7 +80,7 @@ def _answer(directory: Path, bound: Listener, given: str | None) -> None:
     from iolab.serve.sessions import Library
     from iolab.study.wording import shown
 
-    token = new_token() if given is None and not bound.local else given
+    token = new_token() if chosen is None and not bound.local else chosen
     library = Library(directory.resolve(), time.monotonic)
     context = ServerContext(
         library, Reports(report_command, with_way_back), str(directory), reported()
@@ -89,7 +89,7 @@ def _answer(directory: Path, bound: Listener, given: str | None) -> None:
 
     def ready() -> None:
         result(bound.address)
-        if token is not None and given is None:
+        if token is not None and chosen is None:
             say(f"Token (as password, with any name): {token}")
         if not bound.local:
             say("The token and all pages cross the network in the clear.")

@@ -96,7 +96,7 @@ class SessionRecorder:
             case FilesystemsMade():
                 self._facts |= dict(event.facts)
                 if self._writer is not None:
-                    self._writer.made(event.facts)
+                    self._writer.keep_made(event.facts)
             case PhaseStarted():
                 self._times.begin(event.phase)
                 if event.phase is Phase.LAY_OUT:
@@ -205,11 +205,11 @@ async def carry_out_session(order: SessionRequest, view: LiveView) -> SessionSta
 def rule_maker(study: Study) -> RuleFor:
     """Makes the rule that ends a run early, where the study's method has one."""
 
-    def made(run: PlannedRun, hosts: Sequence[str]) -> LiveRule | None:
+    def rule_for(run: PlannedRun, hosts: Sequence[str]) -> LiveRule | None:
         rule = study.method.rule
         return FleetRule(hosts, rule) if rule and run.point.job.follows_rule else None
 
-    return made
+    return rule_for
 
 
 def _hosts_of(study: Study, specs: Iterable[HostSpec]) -> dict[str, Host]:

@@ -109,7 +109,7 @@ def _device_open(limit: Limited) -> str:
     use = limit.decision.use
     if use is None:
         return _none(limit)
-    at_device = limit.seen.flight.at_device if limit.seen.flight else None
+    at_device = limit.resources.flight.at_device if limit.resources.flight else None
     there = "" if at_device is None else f", with {part(at_device)} of the latency there"
     return (
         f"keeps {use_words(use)} busy {_share(use)} of the time{there}; whether more load would "
@@ -118,7 +118,7 @@ def _device_open(limit: Limited) -> str:
 
 
 def _took(limit: Limited) -> str:
-    at_device = limit.seen.flight.at_device if limit.seen.flight else None
+    at_device = limit.resources.flight.at_device if limit.resources.flight else None
     return "" if at_device is None else f" and took {part(at_device)} of the latency"
 
 
@@ -133,7 +133,7 @@ def _processors(limit: Limited) -> str:
 
 
 def _core(limit: Limited) -> str:
-    use, every = limit.decision.use, limit.seen.most(Resource.PROCESSORS)
+    use, every = limit.decision.use, limit.resources.most(Resource.PROCESSORS)
     if use is None:
         return _none(limit)
     mean = f", all of them {_share(every)}" if every else ""
@@ -141,7 +141,7 @@ def _core(limit: Limited) -> str:
 
 
 def _job(limit: Limited) -> str:
-    use, every = limit.decision.use, limit.seen.most(Resource.PROCESSORS)
+    use, every = limit.decision.use, limit.resources.most(Resource.PROCESSORS)
     if use is None:
         return _none(limit)
     mean = f", while all cores were {_share(every)} busy" if every else ""
@@ -162,7 +162,7 @@ def _port(limit: Limited) -> str:
 
 
 def _rate(limit: Limited) -> str:
-    flight = limit.seen.flight
+    flight = limit.resources.flight
     if flight is None or flight.target_rate is None:
         return "is limited by the rate that was asked for"
     kept = part(flight.rate / flight.target_rate)
@@ -171,11 +171,13 @@ def _rate(limit: Limited) -> str:
 
 
 def _pace(limit: Limited) -> str:
-    return f"is limited by the pauses that its load makes between I/Os{busiest_words(limit.seen)}"
+    return (
+        f"is limited by the pauses that its load makes between I/Os{busiest_words(limit.resources)}"
+    )
 
 
 def _one_at_a_time(limit: Limited) -> str:
-    flight = limit.seen.flight
+    flight = limit.resources.flight
     text = "is limited by its load of one I/O at a time"
     if flight is not None:
         latency = show_value(flight.latency_ns, "ns")
@@ -196,11 +198,11 @@ def _load(limit: Limited) -> str:
 
 
 def _engine(limit: Limited) -> str:
-    flight = limit.seen.flight
+    flight = limit.resources.flight
     if flight is None:
         return _none(limit)
     kept = f"of {flight.asked:,} I/Os asked for, {format_count(flight.in_flight)} were in flight"
-    return f"is limited by its engine: {kept}{busiest_words(limit.seen)}"
+    return f"is limited by its engine: {kept}{busiest_words(limit.resources)}"
 
 
 def _software(limit: Limited) -> str:
@@ -213,7 +215,7 @@ def _beyond(limit: Limited) -> str:
 
 
 def _bends(limit: Limited) -> str:
-    return f"{_step(limit)} with no resource watched at its limit{busiest_words(limit.seen)}"
+    return f"{_step(limit)} with no resource watched at its limit{busiest_words(limit.resources)}"
 
 
 def _law(limit: Limited) -> str:
@@ -225,7 +227,7 @@ def _law(limit: Limited) -> str:
 
 
 def _none(limit: Limited) -> str:
-    text = f"had no resource watched at its limit{busiest_words(limit.seen)}"
+    text = f"had no resource watched at its limit{busiest_words(limit.resources)}"
     if limit.decision.step is None:
         return f"{text}; whether more load would raise the rate was not measured"
     return f"{text}: {_step(limit)}"
@@ -268,9 +270,9 @@ def _also(limit: Limited) -> str:
 
 
 def _stolen(limit: Limited) -> str:
-    if limit.seen.stolen < STOLEN_NAMED:
+    if limit.resources.stolen < STOLEN_NAMED:
         return ""
-    return f", of which a hypervisor took {part(limit.seen.stolen)} for others"
+    return f", of which a hypervisor took {part(limit.resources.stolen)} for others"
 
 
 def _doubt(limit: Limited) -> str:
@@ -430,7 +432,7 @@ def _evidence(alike: Sequence[Limited]) -> str:
     """
     parts = []
     for resource, _, text in _RESOURCES:
-        uses = [limit.seen.most(resource) for limit in alike]
+        uses = [limit.resources.most(resource) for limit in alike]
         shares = [use.share for use in uses if use is not None and use.share is not None]
         names = {use.name for use in uses if use is not None}
         if len(shares) == len(alike) and min(shares) >= QUIET:
@@ -438,7 +440,7 @@ def _evidence(alike: Sequence[Limited]) -> str:
             parts = [text.format(name=name, share=_range(shares)).replace("  ", " ")]
             break
     parts += _own_evidence(alike)
-    there = [limit.seen.flight.at_device for limit in alike if limit.seen.flight]
+    there = [limit.resources.flight.at_device for limit in alike if limit.resources.flight]
     measured = [share for share in there if share is not None]
     parts += [f"{_range(measured)} of latency at the device"] if len(measured) == len(alike) else []
     parts += [_step(limit) for limit in alike if limit.decision.step] if len(alike) == 1 else []
@@ -525,12 +527,12 @@ def _limit(limit: Limited) -> str:
 
 
 def _used(limit: Limited, resource: Resource) -> str:
-    use = limit.seen.most(resource)
+    use = limit.resources.most(resource)
     return NOTHING if use is None or use.share is None else part(use.share)
 
 
 def _named(limit: Limited, resource: Resource) -> str:
-    use = limit.seen.most(resource)
+    use = limit.resources.most(resource)
     if use is None:
         return NOTHING
     where = owner(use)
@@ -538,10 +540,10 @@ def _named(limit: Limited, resource: Resource) -> str:
 
 
 def _at_device(limit: Limited) -> str:
-    share = limit.seen.flight.at_device if limit.seen.flight else None
+    share = limit.resources.flight.at_device if limit.resources.flight else None
     return NOTHING if share is None else part(share)
 
 
 def _in_flight(limit: Limited) -> str:
-    flight = limit.seen.flight
+    flight = limit.resources.flight
     return NOTHING if flight is None else f"{format_count(flight.in_flight)} of {flight.asked:,}"

@@ -262,9 +262,9 @@ def history_document(tracked: Tracked) -> dict[str, Any]:
 def summary_text(tracked: Tracked) -> str:
     """In one sentence, whether anything changed."""
     sessions = count(len(tracked.sessions), "session")
-    searched = [history for history in tracked.series if history.found.enough]
+    searched = [history for history in tracked.series if history.search.enough]
     if not searched:
-        needed = min((history.found.needed for history in tracked.series), default=0)
+        needed = min((history.search.needed for history in tracked.series), default=0)
         return f"{sessions} are too few to tell a change; {needed} are needed."
     series = count(len(searched), "series", "series")
     few = len(tracked.series) - len(searched)
@@ -276,7 +276,7 @@ def summary_text(tracked: Tracked) -> str:
 
 def change_text(series: MetricHistory) -> str:
     """What one series tells, in a few words."""
-    search = series.found
+    search = series.search
     if not search.enough:
         return "too few"
     if not search.changes:
@@ -301,9 +301,9 @@ def _series(series: MetricHistory) -> dict[str, Any]:
             }
             for point in series.values
         ],
-        "enough": series.found.enough,
-        "needed": series.found.needed,
-        "changes": [_change(series, change) for change in series.found.changes],
+        "enough": series.search.enough,
+        "needed": series.search.needed,
+        "changes": [_change(series, change) for change in series.search.changes],
     }
 
 

@@ -222,7 +222,7 @@ def _point(peak_found: PeakFound, place: tuple[int, ...]) -> Point:
 
 
 def _load_text(load: LoadFound) -> str:
-    highest = load.found
+    highest = load.highest
     limit = f"{limit_name(load.limit.metric)} <= {format_ns(load.limit.latency_ns)}"
     start = f"{_name(load.search)}: "
     if not highest.bounded:
@@ -296,7 +296,7 @@ def _peak_document(peak_found: PeakFound) -> dict[str, Any]:
 
 
 def _load_document(load: LoadFound) -> dict[str, Any]:
-    highest = load.found
+    highest = load.highest
     return {
         **_head(load.search),
         "metric": load.limit.metric,

@@ -122,7 +122,7 @@ class SessionReader:
         return document.starts if document else ()
 
     @property
-    def found(self) -> dict[str, HostFacts]:
+    def found_facts(self) -> dict[str, HostFacts]:
         """The newest facts of each host by name, as a start of the session found it."""
         return {name: facts for start in self.starts for name, facts in start.facts.items()}
 

@@ -120,7 +120,7 @@ class SessionWriter:
             self._session = dataclasses.replace(self._session, agent_version=agent_version)
             _save(self._directory, self._session)
 
-    def made(self, facts: Iterable[tuple[str, HostFacts]]) -> None:
+    def keep_made(self, facts: Iterable[tuple[str, HostFacts]]) -> None:
         """Keep the facts of targets on which this start of the session made file systems."""
         path = self._directory / layout.HOSTS
         with disk_errors(path, "write"):

@@ -392,9 +392,9 @@ class FileForm:
     @property
     def keys(self) -> tuple[str, ...]:
         """All that may stand at the root."""
-        return tuple(self.whole().model_fields)
+        return tuple(self.file_table().model_fields)
 
-    def whole(self) -> type[StudyTable]:
+    def file_table(self) -> type[StudyTable]:
         """The whole file as one table."""
         own = {
             section.name: (section.table | None, None)
@@ -464,7 +464,7 @@ _LAST_SECTIONS: Final[Mapping[str, type[StudyTable]]] = {
 
 def study_schema(form: FileForm) -> dict[str, Any]:
     """The JSON Schema of a study file, as `schema/study.json` holds it."""
-    schema = _without_null(form.whole().model_json_schema())
+    schema = _without_null(form.file_table().model_json_schema())
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "study.json",

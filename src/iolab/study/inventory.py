@@ -78,7 +78,7 @@ class InventoryFile(InventoryHeading):
     host: Annotated[list[HostTable], Field(min_length=1)]
 
 
-InventoryHeading.whole = InventoryFile
+InventoryHeading.part_of = InventoryFile
 
 SSH_DEFAULTS: Final = ("user", "port", "jump", "key", "known_hosts")
 """Defaults that a host of another kind than ssh does without."""

@@ -183,7 +183,7 @@ class LoadStudy:
         """Why its engines cannot serve on a target's host, which is asked once."""
         return []
 
-    def seen(self, study: Study, plan: Plan, facts: SeenFacts) -> Plan:  # noqa: ARG002 - of most
+    def with_facts(self, study: Study, plan: Plan, facts: SeenFacts) -> Plan:  # noqa: ARG002 - of most
         """The plan, with what is known of hosts in its cost."""
         return plan
 
@@ -290,10 +290,10 @@ class StudyKinds:
         sections = (kind.section for kind in self.loads if kind.section is not None)
         return (*sections, self.hosts.section)
 
-    def seen(self, study: Study, plan: Plan, facts: SeenFacts) -> Plan:
+    def with_facts(self, study: Study, plan: Plan, facts: SeenFacts) -> Plan:
         """The plan, with what is known of hosts in its cost."""
         for kind in self.loads:
-            plan = kind.seen(study, plan, facts)
+            plan = kind.with_facts(study, plan, facts)
         return plan
 
     def notes(self, study: Study, plan: Plan, facts: SeenFacts) -> Iterator[str]:

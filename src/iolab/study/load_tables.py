@@ -55,7 +55,7 @@ class StudyTable(BaseModel):
         extra="forbid", frozen=True, arbitrary_types_allowed=True, defer_build=True
     )
 
-    whole: ClassVar[type[StudyTable] | None] = None
+    part_of: ClassVar[type[StudyTable] | None] = None
     """The table that this one is a part of, for what else could have been written there."""
 
     def entries(self) -> Iterator[tuple[str, Any]]:

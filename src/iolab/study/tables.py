@@ -338,8 +338,8 @@ def printable_key(name: str) -> str:
 
 def _known_keys(model: type[StudyTable], location: tuple[int | str, ...]) -> list[str]:
     """The keys of the (nested) table that the unknown key was found in."""
-    if model.whole is not None:
-        return list(model.whole.model_fields)
+    if model.part_of is not None:
+        return list(model.part_of.model_fields)
     if len(location) < 2:
         return list(model.model_fields)
     described = model.model_fields[str(location[0])].annotation

@@ -86,7 +86,7 @@ def test_the_rate_is_tracked_over_sessions() -> None:
     ]
     (series,) = track(sides).series
     assert series.metric == "ops_per_s"
-    assert [change.index for change in series.found.changes] == [6]
+    assert [change.index for change in series.search.changes] == [6]
 
 
 @pytest.mark.parametrize(

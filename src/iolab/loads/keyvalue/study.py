@@ -164,7 +164,7 @@ class KeyValueStudy(LoadStudy):
         """Programs that are missing, and targets that are too small."""
         return key_value_faults(study, plan, facts, devices)
 
-    def seen(self, study: Study, plan: Plan, facts: SeenFacts) -> Plan:
+    def with_facts(self, study: Study, plan: Plan, facts: SeenFacts) -> Plan:
         """See `with_copies`."""
         return with_copies(study, plan, _reflinks(study, facts), ASSUMED_WRITE_BYTES_PER_S)
 
