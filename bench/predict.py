@@ -23,7 +23,7 @@ import numpy as np
 
 from iolab.analysis.points import summarise
 from iolab.analysis.prediction import predictions
-from iolab.analysis.resume_marks import shown_of
+from iolab.analysis.resume_marks import marked_results
 from iolab.cli.output import open_session
 from iolab.stats.scaling import COVERED, POINTS_LEAST, REACH, Known, predict
 
@@ -155,7 +155,7 @@ def _outcome(known: Sequence[Known], at: float, truth: float) -> Outcome:
 
 def measured(folder: Path) -> Iterator[Outcome]:
     """The curves of a session over `iodepth`, held out in two ways."""
-    study, results = shown_of(open_session(folder))
+    study, results = marked_results(open_session(folder))
     points = summarise(results, study)
     for curve in predictions(study, points, "iodepth", 1, lambda _: None, extrapolate=False):
         known = curve.measured

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 import numpy as np
 
 from iolab.analysis.points import PointSummary, summarise
-from iolab.analysis.resume_marks import shown_of
+from iolab.analysis.resume_marks import marked_results
 from iolab.cli.kinds import reported
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram, of_sparse
@@ -304,7 +304,7 @@ class Session:
     def __init__(self, directory: Path) -> None:
         self._reader = SessionReader(directory, _warn)
         self._reader.damaged_documents()
-        self._study, self._results = shown_of(self._reader)
+        self._study, self._results = marked_results(self._reader)
         self._summaries = summarise(self._results, self._study)
         runs = {id(result): self._run(result) for result in self._results}
         self._runs = tuple(runs.values())

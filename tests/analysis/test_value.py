@@ -12,13 +12,13 @@ from iolab.analysis.value import (
     capacities,
     currencies,
     factor,
+    full_configurations,
     lacking,
     over,
     per_host,
     quotients,
     scaled,
     sizes,
-    whole_ones,
 )
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import Level, Metric
@@ -109,7 +109,7 @@ def test_a_fleet_stands_beside_the_client_that_differs_in_hosts_alone() -> None:
     ]
     owners = [one, four, elsewhere, other]
     (found,) = scaled(owners, maxima)
-    assert whole_ones(owners) == (four, elsewhere, other)
+    assert full_configurations(owners) == (four, elsewhere, other)
     assert (found.single.configuration, found.fleet.configuration) == ("one", "four")
     assert found.times.value == 3.0
     assert found.kept is not None

@@ -19,7 +19,7 @@ from iolab.stats.comparison import (
     compare,
     compare_paired,
     holm,
-    judged_together,
+    holm_corrected,
 )
 from iolab.stats.overall import geometric_mean
 from iolab.stats.repeats import Prior
@@ -136,8 +136,8 @@ def test_holm_is_its_definition(p: list[float]) -> None:
 def test_many_comparisons_bear_fewer_claims() -> None:
     weak = compare([100.0, 101.0, 99.0], [104.0, 105.0, 103.2])
     assert weak.verdict is ComparisonVerdict.BETTER
-    assert judged_together([weak])[0].verdict is ComparisonVerdict.BETTER
-    crowd = judged_together([weak] + [compare([100.0, 101.0], [100.0, 101.0])] * 40)
+    assert holm_corrected([weak])[0].verdict is ComparisonVerdict.BETTER
+    crowd = holm_corrected([weak] + [compare([100.0, 101.0], [100.0, 101.0])] * 40)
     assert crowd[0].verdict is ComparisonVerdict.INCONCLUSIVE
     assert "all comparisons" in crowd[0].reason
 

@@ -17,8 +17,8 @@ from iolab.analysis.points import (
     Alarm,
     alarm_text,
     alarms,
-    enters,
     grouped,
+    is_publishable,
     priors_of,
     sentinel_of,
     value_of,
@@ -96,7 +96,9 @@ class Log:
         """A point's values of a metric, of its trusted runs where there are any."""
         done = [run for run in self.of(digest) if _done(run)]
         sound = [run for run in done if not self._doubted(run)] or done
-        return _values([run for run in sound if enters(run)], metric) or _values(sound, metric)
+        return _values([run for run in sound if is_publishable(run)], metric) or _values(
+            sound, metric
+        )
 
     def sd(self, metric: str, digests: Iterable[str]) -> float:
         """How far runs of one of these points differ: the standard deviation of ln of the metric.
@@ -114,7 +116,9 @@ class Log:
 
     def half_widths(self, digests: Sequence[str]) -> dict[str, float]:
         """Half of the published interval of each point's figure as a share, where it has runs."""
-        used = [run for run in self._runs.values() if enters(run) and not self._doubted(run)]
+        used = [
+            run for run in self._runs.values() if is_publishable(run) and not self._doubted(run)
+        ]
         priors = priors_of(grouped(used), self._study)
         widths: dict[str, float] = {}
         for key, runs in grouped(used).items():
@@ -219,7 +223,7 @@ class Repeats:
 
     def _lacks(self, log: Log, point: Point, most: int) -> bool:
         """Whether a point has a sound run but no second, so that it would have no interval."""
-        sound = sum(enters(run) for run in log.of(point.digest))
+        sound = sum(is_publishable(run) for run in log.of(point.digest))
         wanted = min(2, self._study.method.repeats)
         return 0 < sound < wanted and log.counted(point.digest) < most
 

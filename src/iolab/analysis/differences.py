@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from iolab.analysis.pairs import Place
 from iolab.analysis.points import PointSummary, summarise
-from iolab.analysis.resume_marks import Stored, shown_of
+from iolab.analysis.resume_marks import Stored, marked_results
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts, is_emulator
 from iolab.core.metric import Result
@@ -82,7 +82,7 @@ def read_side(
     name: str, reader: MeasuredSession, configuration: str | None = None
 ) -> ComparisonSide:
     """One configuration of a session; UsageError where it is not clear which, or not there."""
-    study, results = shown_of(reader)
+    study, results = marked_results(reader)
     chosen = _chosen(name, study, configuration)
     # A configuration that lost hosts has the points of the whole one.
     lost = {result.without for result in results if result.configuration == chosen.id}

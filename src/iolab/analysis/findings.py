@@ -20,7 +20,7 @@ from iolab.analysis.bottleneck.decision import (
     step_at,
 )
 from iolab.analysis.points import REPLICATED, Axis, PointSummary, curves, other_axes
-from iolab.analysis.value import Maximum, Quotient, capacities, quotients, whole_ones
+from iolab.analysis.value import Maximum, Quotient, capacities, full_configurations, quotients
 from iolab.core.configuration import Configuration, LatencyLimit
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, spec_of, timed_means
@@ -357,7 +357,7 @@ def prices(study: Study, best: Sequence[Best]) -> Iterator[Priced]:
 
     What loads the storage of another with fewer hosts was not bought besides.
     """
-    owners = whole_ones(study.configurations)
+    owners = full_configurations(study.configurations)
     offers = [*quotients(owners, map(_maximum, best)), *capacities(owners)]
     for (workload, metric, per), members in _by_kind(offers).items():
         ranked = sorted(members, key=lambda offer: -(offer.value.value or 0.0))

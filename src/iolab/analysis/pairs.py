@@ -40,7 +40,7 @@ from iolab.stats.comparison import (
     ComparisonVerdict,
     compare,
     compare_paired,
-    judged_together,
+    holm_corrected,
 )
 from iolab.stats.repeats import CONFIDENT, Prior
 from iolab.stats.special import student_quantile
@@ -244,7 +244,7 @@ def compare_metrics(
             compared.append(
                 ComparedMetric(*place, metric, first, second, judge(place, metric), level, error)
             )
-    judged = judged_together([row.comparison for row in compared])
+    judged = holm_corrected([row.comparison for row in compared])
     held = (replace(row, comparison=last) for row, last in zip(compared, judged, strict=True))
     return tuple(held), skipped
 

@@ -147,7 +147,7 @@ def curves(
     return along(axis, points, lambda point: (point.key.configuration, point.key.axis))
 
 
-def enters(result: Result) -> bool:
+def is_publishable(result: Result) -> bool:
     """Whether a run may stand behind a published value."""
     return result.status is RunStatus.DONE and result.verdict.level is not Level.INVALID
 
@@ -212,7 +212,7 @@ def priors_of(groups: Mapping[PointKey, Sequence[Result]], study: Study) -> Prio
     places = {key: _place(workloads.get(key.workload), key) for key in groups}
     cells: dict[tuple[str, str], list[tuple[tuple[str, ...], Variance]]] = {}
     for key, runs in groups.items():
-        used = [run for run in runs if enters(run)]
+        used = [run for run in runs if is_publishable(run)]
         if len(used) < REPLICATED:
             continue
         kind, *mix = places[key]
@@ -231,7 +231,7 @@ def _place(workload: Workload | None, key: PointKey) -> tuple[str, ...]:
 
 
 def _summary(key: PointKey, runs: Sequence[Result], priors: Priors) -> PointSummary:
-    used = tuple(run for run in runs if enters(run))
+    used = tuple(run for run in runs if is_publishable(run))
     shown = used or tuple(run for run in runs if _has_values(run)) or tuple(runs)
     units = {name: metric.unit for run in shown for name, metric in run.metrics.items()}
     return PointSummary(

@@ -27,7 +27,7 @@ from iolab.analysis.findings import (
 )
 from iolab.analysis.pairs import ComparedMetric, Gains, share_of
 from iolab.analysis.points import Axis, PointSummary, along
-from iolab.analysis.value import MONEY, currencies, whole_ones
+from iolab.analysis.value import MONEY, currencies, full_configurations
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.run import RunKey
@@ -271,7 +271,7 @@ def suited(study: Study, best: Sequence[Best]) -> Iterator[Suits]:
 
     One that loads the storage of another with fewer hosts is no choice of its own.
     """
-    field = _field_of(whole_ones(study.configurations), best)
+    field = _field_of(full_configurations(study.configurations), best)
     if len(field.owners) < 2:
         return
     if field.capacity:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
-from iolab.analysis.points import REPLICATED, enters, grouped, mark_moved, value_of
+from iolab.analysis.points import REPLICATED, grouped, is_publishable, mark_moved, value_of
 from iolab.analysis.resumed import ResumedSession, checked
 from iolab.core.configuration import Configuration
 from iolab.core.metric import CheckResult, Level, Result
@@ -21,7 +21,7 @@ class Stored(ResumedSession, Protocol):
         """The study with every default and override."""
 
 
-def shown_of(session: Stored) -> tuple[Study, tuple[Result, ...]]:
+def marked_results(session: Stored) -> tuple[Study, tuple[Result, ...]]:
     """The study and its results for people and programs to read.
 
     Results that were measured without hosts are those of a configuration of their own, and results
@@ -100,10 +100,10 @@ def mark_disagreeing(results: Sequence[Result], study: Study) -> tuple[Result, .
         if key.workload not in figures:
             continue
         figure = figures[key.workload]
-        values = [value_of(run, figure) for run in runs if enters(run)]
+        values = [value_of(run, figure) for run in runs if is_publishable(run)]
         check = compare_repeats([value for value in values if value], figure)
         if check is not None:
-            checks |= dict.fromkeys((_place(run) for run in runs if enters(run)), check)
+            checks |= dict.fromkeys((_place(run) for run in runs if is_publishable(run)), check)
     return tuple(result.judged(checks.get(_place(result))) for result in results)
 
 

@@ -217,7 +217,7 @@ def scaled(
     )
 
 
-def whole_ones(configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
+def full_configurations(configurations: Sequence[Configuration]) -> tuple[Configuration, ...]:
     """Those that are not loaded by some of the hosts of another, which is the same storage."""
     return tuple(
         configuration

@@ -151,11 +151,11 @@ def _offers(name: str) -> tuple[Offer, ...]:
 
 def _measured(name: str) -> tuple[Offer, ...]:
     from iolab.analysis.points import summarise
-    from iolab.analysis.resume_marks import shown_of
+    from iolab.analysis.resume_marks import marked_results
     from iolab.cli.output import open_session
     from iolab.published.choose import measured_offer
 
-    study, results = shown_of(open_session(Path(name)))
+    study, results = marked_results(open_session(Path(name)))
     points = summarise(results, study)
     return tuple(
         measured_offer(configuration.id, name, configuration, points)

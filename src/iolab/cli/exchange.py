@@ -220,11 +220,11 @@ def _chosen(kind: ExportFormat, *, points: bool, nodes: bool, seconds: bool) -> 
 def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[Value]]:
     """The table that was asked for."""
     from iolab.analysis.points import summarise
-    from iolab.analysis.resume_marks import shown_of
+    from iolab.analysis.resume_marks import marked_results
     from iolab.cli.kinds import reported
     from iolab.report.results import node_columns, point_columns, result_columns, second_columns
 
-    study, results = shown_of(reader)
+    study, results = marked_results(reader)
     match rows:
         case RowKind.POINTS:
             return point_columns(summarise(results, study))
@@ -246,12 +246,12 @@ def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[Valu
 
 def _text(reader: SessionReader, kind: ExportFormat) -> str:
     """The document for programs, or the table of an issue or a wiki."""
-    from iolab.analysis.resume_marks import shown_of
+    from iolab.analysis.resume_marks import marked_results
     from iolab.cli.kinds import reported
     from iolab.cli.output import json_text
     from iolab.report.results import session_document, session_markdown
 
-    study, results = shown_of(reader)
+    study, results = marked_results(reader)
     if kind is ExportFormat.MARKDOWN:
         return session_markdown(reported(), study, results)
     if kind is ExportFormat.OPENMETRICS:

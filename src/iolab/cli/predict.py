@@ -58,7 +58,7 @@ def predict(
     """
     from iolab.analysis.points import summarise
     from iolab.analysis.prediction import predictions
-    from iolab.analysis.resume_marks import shown_of
+    from iolab.analysis.resume_marks import marked_results
     from iolab.cli.kinds import analyses
     from iolab.cli.output import open_session, result_json, result_screen
     from iolab.errors import UsageError
@@ -76,7 +76,7 @@ def predict(
         )
     axis, load = wanted[0]
     reader = open_session(session)
-    study, results = shown_of(reader)
+    study, results = marked_results(reader)
     points = [
         point
         for point in summarise(results, study)

@@ -17,7 +17,7 @@ from typing import Final, Self
 
 from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge
-from iolab.analysis.resume_marks import shown_of
+from iolab.analysis.resume_marks import marked_results
 from iolab.analysis.steady import FleetRule
 from iolab.cli.kinds import analyses, reported, session_kinds, study_kinds
 from iolab.cli.live import LiveView, choose_view
@@ -263,7 +263,7 @@ def carry_out(order: SessionRequest, wishes: Wishes) -> int:
 def _conclude(status: SessionStatus, wishes: Wishes, smoke: VerdictLimit | None = None) -> int:
     """Print what came of it; of a smoke test whose runs all ended well one line, and no verdict."""
     reader = open_session(wishes.directory)
-    study, results = shown_of(reader)
+    study, results = marked_results(reader)
     if wishes.as_json:
         result_json(session_document(reported(), study, results, damaged=reader.damaged()))
     elif smoke is not None and all(result.status is RunStatus.DONE for result in results):
@@ -306,7 +306,7 @@ def _tell_rest(wishes: Wishes) -> None:
     try:
         reader = open_session(wishes.directory)
         if not wishes.as_json and not wishes.quiet:
-            print_session(reader, *shown_of(reader), advise=False)
+            print_session(reader, *marked_results(reader), advise=False)
     except IolabError:
         return
     _tell_of_old_report(wishes)

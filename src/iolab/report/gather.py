@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from iolab.analysis.bottleneck.decision import RunResources
 from iolab.analysis.bottleneck.watch import view_of, watch
 from iolab.analysis.points import summarise
-from iolab.analysis.resume_marks import shown_of
+from iolab.analysis.resume_marks import marked_results
 from iolab.analysis.steady import measured_window
 from iolab.analysis.storage_bytes import account_of, kernels_of
 from iolab.analysis.sums import measure
@@ -139,7 +139,7 @@ def build_brief(
 
     `sessions` are those that `source` unites, where there are several.
     """
-    study, results = shown_of(source)
+    study, results = marked_results(source)
     points = summarise(results, study)
     best = kinds.headlines(study, points)
     chosen = select(kinds, results, best)

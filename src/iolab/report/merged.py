@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Final
 
 from iolab.analysis.differences import ComparisonSide, Difference, differences, read_side
-from iolab.analysis.resume_marks import shown_of
+from iolab.analysis.resume_marks import marked_results
 from iolab.analysis.resumed import OF_SESSION
 from iolab.core.configuration import DEFAULT_CONFIGURATION, Configuration
 from iolab.core.events import SessionStatus
@@ -529,7 +529,7 @@ def _merged(sources: Sequence[tuple[str, SessionSource]]) -> MergedSession:
     studies = [source.study for source in readers]
     facts = [source.facts for source in readers]
     renamed = configurations_named(labels, [study.configurations for study in studies])
-    shown = [shown_of(source) for source in readers]
+    shown = [marked_results(source) for source in readers]
     named = [
         _named(study, own, own_names)
         for study, (own, _), own_names in zip(studies, shown, renamed, strict=True)

@@ -15,10 +15,10 @@ from iolab.analysis.value import (
     Quotient,
     capacities,
     currencies,
+    full_configurations,
     lacking,
     quotients,
     sizes,
-    whole_ones,
 )
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Metric
@@ -58,7 +58,7 @@ NAMED_MOST: Final = 6
 
 def price_performance(brief: Brief) -> ReportSection | None:
     """Best figures over capacity, nodes and cost; None where no configuration tells any."""
-    owners = whole_ones(brief.study.configurations)
+    owners = full_configurations(brief.study.configurations)
     if not any(sizes(owner) for owner in owners):
         return None
     kept = {owner.id for owner in owners}

@@ -104,7 +104,7 @@ def compare_paired(
     return _judged(estimate, better, (count, count), paired=True)
 
 
-def judged_again(comparison: Comparison, adjusted_p: float) -> Comparison:
+def with_adjusted_p(comparison: Comparison, adjusted_p: float) -> Comparison:
     """The comparison among others: without its claim where Holm's p-value is 5 % or more."""
     claims = comparison.verdict in {ComparisonVerdict.BETTER, ComparisonVerdict.WORSE}
     if not claims or adjusted_p < _ALPHA:
@@ -217,9 +217,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def judged_together(comparisons: Sequence[Comparison]) -> list[Comparison]:
+def holm_corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """All comparisons shown together, without the claims that Holm's correction does not bear."""
     adjusted = holm([comparison.p for comparison in comparisons])
     return [
-        judged_again(comparison, p) for comparison, p in zip(comparisons, adjusted, strict=True)
+        with_adjusted_p(comparison, p) for comparison, p in zip(comparisons, adjusted, strict=True)
     ]

@@ -280,7 +280,7 @@ def counts_text(by: str, operation: str, claimed: int, counted: float) -> tuple[
     }
 
 
-def held_against(claimed: int, counted: float, text: str, evidence: Numbers) -> CheckAnswer:
+def compare_counts(claimed: int, counted: float, text: str, evidence: Numbers) -> CheckAnswer:
     """Whether what was counted bears out what was claimed."""
     if counted < FEWER_GOOD * claimed:
         verdict = invalid if counted < FEWER_BAD * claimed else indicative

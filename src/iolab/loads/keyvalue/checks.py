@@ -25,8 +25,8 @@ from iolab.analysis.checks.fleet import unevenness
 from iolab.analysis.checks.run import (
     ACHIEVED_LEAST,
     RUNTIME_SHARE,
+    compare_counts,
     counts_text,
-    held_against,
     operations_counted,
     operations_failed,
     process_faults,
@@ -539,7 +539,7 @@ def _by_rocksdb(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
             text, evidence = counts_text(
                 f"RocksDB{view.on(host)}", operations[0].word, claimed, statistics[name]
             )
-            yield held_against(claimed, statistics[name], text, {"host": host.host, **evidence})
+            yield compare_counts(claimed, statistics[name], text, {"host": host.host, **evidence})
     if not counted:
         yield not_applicable(f"RocksDB{view.on(host)} told no counters of keys.", host=host.host)
 
@@ -557,7 +557,7 @@ def _by_server(view: KeyValueView, server: ServerRun) -> Iterator[CheckAnswer]:
         text, evidence = counts_text("The server", operations[0].word, claimed, counted)
         if counted > (1 + MORE_SHARE) * claimed + MORE_OPERATIONS:
             yield indicative(f"{text}: others used the server, too.", **evidence)
-        yield held_against(claimed, counted, text, evidence)
+        yield compare_counts(claimed, counted, text, evidence)
     if not looked:
         yield not_applicable(f"{server.product} tells no counts of its requests.")
 

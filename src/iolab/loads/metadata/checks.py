@@ -24,8 +24,8 @@ from iolab.analysis.check import (
 from iolab.analysis.checks.client import BUSY_CORES
 from iolab.analysis.checks.idle import idle_before
 from iolab.analysis.checks.run import (
+    compare_counts,
     counts_text,
-    held_against,
     operations_counted,
     operations_failed,
 )
@@ -488,7 +488,7 @@ def _by_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
         if not claimed:
             continue
         text, evidence = counts_text(f"The file system{_of(view, members)}", word, claimed, counted)
-        answer = held_against(claimed, counted, text, {"fs_type": target.fs_type, **evidence})
+        answer = compare_counts(claimed, counted, text, {"fs_type": target.fs_type, **evidence})
         if answer.level is not None and answer.level.rank and _missable(view, files):
             answer = not_applicable(
                 "The files were there for too short a time to be sampled.", kept_s=files.kept_s

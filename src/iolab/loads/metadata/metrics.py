@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from iolab.analysis.metrics import LATENCIES, PERCENTILES, latencies_of, with_values
-from iolab.analysis.points import enters
+from iolab.analysis.points import is_publishable
 from iolab.analysis.resume_marks import compare_repeats
 from iolab.analysis.sums import OperationSums, sum_operations
 from iolab.analysis.view import RunView
@@ -412,7 +412,7 @@ def _operation(operation: Operation, done: Sequence[Result]) -> OperationStatist
     ordered = sorted(rates, key=lambda pair: pair[0])
     shown = ordered[(len(ordered) - 1) // 2][1]
     keys = {name: operation.latency_key(name) for name in LATENCIES}
-    compared = tuple(value for value, run in rates if value and enters(run))
+    compared = tuple(value for value, run in rates if value and is_publishable(run))
     levels = [run.verdict.level for _, run in rates]
     disagreement = compare_repeats(compared, key)
     if disagreement and disagreement.level:
