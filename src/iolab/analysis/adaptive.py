@@ -19,6 +19,7 @@ from iolab.analysis.points import (
     alarms,
     grouped,
     is_publishable,
+    positive_values,
     priors_of,
     sentinel_of,
     value_of,
@@ -28,7 +29,7 @@ from iolab.core.metric import Result
 from iolab.core.run import Plan, PlannedRun, Point, RunStatus
 from iolab.core.study import RunOrder, Study
 from iolab.stats.curve import AdaptiveAxis
-from iolab.stats.repeats import PublishedValue, log_means, publish
+from iolab.stats.repeats import PublishedValue, publish
 from iolab.stats.search import LoadLimit, LoadRun, MaxLoadSearch, PeakSearch
 from iolab.stats.seeds import Place
 from iolab.study.cost import overhead_s
@@ -96,9 +97,8 @@ class Log:
         """A point's values of a metric, of its trusted runs where there are any."""
         done = [run for run in self.of(digest) if _done(run)]
         sound = [run for run in done if not self._doubted(run)] or done
-        return _values([run for run in sound if is_publishable(run)], metric) or _values(
-            sound, metric
-        )
+        trusted = positive_values(filter(is_publishable, sound), metric)
+        return trusted or positive_values(sound, metric)
 
     def sd(self, metric: str, digests: Iterable[str]) -> float:
         """How far runs of one of these points differ: the standard deviation of ln of the metric.
@@ -123,26 +123,16 @@ class Log:
         widths: dict[str, float] = {}
         for key, runs in grouped(used).items():
             metric = self._workloads[key.workload].metric
-            values = _values(runs, metric) if metric else []
-            if runs[0].digest in digests and metric and len(log_means_of(values)) > 1:
+            values = positive_values(runs, metric) if metric else []
+            if runs[0].digest in digests and metric and len(values) > 1:
                 published = publish(values, priors.of(key, metric))
                 widths[runs[0].digest] = _narrower(published, widths.get(runs[0].digest))
         return widths
 
 
-def log_means_of(values: Sequence[float]) -> Sequence[float]:
-    """Logarithms, none of nothing."""
-    return log_means(values) if values else ()
-
-
 def _narrower(published: PublishedValue, other: float | None) -> float:
     """Of a point that was measured with and without some hosts the better known is enough."""
     return published.half_width if other is None else min(published.half_width, other)
-
-
-def _values(runs: Iterable[Result], metric: str) -> list[float]:
-    values = (value_of(run, metric) for run in runs)
-    return [value for value in values if value is not None and value > 0]
 
 
 def _done(run: Result) -> bool:

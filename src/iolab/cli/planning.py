@@ -222,7 +222,7 @@ def _costs(
     for search, names in sought.items():
         yield "search", f"{listing(names, SEARCHES_SHOWN)}: {search}"
     yield from ((heading, one_line(says)) for heading, says in study_kinds().hosts.lines(study))
-    yield from _ground(study, plan)
+    yield from _data_lines(study, plan)
     yield "writes", f"about {format_bytes(budget.write_bytes_estimate)} over all hosts and runs"
     if plan.destroys:
         yield "destroys", Text(", ".join(one_line(item) for item in plan.destroys), "bold red")
@@ -280,7 +280,7 @@ def _sought(workload: Workload) -> str:
             return f"the curve over {axes}; the loads between are chosen by results, or predicted"
 
 
-def _ground(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
+def _data_lines(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
     """What the jobs work on: files that are laid out, and regions of devices that are filled."""
     lines = [line for kind in study_kinds().loads for line in kind.lines(study, plan)]
     yield from ((heading, one_line(says)) for heading, says in lines)
@@ -313,7 +313,7 @@ def _ground(study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
 def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[str]:
     """Where the load goes: hosts with the same path on the same kind of file system in one line."""
     alike: dict[tuple[str, str], list[Target]] = {}
-    for target in _grounds(study):
+    for target in _existing_targets(study):
         host = _target_facts(facts, target.key)
         below = _below(host.target) if host is not None and host.target is not None else ""
         alike.setdefault((target.path, below), []).append(target)
@@ -325,7 +325,7 @@ def _targets(study: Study, facts: Mapping[str, HostFacts] | None) -> Iterator[st
         yield f"{path or 'no path given'} on {listing(names, HOSTS_SHOWN)}{below}{room}"
 
 
-def _grounds(study: Study) -> tuple[Target, ...]:
+def _existing_targets(study: Study) -> tuple[Target, ...]:
     """The targets that exist before the session: of guests that it boots those of their nodes."""
     return study_kinds().hosts.targets(study) or targets_of(study)
 

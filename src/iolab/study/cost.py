@@ -62,8 +62,8 @@ def is_on_device(study: Study, configuration_id: str, host: str) -> bool:
 
 def filled_bytes(study: Study, data_sets: Iterable[DataSet]) -> int:
     """What one fill writes on the host where it writes most, beyond a layout of files."""
-    wish = study.precondition
-    more = max(wish.fill - 1, 0)
+    precondition = study.precondition
+    more = max(precondition.fill - 1, 0)
     if study.guests is not None:
         # The layout of guests' images was the first fill, and what they have is one disk.
         return round(max((item.bytes_per_host for item in data_sets), default=0) * more)
@@ -75,7 +75,7 @@ def filled_bytes(study: Study, data_sets: Iterable[DataSet]) -> int:
             sizes.setdefault(key, []).append(data_set.on(host).bytes_per_host)
     each = [
         # Data sets lie over each other on a device, and beside each other in a directory.
-        max(host_sizes) * wish.fill if device else sum(host_sizes) * more
+        max(host_sizes) * precondition.fill if device else sum(host_sizes) * more
         for (_, device), host_sizes in sizes.items()
     ]
     return round(max(each, default=0))
@@ -85,12 +85,12 @@ def state_reasons(
     study: Study, data_sets: tuple[DataSet, ...], runs: tuple[PlannedRun, ...], rate: float
 ) -> Iterator[tuple[str, float]]:
     """Purge, fill and rounds, each with the seconds that all of them take at most."""
-    wish = study.precondition
+    precondition = study.precondition
     times = restorations(study, runs)
-    if wish.purge is not Purge.NONE:
-        says = f"{times} x purge by {wish.purge.value} (assumed)"
-        yield says, times * PURGE_S[wish.purge]
-    if wish.purge in (Purge.FSTRIM, Purge.RECREATE):
+    if precondition.purge is not Purge.NONE:
+        says = f"{times} x purge by {precondition.purge.value} (assumed)"
+        yield says, times * PURGE_S[precondition.purge]
+    if precondition.purge in (Purge.FSTRIM, Purge.RECREATE):
         again = sum(item.bytes_per_host for item in data_sets)
         yield f"{times} x lay out {format_bytes(again)} anew", times * again / rate
     size = filled_bytes(study, data_sets)
@@ -99,20 +99,20 @@ def state_reasons(
         yield f"{says} (assumed)", times * size / rate
     series = steady_series(study, runs)
     if series:
-        round_s = format_duration_s(wish.round_s)
-        says = f"{series} x until steady: {WINDOW} to {wish.rounds_max} rounds of {round_s}"
-        yield says, series * wish.rounds_max * wish.round_s
+        round_s = format_duration_s(precondition.round_s)
+        says = f"{series} x until steady: {WINDOW} to {precondition.rounds_max} rounds of {round_s}"
+        yield says, series * precondition.rounds_max * precondition.round_s
 
 
 def spared_seconds(study: Study, runs: tuple[PlannedRun, ...]) -> float:
     """What of that is not needed when the first window of every series is steady."""
-    wish = study.precondition
-    return steady_series(study, runs) * (wish.rounds_max - WINDOW) * wish.round_s
+    precondition = study.precondition
+    return steady_series(study, runs) * (precondition.rounds_max - WINDOW) * precondition.round_s
 
 
 def restorations(study: Study, runs: Iterable[PlannedRun]) -> int:
     """How often the start state is made: also after a trim, and for blocks that nobody knows."""
-    return sum(is_made for _, _, is_made in _course(study, runs))
+    return sum(is_made for _, _, is_made in _prepared_runs(study, runs))
 
 
 def turn_of(restore: Restore, run: PlannedRun) -> str:
@@ -132,7 +132,7 @@ def steady_series(study: Study, runs: Iterable[PlannedRun]) -> int:
         return 0
     count = 0
     steady: dict[str, str] = {}
-    for run, places, is_made in _course(study, runs):
+    for run, places, is_made in _prepared_runs(study, runs):
         if is_made:
             _drop(steady, places)
         workload = _workload_of(run)
@@ -145,7 +145,7 @@ def steady_series(study: Study, runs: Iterable[PlannedRun]) -> int:
     return count
 
 
-def _course(
+def _prepared_runs(
     study: Study, runs: Iterable[PlannedRun]
 ) -> Iterator[tuple[PlannedRun, tuple[str, ...], bool]]:
     """Each run, the keys of its targets, and whether their start state is made before it.
@@ -154,19 +154,19 @@ def _course(
     trims nothing is left. What a device's blocks must hold is known after a fill for a run that
     verifies, until one writes or trims that does not; a lost host is not foreseen.
     """
-    wish = study.precondition
+    precondition = study.precondition
     places_of, raw = _Places(study), _raw(study)
     stands: dict[str, str] = {}
     known_blocks: set[str] = set()
     for run in runs:
         if not run.point.data_set:
             continue
-        places, job, turn = places_of(run), run.point.job, turn_of(wish.restore, run)
-        if not wish.is_asked and raw.isdisjoint(places):
+        places, job, turn = places_of(run), run.point.job, turn_of(precondition.restore, run)
+        if not precondition.is_asked and raw.isdisjoint(places):
             yield run, places, False
             continue
         is_made = any(stands.get(place) != turn for place in places)
-        if job.verify and wish.fill >= 1:
+        if job.verify and precondition.fill >= 1:
             is_made = is_made or any(place in raw and place not in known_blocks for place in places)
         if is_made:
             stands |= dict.fromkeys(places, turn)
