@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck.decision import Resource, ResourceUse, RunResources
 from iolab.analysis.prediction import Predicted, predictions
 from iolab.core.host import Role
 from iolab.core.metric import Level
+from iolab.core.resources import Resource, ResourceUse, RunResources
 from tests.report.growing import STUDY, points, runs
 
 LINEAR = {n: (10_000.0 * n, 10_050.0 * n, 9_950.0 * n) for n in (1, 2, 4, 8)}

@@ -11,13 +11,16 @@ from rich.console import Console
 
 from iolab.analysis.points import summarise
 from iolab.cli.results import OBJECTIONS_MAX, answer_screen, details_screen, results_screen
+from iolab.core.host import Role
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
+from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_BANDWIDTH, Indicator
 from iolab.report.numbers import show
 from iolab.report.terminal import Grouped, Heading
 from tests.cli.command_line import RESULTS, STUDY
 from tests.cli.screens import drawn
+from tests.facts import tells
 from tests.report import shared
 
 CACHED = CheckResult("buffered-io", Level.INVALID, "The page cache answered.", {"share": 0.5})
@@ -166,6 +169,19 @@ def test_the_end_is_the_result_how_sure_it_is_and_the_next_command() -> None:
     assert [line.split()[-4:] for line in drawn(left, 80) if "resume" in line] == [
         ["iolab", "resume", "'a", "session'"]
     ]
+
+
+def test_the_end_names_what_limits_the_best_points() -> None:
+    busy = ResourceUse(Resource.PROCESSORS, "client-1", Role.CLIENT, "", 0.98)
+    full = RunResources((busy,), None, memory_backed=False, storage_seen=True, stolen=0.0)
+    results = [replace(result, resources=full) for result in RESULTS]
+    screens = [
+        drawn(answer_screen(STUDY, summarise(each, STUDY), each, "S"))
+        for each in (results, RESULTS)
+    ]
+    limits = [[line for line in lines if line.startswith("Limit")] for lines in screens]
+    assert [len(lines) for lines in limits] == [1, 0]
+    assert tells(limits[0][0], "processors", STUDY.workloads[0].title)
 
 
 def test_a_run_that_did_not_end_well_says_why() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from iolab.analysis.kinds import JUDGED_OF_NODES
+from iolab.analysis.kinds import JUDGED
 from iolab.analysis.sums import measure
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts, Role
@@ -26,6 +26,7 @@ from iolab.guests.guest import (
     GuestUse,
 )
 from iolab.hosts.counter_names import CPU, DISK, GUEST, NIC
+from iolab.hosts.counter_names import GUESTS as COUNTED_GUESTS
 from iolab.hosts.rates import derive
 from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.fileio.workload import Access, Job
@@ -169,6 +170,6 @@ def counted(record: RunRecord, way: str = "read", **node_rows: Any) -> RunRecord
 
 def view(record: RunRecord, known: dict[str, HostFacts] | None = None) -> RunView:
     """The run as its checks see it, with the telemetry that a judge derives."""
-    telemetry = derive(record.counters, record.host_names, JUDGED_OF_NODES)
+    telemetry = derive(record.counters, record.host_names, {**JUDGED, COUNTED_GUESTS: None})
     known = facts() if known is None else known
     return RunView(record, known, measure(record), telemetry, host_kinds=(GuestAnalysis(),))

@@ -6,18 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck.decision import (
-    BottleneckDecision,
-    Cause,
-    LoadStep,
-    Resource,
-    ResourceUse,
-    RunResources,
-    decide,
-)
+from iolab.analysis.bottleneck.decision import BottleneckDecision, Cause, LoadStep, decide
 from iolab.analysis.findings import Limited
 from iolab.core.host import Role
 from iolab.core.metric import Level
+from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.report.bottleneck import limit_words, next_step
 from iolab.report.phrases import Names
 from iolab.stats.curve import Usl

@@ -14,7 +14,6 @@ from iolab.analysis.bottleneck.decision import (
     BottleneckDecision,
     Cause,
     LoadStep,
-    RunResources,
     decide,
     law_of,
     step_at,
@@ -24,6 +23,7 @@ from iolab.analysis.value import Maximum, Quotient, capacities, full_configurati
 from iolab.core.configuration import Configuration, LatencyLimit
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, spec_of, timed_means
+from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
 from iolab.core.workload import HOSTS, AnyJob, Workload

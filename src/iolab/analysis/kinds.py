@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
+from iolab.analysis.bottleneck.watch import cores_of, watch
 from iolab.analysis.check import Check, CheckAnswer, HostQuestion
 from iolab.analysis.checks.bytes import bytes_moved, target_in_memory
 from iolab.analysis.checks.client import (
@@ -248,11 +249,8 @@ class Analyses:
 ANALYSIS_VERSION: Final = 14
 """Rises whenever the same record could get another number or another level."""
 
-JUDGED: Final = {"cpu": "all", "agent": None, "thermal": None}
-"""The telemetry that checks ask for, by scope and name; what no check asks for is not derived."""
-
-JUDGED_OF_NODES: Final = {**JUDGED, "cpu": None, "disk": None, "nic": None, GUESTS: None}
-"""The same where guests made the load: every disk, core and port, guest by guest."""
+JUDGED: Final = {"cpu": None, "disk": None, "nic": None, "agent": None, "thermal": None}
+"""The telemetry that checks and bottlenecks ask for, by scope and name; no other is derived."""
 
 
 def judge(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) -> Result:
@@ -263,11 +261,13 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) ->
     cover, 0 where the hosts had no window in common; of metadata load the shortest common window of
     its phases on files.
     """
-    wanted = JUDGED if record.fleet is None else JUDGED_OF_NODES
+    wanted: dict[str, str | None] = {**JUDGED, "cpu": cores_of(record)}
+    if record.fleet is not None:
+        wanted |= {"cpu": None, GUESTS: None}
     telemetry = derive(record.counters, record.host_names, wanted)
     point, kind = record.run.point, kinds.of(record)
     view = kinds.view(record, facts, telemetry)
-    if any(is_bound(view, index) for index in range(len(view.hosts))):
+    if wanted["cpu"] and any(is_bound(view, index) for index in range(len(view.hosts))):
         # A load that may use some cores alone is judged by those, each by its name.
         telemetry = derive(record.counters, record.host_names, {**wanted, "cpu": None})
         view = kinds.view(record, facts, telemetry)
@@ -294,6 +294,7 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) ->
         order=record.run.order,
         nodes=kind.nodes(view),
         load=point.job.stored_as,
+        resources=watch(view),
     )
 
 

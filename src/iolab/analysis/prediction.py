@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from statistics import stdev
 from typing import Final
 
-from iolab.analysis.bottleneck.decision import ResourceUse, RunResources
 from iolab.analysis.points import Axis, PointSummary, curves, other_axes, positive_values
 from iolab.core.host import Role
 from iolab.core.metric import Level, worst_level
 from iolab.core.metric_spec import spec_of
+from iolab.core.resources import ResourceUse, RunResources
 from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.stats.scaling import POINTS_LEAST, REACH, Known, Prediction, predict

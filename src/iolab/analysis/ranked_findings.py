@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from iolab.analysis.bottleneck.decision import RunResources
 from iolab.analysis.findings import (
     Best,
     Crossed,
@@ -30,6 +29,7 @@ from iolab.analysis.points import Axis, PointSummary, along
 from iolab.analysis.value import MONEY, currencies, full_configurations
 from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric, worst_level
+from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
 from iolab.stats.comparison import ComparisonVerdict

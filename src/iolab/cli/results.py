@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from iolab.analysis.curves import findings
+from iolab.analysis.findings import Limited, bests, limited
 from iolab.analysis.points import PointSummary, summarise
 from iolab.cli.kinds import reported
 from iolab.core.events import SessionStatus
@@ -21,6 +22,7 @@ from iolab.core.study import Study
 from iolab.core.workload import Direction
 from iolab.report.answer import AnswerSource, answer_sentence, how_sure
 from iolab.report.best import tally
+from iolab.report.bottleneck import limits_line
 from iolab.report.numbers import count, show
 from iolab.report.phrases import Objection, finding_lines, metric_words, objections
 from iolab.report.runs import operation_spreads_table, spread_rows
@@ -346,7 +348,7 @@ def _objections(objections: Sequence[Objection], *, every: bool) -> Iterator[Ren
 _NEXT: Final = "Next    "
 
 _REPORT_HAS: Final = "  # charts and bottlenecks"
-"""What the report adds, as a comment of the shell: it reads telemetry, which `show` does not."""
+"""What the report adds, as a comment of the shell."""
 
 _COMMENTED_MOST: Final = 80
 """Columns of a line with a comment; a long name of a session goes without."""
@@ -360,7 +362,7 @@ def answer_screen(
     *,
     unfinished: bool = False,
 ) -> Iterator[RenderableType]:
-    """The end in three lines: the result, how sure it is, and the next command.
+    """The end: the result, how sure it is, what limits it, and the next command.
 
     Of an `unfinished` session that is to continue it.
     """
@@ -371,6 +373,9 @@ def answer_screen(
         ("Result", plain(answer_sentence(study, figures, tally(results), against), "bold")),
         ("Sure", plain(how_sure(figures))),
     ]
+    limits = _limits(study, points, results)
+    if limits:
+        rows.append(("Limit", plain(limits_line(study, limits))))
     yield pairs(rows)
     explain = [f"iolab explain {against[0].code}"] if against else []
     resume = [resume_line(directory)] if unfinished else []
@@ -381,3 +386,17 @@ def answer_screen(
     for number, command in enumerate((*resume, report, *explain)):
         name = " " * len(_NEXT) if number else _NEXT
         yield Unbroken(Text(name, style=QUIET_STYLE).append_text(plain(command)))
+
+
+def _limits(
+    study: Study, points: Sequence[PointSummary], results: Sequence[Result]
+) -> tuple[Limited, ...]:
+    """What limits the best points, by the runs that the report shows of these too."""
+    headlines = reported().headlines(study, points)
+    shown = {headline.best.shown.key for headline in headlines if headline.best is not None}
+    watched = {
+        result.key: result.resources
+        for result in results
+        if result.resources is not None and result.key in shown
+    }
+    return tuple(limited(study, points, tuple(bests(study, points)), watched))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
+from iolab.core.resources import RunResources
 from iolab.core.run import RunKey, RunStatus
 from iolab.core.stopping import Steadiness
 from iolab.core.workload import Direction
@@ -271,7 +272,8 @@ class Result:
     was stored without). `steadiness` is what its seconds say of it, None where they are too few or
     the load is not one that goes on alike; they are of whole operations where one has several I/Os.
     `nodes` are the hypervisors of guests, `load` says of what kind the run's job was (its
-    `stored_as`).
+    `stored_as`). `resources` are what its telemetry shows of processors, devices and ports, None
+    where an older iolab judged it.
     """
 
     configuration: str
@@ -294,6 +296,7 @@ class Result:
     steadiness: Steadiness | None = None
     nodes: tuple[NodeResult, ...] = ()
     load: str = "io"
+    resources: RunResources | None = None
 
     @property
     def key(self) -> RunKey:

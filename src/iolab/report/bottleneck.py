@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.bottleneck.decision import Cause, Resource, ResourceUse, RunResources
+from iolab.analysis.bottleneck.decision import Cause
 from iolab.analysis.findings import Limited, bests, limited
 from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LOCAL_HOST
 from iolab.core.host import Role
+from iolab.core.resources import Resource, ResourceUse, RunResources
 from iolab.core.study import Study
-from iolab.report.charts.chart import ChartGroup, ReportSection
 from iolab.report.numbers import NOTHING, axis_word, show_value
 from iolab.report.phrases import LEVELS, Names, joined, part, place, step_words
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
@@ -19,6 +19,7 @@ from iolab.units import format_count
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
+    from iolab.report.charts.chart import ReportSection
     from iolab.report.charts.series import Anchors
 
 STOLEN_NAMED: Final = 0.02
@@ -323,6 +324,9 @@ _WORDS: Final[Mapping[Cause, str]] = {
 
 def bottlenecks(brief: Brief) -> ReportSection | None:
     """The section; None where no run of a best point was watched."""
+    # And numpy, which the line has no use for.
+    from iolab.report.charts.chart import ChartGroup, ReportSection
+
     study, points = brief.study, brief.points
     limits = tuple(limited(study, points, tuple(bests(study, points)), brief.watched))
     if not limits:
@@ -347,6 +351,20 @@ def next_table(study: Study, limits: Sequence[Limited], points: Sequence[PointSu
     )
     heads = ("Limited by", "Workloads", "Evidence", "What to do next")
     return Table("Bottlenecks", columns(heads), cells)
+
+
+LINE_MOST: Final = 3
+"""Limits that the line on a terminal names."""
+
+
+def limits_line(study: Study, limits: Sequence[Limited]) -> str:
+    """`processors (Read IOPS); device vda (all others)`: what limits the best points, in short."""
+    groups: dict[str, list[Limited]] = {}
+    for limit in limits:
+        groups.setdefault(_limit(limit), []).append(limit)
+    parts = [f"{cause} ({_whose(study, alike, limits)})" for cause, alike in groups.items()]
+    more = f" and {len(parts) - LINE_MOST} more" if len(parts) > LINE_MOST else ""
+    return f"{'; '.join(parts[:LINE_MOST])}{more}"
 
 
 def _whose(study: Study, alike: Sequence[Limited], limits: Sequence[Limited]) -> str:

@@ -15,13 +15,13 @@ from iolab.core.workload import Direction, ServiceTime
 from iolab.report.user_text import NO_TEXT, UserText
 
 if TYPE_CHECKING:
-    from iolab.analysis.bottleneck.decision import RunResources
     from iolab.analysis.differences import Difference
     from iolab.analysis.kinds import Analyses
     from iolab.analysis.points import PointKey, PointSummary
     from iolab.analysis.window import Window
     from iolab.core.host import HostFacts
     from iolab.core.metric import Metric, Result
+    from iolab.core.resources import RunResources
     from iolab.core.run import HostRun, Plan, RunKey, RunRecord
     from iolab.core.study import Study
     from iolab.core.target_state import RoundsSeries

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from iolab.analysis.bottleneck.decision import RunResources
 from iolab.analysis.bottleneck.watch import view_of, watch
 from iolab.analysis.points import summarise
 from iolab.analysis.resume_marks import marked_results
@@ -19,6 +18,7 @@ from iolab.analysis.storage_bytes import account_of, kernels_of
 from iolab.analysis.sums import measure
 from iolab.core.host import HostFacts
 from iolab.core.metric import Level, Result
+from iolab.core.resources import RunResources
 from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
 from iolab.core.samples import BinTable, CounterTable, IntervalTable, no_counters
 from iolab.core.study import Study

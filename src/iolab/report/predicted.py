@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from iolab.analysis.bottleneck.decision import ResourceUse, RunResources
 from iolab.analysis.bottleneck.watch import view_of, watch
 from iolab.analysis.prediction import Predicted, Watch, predictions
 from iolab.core.metric import Level, Metric, worst_level
+from iolab.core.resources import ResourceUse, RunResources
 from iolab.errors import StoreError
 from iolab.report.brief import Brief
 from iolab.report.charts.bars import Bar, BarGroup, charts_by_unit, group_by, horizontal_bars

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck.decision import Cause, LoadStep, Resource, decide
+from iolab.analysis.bottleneck.decision import Cause, LoadStep, decide
+from iolab.core.resources import Resource
 from tests.analysis.bottleneck.planted import (
     QUIET,
     Growth,

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck.decision import BottleneckDecision, Cause, Resource, decide, step_at
+from iolab.analysis.bottleneck.decision import BottleneckDecision, Cause, decide, step_at
+from iolab.core.resources import Resource
 from tests.analysis.bottleneck.planted import (
     PORT,
     QUIET,

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.analysis.bottleneck.decision import Loop, Resource
+from iolab.analysis.kinds import judge
+from iolab.cli.kinds import analyses
 from iolab.core.host import Role
+from iolab.core.resources import Loop, Resource
 from iolab.core.run import Bystander, DeviceDelta
 from tests.analysis.bottleneck.planted import PORT, QUIET, cores, disk, facts, port, record, watched
 from tests.analysis.records import JOB, Burst
@@ -49,6 +51,11 @@ def test_the_utilisation_of_each_resource() -> None:
     job = seen.most(Resource.JOB)
     assert job is not None
     assert job.share == pytest.approx(0.3)  # the engine's 10 % user and 20 % system
+
+
+def test_a_result_keeps_what_its_run_shows_of_its_resources() -> None:
+    seen = record({**disk(0.6), **cores(0.9, 0.45), **port(250e6, 25e6)})
+    assert judge(seen, {"c1": facts()}, analyses()).resources == watched(seen)
 
 
 def test_a_port_of_nominal_speed_is_never_full() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iolab.analysis.bottleneck.decision import Cause, Resource, ResourceUse, RunResources
+from iolab.analysis.bottleneck.decision import Cause
 from iolab.analysis.findings import Limited, bests, limited
 from iolab.core.host import Role
 from iolab.core.metric import Level, Result
+from iolab.core.resources import Resource, ResourceUse, RunResources
 from tests.analysis.findings.cells import REPEATS, curve
 from tests.loads.keyvalue.studies import BASE, STUDY, summarised
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import REPLICATED, PointSummary
-from iolab.core.host import Role
+from iolab.core.resources import Flight, Loop, Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
 
 if TYPE_CHECKING:
@@ -18,112 +18,6 @@ if TYPE_CHECKING:
 ALWAYS_BUSY: Final = 0.95
 """Share of the time with an I/O in flight from which a device has none to spare: the kernel counts
 busy time at its ticks, and gaps between I/Os of an idle moment cost a per cent or two."""
-
-
-class Resource(StrEnum):
-    """What may be at its limit."""
-
-    DEVICE = "device"
-    PROCESSORS = "processors"
-    """All cores of a host together."""
-    CORE = "core"
-    """One core, as where one thread or all interrupts run on it."""
-    JOB = "job"
-    """The jobs of the engine, each of which has one core at most."""
-    PORT = "port"
-    """A network port, one way."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceUse:
-    """How much of a resource was used over the measured window.
-
-    `name` is the device, core or port, empty for what a host has one of; a port's ends in its way.
-    `share` is of the time, of a port's speed or of a core; None for a port of unknown speed. `rate`
-    is what passed a second (a device's I/Os, a port's bytes), `queue` a device's I/Os in flight.
-    `own` is how much of a client's processors the load's jobs used by themselves, as a share of
-    all of them: the rest is the kernel's work for them, or others'.
-    """
-
-    resource: Resource
-    host: str
-    role: Role
-    name: str
-    share: float | None
-    rate: float | None = None
-    queue: float | None = None
-    own: float | None = None
-
-    @property
-    def rank(self) -> tuple[float, float, float]:
-        """Orders uses of one resource, the busiest last."""
-        share = -1.0 if self.share is None else self.share
-        return (share, self.queue or 0.0, self.rate or 0.0)
-
-
-class Loop(StrEnum):
-    """What decides when the next I/O is issued."""
-
-    CLOSED = "closed"
-    """The end of another: so many are kept in flight."""
-    RATE = "rate"
-    """The rate that was asked for."""
-    PACED = "paced"
-    """Time to think, or another rule of the engine."""
-
-
-@dataclass(frozen=True, slots=True)
-class Flight:
-    """The I/Os in flight of all hosts together, and where they were.
-
-    `in_flight` is X R, `asked` the sum of the depths, `one_each` whether no host had more than one.
-    `latency_ns` is the mean at the engines and `device_ns` that of the devices' own I/Os, None
-    where these are not known or did not serve these I/Os one by one. `rate` and `target_rate` are
-    I/Os a second, the latter None where none was asked for.
-    """
-
-    loop: Loop
-    in_flight: float
-    asked: int
-    one_each: bool
-    latency_ns: float
-    device_ns: float | None
-    rate: float
-    target_rate: float | None
-
-    @property
-    def at_device(self) -> float | None:
-        """Of each I/O's latency the share that its devices took, 0 to 1."""
-        if self.device_ns is None or self.latency_ns <= 0:
-            return None
-        return min(self.device_ns / self.latency_ns, 1.0)
-
-    @property
-    def kept(self) -> float:
-        """In flight over asked."""
-        return self.in_flight / self.asked
-
-
-@dataclass(frozen=True, slots=True)
-class RunResources:
-    """What one run tells of its resources.
-
-    `uses` are the busiest of each resource, of clients and of watched hosts apart; `flight` is None
-    where the load is not I/O. `memory_backed` where the target's blocks are memory: what its device
-    does is then the processors' work. `storage_seen` is whether devices of the target were watched
-    anywhere. `stolen` is the largest share of a host's processors that a hypervisor gave to others.
-    """
-
-    uses: tuple[ResourceUse, ...]
-    flight: Flight | None
-    memory_backed: bool
-    storage_seen: bool
-    stolen: float
-
-    def most(self, resource: Resource) -> ResourceUse | None:
-        """The busiest of a resource; None where none was watched."""
-        watched = [use for use in self.uses if use.resource is resource and use.share is not None]
-        return max(watched, key=lambda use: use.share or 0.0, default=None)
 
 
 PAYS: Final = 0.5

@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from iolab.analysis.bottleneck.decision import (
-    ALWAYS_BUSY,
-    Flight,
-    Loop,
-    Resource,
-    ResourceUse,
-    RunResources,
-)
+from iolab.analysis.bottleneck.decision import ALWAYS_BUSY
 from iolab.analysis.service_time import concurrency
 from iolab.analysis.storage_bytes import LOOPBACK, leaf_names, leaves_of
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NOTHING, RunView, served
 from iolab.analysis.window import Window
 from iolab.core.host import HostFacts, Role
+from iolab.core.resources import Flight, Loop, Resource, ResourceUse, RunResources
 from iolab.core.run import HostRun, RunRecord
 from iolab.hosts.rates import ALL_CORES, derive
 
@@ -34,10 +28,14 @@ a hundred cores are 100,000 series."""
 
 def view_of(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) -> RunView:
     """The run with the processors, disks and ports of all of its hosts."""
-    large = len(record.host_names) > EVERY_CORE_HOSTS_MOST
-    wanted = {"cpu": ALL_CORES if large else None, "disk": None, "nic": None}
+    wanted = {"cpu": cores_of(record), "disk": None, "nic": None}
     telemetry = derive(record.counters, record.host_names, wanted)
     return kinds.view(record, facts, telemetry)
+
+
+def cores_of(record: RunRecord) -> str | None:
+    """The cores whose telemetry is derived, as `derive` has it: all of a large fleet together."""
+    return ALL_CORES if len(record.host_names) > EVERY_CORE_HOSTS_MOST else None
 
 
 def watch(view: RunView) -> RunResources:
