@@ -8,10 +8,10 @@ is read without.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import json
 import os
-import re
 import resource
 import shlex
 import sys
@@ -57,13 +57,22 @@ def json_text(document: object) -> str:
         text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
     except orjson.JSONEncodeError:  # as of text that is not Unicode
         text = json.dumps(document, indent=2, allow_nan=False)
-    if _DELETE in text or not text.isascii():  # the search goes through megabytes of numbers
-        text = _NOT_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], text)
-    return f"{text}\n"
+    text = text.encode("ascii", _AS_JSON_ESCAPES).decode("ascii")
+    return text.replace("\x7f", "\\u007f") + "\n"
 
 
-_DELETE: Final = "\x7f"
-_NOT_ASCII: Final = re.compile(r"[^\x00-\x7e]+")
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """What JSON has for text that is not ASCII, as an error handler of encodings.
+
+    A pattern would take ten times as long to find it in megabytes of numbers.
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+_AS_JSON_ESCAPES: Final = "iolab.json"
+codecs.register_error(_AS_JSON_ESCAPES, _escaped)
 
 
 def raw_result(text: str) -> None:

@@ -85,7 +85,12 @@ def fields_document(record: Any) -> dict[str, Any]:  # noqa: ANN401 - any flat d
     return {name: _plain(getattr(record, name)) for name in record.__dataclass_fields__}
 
 
+_OF_JSON: Final = frozenset({int, bool, str, type(None)})
+
+
 def _plain(value: object) -> object:
+    if type(value) in _OF_JSON:
+        return value
     if isinstance(value, float):
         return finite(value)
     if isinstance(value, Enum):
