@@ -91,10 +91,12 @@ def deltas(block: Block, metrics: Sequence[str], may_fall: Collection[str] = ())
     """
     cells = [block.cells(metric) for metric in metrics]
     values = np.stack([metric_cells.values for metric_cells in cells])
-    seen = np.logical_and.reduce([metric_cells.seen for metric_cells in cells])
+    all_seen = np.logical_and.reduce([metric_cells.seen for metric_cells in cells])
     growth = values[:, :, 1:] - values[:, :, :-1]
     held = [index for index, metric in enumerate(metrics) if metric not in may_fall]
-    sound = block.sound_steps() & seen[:, 1:] & seen[:, :-1] & (growth[held] >= 0).all(axis=0)
+    sound = (
+        block.sound_steps() & all_seen[:, 1:] & all_seen[:, :-1] & (growth[held] >= 0).all(axis=0)
+    )
     return Deltas(metrics, np.maximum(growth, 0), np.asarray(sound))
 
 

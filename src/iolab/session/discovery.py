@@ -170,9 +170,9 @@ async def _visit(
             if rights:
                 probes[target.key] = await _try(host, MOUNT_PARENT, rights=True)
             continue
-        seen = facts[target.key] = _with_devices(spec, answered)
+        host_facts = facts[target.key] = _with_devices(spec, answered)
         # A directory that is missing or closed is the guard's to name; trying it adds nothing.
-        if seen.target is not None and seen.target.writable:
+        if host_facts.target is not None and host_facts.target.writable:
             probes[target.key] = await _try(host, target.path, rights=rights)
     return Discovery({host.name: hello}, facts, probes, devices)
 
@@ -283,8 +283,8 @@ async def inspect_hosts(
         folder = _folder_of(host.spec, path)
         return Inspected(host.spec, folder, facts, probe, quiet, offset, hello, left)
 
-    seen = await together([hosts[name] for name in met.done], watch)
-    return Outcomes(seen.done, {**met.failed, **seen.failed})
+    watched = await together([hosts[name] for name in met.done], watch)
+    return Outcomes(watched.done, {**met.failed, **watched.failed})
 
 
 def _folder_of(spec: HostSpec, path: str | None) -> str | None:

@@ -105,8 +105,8 @@ async def _compare(
 ) -> None:
     """HostError when a host came back as another."""
     again = {name: session.hosts[name] for name in names}
-    seen = await discover(session.study, again, session.questions)
-    faults = changes({key: facts[key] for key in seen.facts if key in facts}, seen.facts)
+    discovery = await discover(session.study, again, session.questions)
+    faults = changes({key: facts[key] for key in discovery.facts if key in facts}, discovery.facts)
     if faults:
         for name in names:
             session.taken.pop(name, None)  # What lies there may not be ours.

@@ -257,7 +257,7 @@ async def _measure_all(
     first = queue.next()
     if first is None:
         return SessionStatus.DONE
-    seen = await _look(session, parts.booted)
+    discovery = await _look(session, parts.booted)
     study, present = (
         without_hosts(session.study, session.left_out),
         await parts.workdirs.present_bytes(),
@@ -266,17 +266,17 @@ async def _measure_all(
         study,
         session.plan,
         kinds,
-        seen.facts,
-        seen.probes,
+        discovery.facts,
+        discovery.probes,
         present,
         owner=session.owner,
-        devices=seen.devices,
+        devices=discovery.devices,
     )
-    versions = ", ".join(sorted({hello.version for hello in seen.hellos.values()}))
-    session.tell(SessionStarted(session.plan, tuple(seen.facts.items()), versions))
-    await _tell_of_others(session, seen)
+    versions = ", ".join(sorted({hello.version for hello in discovery.hellos.values()}))
+    session.tell(SessionStarted(session.plan, tuple(discovery.facts.items()), versions))
+    await _tell_of_others(session, discovery)
     again = parts.booted.reaching(reach)
-    means = Recovery(seen.facts, earlier.tried, again, patience, earlier.ledger)
+    means = Recovery(discovery.facts, earlier.tried, again, patience, earlier.ledger)
     course = RunLoop(session, parts, means)
     status = await course.follow(first, queue)
     if status is SessionStatus.DONE:
@@ -290,27 +290,27 @@ async def _look(session: SessionContext, booted: BootedHosts) -> Discovery:
     many = len(session.everyone) > NAMED_HOSTS
     session.begin(Phase.CONNECT, None, f"{len(session.everyone)} hosts" if many else names)
     if not booted.are_booted:
-        seen = await discover(session.study, session.everyone, session.questions)
+        discovery = await discover(session.study, session.everyone, session.questions)
     else:
         nodes = await discover(session.study, session.bystanders, session.questions)
         await booted.raise_up(nodes)
         hosts = await discover(session.study, session.hosts, session.questions)
-        seen = Discovery.joined((nodes, hosts))
-    booted.see_nodes(seen.facts)
-    return seen
+        discovery = Discovery.joined((nodes, hosts))
+    booted.see_nodes(discovery.facts)
+    return discovery
 
 
-async def _tell_of_others(session: SessionContext, seen: Discovery) -> None:
+async def _tell_of_others(session: SessionContext, discovery: Discovery) -> None:
     """Say which clients are busy with something else before anything runs there."""
     if not session.study.method.idle_watch_s:
         return
     session.begin(Phase.CONNECT, None, "is the machine quiet", QUIET_WATCH_S)
 
     async def watch(host: Host) -> str | None:
-        return (await watch_quiet(host, seen.facts[host.name])).others()
+        return (await watch_quiet(host, discovery.facts[host.name])).others()
 
     outcomes = await together(
-        [host for host in session.hosts.values() if host.name in seen.facts], watch
+        [host for host in session.hosts.values() if host.name in discovery.facts], watch
     )
     busy = [f"'{name}': {others}" for name, others in outcomes.complete().items() if others]
     if busy:

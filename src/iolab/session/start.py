@@ -150,8 +150,8 @@ async def idle_meanwhile(
 
     async def look_again(share: HostShare) -> None:
         after = await snapshot(share.workdir.host)
-        seen = idle_proof(before[share.name], after, share.workdir.devices)
-        share.idle = seen if seen and seen.quiet else None
+        proof = idle_proof(before[share.name], after, share.workdir.devices)
+        share.idle = proof if proof and proof.quiet else None
 
     await on_each(known, look)
     yield

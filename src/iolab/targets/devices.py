@@ -84,7 +84,7 @@ def with_device(facts: HostFacts, device: DeviceFacts) -> HostFacts:
 
 
 async def take_device(
-    host: Host, target: Target, seen: TargetFacts | None, settings: TargetSettings
+    host: Host, target: Target, folder_facts: TargetFacts | None, settings: TargetSettings
 ) -> WorkDirectory:
     """The device, held by the host's agent alone. HostError where anything objects."""
     answer = await host.ask(
@@ -99,7 +99,7 @@ async def take_device(
     image = host.spec.kind is HostKind.VM
     filled = device.size_bytes if image else 0
     return WorkDirectory(
-        host, folder, seen, target.key, device=name, filled_bytes=filled, image=image
+        host, folder, folder_facts, target.key, device=name, filled_bytes=filled, image=image
     )
 
 
@@ -166,9 +166,9 @@ async def make_file_system(
     """
     made = await _open(host, scratch, target, settings)
     answer = await host.ask("facts", deadline_s=FACTS_LIMIT_S, path=made.dir, tools={})
-    seen = read_facts(host.name, answer)
-    facts = replace(facts, target=seen.target, disks=seen.disks)
-    workdir = WorkDirectory(host, made.dir, seen.target, target.key, scratch=scratch)
+    answered = read_facts(host.name, answer)
+    facts = replace(facts, target=answered.target, disks=answered.disks)
+    workdir = WorkDirectory(host, made.dir, answered.target, target.key, scratch=scratch)
     return MadeFileSystem(workdir, facts, tuple(_notes(host.name, made)))
 
 

@@ -225,17 +225,17 @@ class WorkDirectories:
 
         async def take(target: Target) -> None:
             host = self._context.hosts[target.host]
-            seen = facts[target.key]
+            host_facts = facts[target.key]
             if settings.make_xfs:
-                own = await self._take_own(host, target, seen)
+                own = await self._take_own(host, target, host_facts)
                 for text in own.notices:
                     self._context.tell(Notice(text))
                 workdir, made[target.key] = own.workdir, own.facts
             elif target.serial is not None:
-                workdir = await take_device(host, target, seen.target, settings)
+                workdir = await take_device(host, target, host_facts.target, settings)
             else:
                 folder = await self._folder(host, target.path, scratch_name(host.name))
-                workdir = WorkDirectory(host, folder, seen.target, target.key)
+                workdir = WorkDirectory(host, folder, host_facts.target, target.key)
             self._open[target.key] = workdir
 
         wanted = [target for target in targets if target.key not in self._open]
@@ -248,11 +248,13 @@ class WorkDirectories:
             self._context.tell(FilesystemsMade(tuple(made.items())))
         outcomes.complete()
 
-    async def _take_own(self, host: Host, target: Target, seen: HostFacts) -> MadeFileSystem:
+    async def _take_own(self, host: Host, target: Target, host_facts: HostFacts) -> MadeFileSystem:
         """A folder with a file system of the session's own in it."""
         folder = await self._folder(host, *folder_of(target))
         try:
-            return await make_file_system(host, folder, target, self._context.study.target, seen)
+            return await make_file_system(
+                host, folder, target, self._context.study.target, host_facts
+            )
         except HostError:
             if not host.lost:
                 # Only so can the folder be taken again.

@@ -159,10 +159,10 @@ def _named(hosts: Sequence[str]) -> str:
 async def _otherness(workdir: WorkDirectory, folder: str, mark: FileAnswer) -> str | None:
     """Why what the host sees there is not the folder with that mark; None when it is."""
     try:
-        seen = await _mark(workdir, folder)
+        read_mark = await _mark(workdir, folder)
     except AgentRefusal as refused:
         return refused.says
-    return None if seen == mark else "what it sees there is another folder"
+    return None if read_mark == mark else "what it sees there is another folder"
 
 
 async def _mark(workdir: WorkDirectory, folder: str) -> FileAnswer:
