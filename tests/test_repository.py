@@ -159,3 +159,36 @@ def test_pages_and_messages_have_the_glossary_s_words() -> None:
         if (hit := word.search(text))
     ]
     assert found == []
+
+
+def names(module: Path) -> Iterator[tuple[int, str]]:
+    """Line and name of each variable, parameter and loop; a class's fields may be keys of files."""
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    fields = {
+        id(line.target) for c in classes for line in c.body if isinstance(line, ast.AnnAssign)
+    }
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Name)
+            and isinstance(node.ctx, ast.Store)
+            and id(node) not in fields
+        ):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.MatchAs | ast.ExceptHandler) and node.name is not None:
+            yield node.lineno, node.name
+
+
+def test_names_say_what_they_hold() -> None:
+    text = (ROOT / "tests" / "words.md").read_text(encoding="utf-8")
+    fillers = set(re.findall(r"`(\w+)`", text.partition("## Names that say nothing")[2]))
+    assert len(fillers) >= 5
+    found = [
+        f"{module.relative_to(ROOT)}:{line}: {name}"
+        for module in tracked("src/iolab/*.py")
+        for line, name in names(module)
+        if name in fillers
+    ]
+    assert found == []
