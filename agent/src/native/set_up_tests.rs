@@ -29,7 +29,7 @@ fn no_ring_gets_more_than_it_holds_and_no_job_nothing() {
 }
 
 #[test]
-fn what_probes_read_is_told_and_each_bed_is_tried_once() {
+fn what_probes_read_is_told_and_each_device_is_tried_once() {
     let fixture = Fixture::new();
     let mut spec = fixture.spec(&json!({"depth": 4}));
     spec.jobs.push(spec.jobs[0].clone());

@@ -86,8 +86,8 @@ impl Threads {
             let line = Line { gate: Arc::clone(&gate), ready: ready.clone(), tell: tell.clone() };
             let seat = Seat { thread, scores: own, leads: nth == 0 };
             let work = move || work(&shared, seat, line);
-            let thread = Builder::new().name("engine".into()).stack_size(STACK_BYTES).spawn(work);
-            handles.push(thread.map_err(|error| {
+            let handle = Builder::new().name("engine".into()).stack_size(STACK_BYTES).spawn(work);
+            handles.push(handle.map_err(|error| {
                 vec![format!("A thread cannot be started: {}.", sentence(&error))]
             })?);
         }

@@ -373,8 +373,9 @@ fn keep_files(shared: &Shared) -> (Option<u64>, BTreeMap<String, u64>) {
     }
     places.sort_unstable();
     places.dedup();
-    let of_book = shared.verification.iter().map(|verification| verification.keep());
-    for kept in places.iter().map(|&nth| keep(&shared.targets[nth as usize].file)).chain(of_book) {
+    let of_ledger = shared.verification.iter().map(|verification| verification.keep());
+    for kept in places.iter().map(|&nth| keep(&shared.targets[nth as usize].file)).chain(of_ledger)
+    {
         if let Err(error) = kept {
             let name = error.raw_os_error().and_then(errno_name).unwrap_or("EIO");
             *failed.entry(name.to_owned()).or_default() += 1;

@@ -322,8 +322,8 @@ def gains(
 ) -> tuple[Gains, ...]:
     """Every configuration of one session against the baseline, which is the first by default.
 
-    Points that went without a host stand in configurations of their own (`apart`). Without metrics
-    named those of `default_metrics`. Empty where there is one configuration.
+    Points that went without a host stand in configurations of their own (`split_by_hosts`). Without
+    metrics named those of `default_metrics`. Empty where there is one configuration.
     """
     names = list(dict.fromkeys(summary.key.configuration for summary in summaries))
     order = [
