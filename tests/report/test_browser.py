@@ -120,6 +120,16 @@ def test_what_to_do_next_stands_on_a_phone_without_scrolling(
     page.context.close()
 
 
+@pytest.mark.parametrize("name", ["two", "two keys"])
+def test_the_best_of_each_workload_fits_a_phone(browser: Browser, folder: Path, name: str) -> None:
+    page, _ = shown(browser, written(folder, name), viewport={"width": 390, "height": 800})
+    room, needed = page.evaluate(
+        "(it => [it.clientWidth, it.scrollWidth])(document.querySelector('.matrix .scroll'))"
+    )
+    assert needed <= room
+    page.context.close()
+
+
 def test_a_verdict_leads_to_its_run_and_opens_it(browser: Browser, folder: Path) -> None:
     page = browser.new_context().new_page()
     page.goto(written(folder, "pair").as_uri())

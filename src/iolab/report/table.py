@@ -117,11 +117,17 @@ _PLAIN: Final = ' class="plain"'
 
 
 def html(
-    table: Table, anchors: Collection[str] = (), *, plain: bool = False, caption: bool = False
+    table: Table,
+    anchors: Collection[str] = (),
+    *,
+    plain: bool = False,
+    caption: bool = False,
+    stacked: bool = False,
 ) -> str:
     """The table for a page; cells lead to those of their `anchors` that it has.
 
-    A `plain` one has names in its first column.
+    A `plain` one has names in its first column. Of a `stacked` one cells with a value bear the
+    name of their column, so that a narrow screen can show them one below the other.
     """
     title = _escaped(table.title)
     heads = "".join(
@@ -131,8 +137,9 @@ def html(
     kinds = ["n" if column.number else "t" for column in table.columns]
     rows = [
         "".join(
-            f'<td class="{kind}">{_html_cell(cell, anchors)}</td>'
-            for kind, cell in zip(kinds, cells, strict=True)
+            f'<td class="{kind}"{_name(column, cell) if stacked else ""}>'
+            f"{_html_cell(cell, anchors)}</td>"
+            for kind, column, cell in zip(kinds, table.columns, cells, strict=True)
         )
         for cells in table.rows[:ROWS_SHOWN]
     ]
@@ -152,6 +159,10 @@ def html(
         f"<table{_PLAIN if plain else ''}>\n{above}"
         f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table></div>"
     )
+
+
+def _name(column: Column, cell: Cell) -> str:
+    return "" if cell.text == NOTHING else f' data-name="{_escaped(column.title)}"'
 
 
 def badge(level: Level, anchor: str | None = None) -> str:
