@@ -30,72 +30,82 @@ const MAX_RATE: f64 = 1e9;
 /// An hour: a longer pause is not one between two I/Os.
 const LONGEST_THINK_US: u64 = 3_600_000_000;
 
+/// What is told of a spec, in the order in which it is looked at.
+#[derive(Default)]
+struct Faults(Vec<String>);
+
+impl Faults {
+    fn must(&mut self, holds: bool, says: String) {
+        if !holds {
+            self.0.push(says);
+        }
+    }
+}
+
 impl Spec {
     /// Every fault that needs no look at a target.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
-        let mut must = |holds: bool, says: String| {
-            if !holds {
-                faults.push(says);
-            }
-        };
-        must(self.format == FORMAT, format!("format is {}; it must be {FORMAT}.", self.format));
+        let mut faults = Faults::default();
+        faults.must(
+            self.format == FORMAT,
+            format!("format is {}; it must be {FORMAT}.", self.format),
+        );
         let jobs = self.jobs.len();
-        must(
+        faults.must(
             (1..=MAX_JOBS).contains(&jobs),
             format!("There are {jobs} jobs; give 1 to {MAX_JOBS} of them."),
         );
         let files: usize = self.jobs.iter().map(|job| job.files.len()).sum();
-        must(
+        faults.must(
             files <= MAX_FILES,
             format!("There are {files} files; give at most {MAX_FILES} of them."),
         );
-        must(
+        faults.must(
             INTERVALS_MS.contains(&self.interval_ms),
             format!("interval_ms is {}; give 100 to 60000.", self.interval_ms),
         );
-        must(
+        faults.must(
             self.runtime_s.is_none_or(|seconds| seconds > 0.0 && seconds <= LONGEST_S),
             format!("runtime_s is {:?}; give a time above zero.", self.runtime_s.unwrap_or(0.0)),
         );
-        must(
+        faults.must(
             (0.0..1.0).contains(&self.later),
             format!("later is {}; give a part of 1, from 0 on.", self.later),
         );
-        must(
+        faults.must(
             self.ledger_block.is_none_or(|bytes| u64::from(bytes) % SECTOR_BYTES == 0 && bytes > 0),
             format!(
                 "ledger_block is {}; give a multiple of 512, as each sector bears a stamp.",
                 self.ledger_block.unwrap_or(0)
             ),
         );
-        must(
+        faults.must(
             self.threads.is_none_or(|threads| (1..=MAX_THREADS).contains(&threads)),
             format!("threads is {}; give 1 to {MAX_THREADS}.", self.threads.unwrap_or(0)),
         );
         let is_plain = |job: &&JobSpec| self.method == Wanted::Sync || job.rw.trims();
         let plain = self.jobs.iter().filter(is_plain).count();
-        must(
+        faults.must(
             plain <= MAX_LANES,
             format!(
                 "{plain} jobs with plain calls, each a thread of its own; give at most {MAX_LANES}."
             ),
         );
-        must(
+        faults.must(
             !(self.poll || self.sqpoll) || matches!(self.method, Wanted::Auto | Wanted::IoUring),
             format!("poll and sqpoll need io_uring; method is {:?}.", self.method),
         );
-        must(
+        faults.must(
             !self.poll || self.direct,
             "poll needs direct I/O; leave one of poll and direct = false out.".to_owned(),
         );
         for (nth, job) in self.jobs.iter().enumerate().take(MAX_JOBS) {
-            faults.extend(
+            faults.0.extend(
                 self.job_faults(job).into_iter().map(|says| format!("jobs[{nth}]: {says}")),
             );
         }
-        faults
+        faults.0
     }
 
     fn job_faults(&self, job: &JobSpec) -> Vec<String> {
@@ -122,28 +132,26 @@ impl Spec {
 
 impl JobSpec {
     fn shape_faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
-        let mut must = |holds: bool, says: String| {
-            if !holds {
-                faults.push(says);
-            }
-        };
-        must(!self.files.is_empty(), "files is empty; give at least one.".into());
-        must(DEPTHS.contains(&self.depth), format!("depth is {}; give 1 to 65536.", self.depth));
+        let mut faults = Faults::default();
+        faults.must(!self.files.is_empty(), "files is empty; give at least one.".into());
+        faults.must(
+            DEPTHS.contains(&self.depth),
+            format!("depth is {}; give 1 to 65536.", self.depth),
+        );
         let sizes = self.blocks.len();
-        must(
+        faults.must(
             (1..=MAX_BLOCKS).contains(&sizes),
             format!("blocks has {sizes} sizes; give 1 to {MAX_BLOCKS} of them."),
         );
         for block in self.blocks.iter().take(MAX_BLOCKS) {
-            must(
+            faults.must(
                 BLOCK_BYTES.contains(&block.bytes) && u64::from(block.bytes) % SECTOR_BYTES == 0,
                 format!("a block of {} bytes; give a multiple of 512 up to 256 MiB.", block.bytes),
             );
         }
         for file in &self.files {
             let region = self.region_bytes(file);
-            must(
+            faults.must(
                 region >= u64::from(self.largest_block()),
                 format!(
                     "its region of {} has {region} bytes, and a block has {}; give it more.",
@@ -151,7 +159,7 @@ impl JobSpec {
                     self.largest_block()
                 ),
             );
-            must(
+            faults.must(
                 self.size_bytes.is_none_or(|bytes| {
                     self.offset_bytes.checked_add(bytes).is_some_and(|end| end <= file.bytes)
                 }),
@@ -164,49 +172,44 @@ impl JobSpec {
                 ),
             );
         }
-        must(self.io_bytes != Some(0), "io_bytes is 0; leave the job out.".into());
-        must(
+        faults.must(self.io_bytes != Some(0), "io_bytes is 0; leave the job out.".into());
+        faults.must(
             !self.verify || (self.smallest_block() == self.largest_block()),
             "verify with several block sizes, whose blocks would overlap; give one.".into(),
         );
-        must(
+        faults.must(
             !self.verify || self.contents().is_verifiable(),
             "verify needs contents that are all unlike: neither zeros nor copies.".into(),
         );
-        faults.extend(self.contents().faults());
-        faults
+        faults.0.extend(self.contents().faults());
+        faults.0
     }
 
     fn pace_faults(&self) -> Vec<String> {
-        let mut faults = Vec::new();
-        let mut must = |holds: bool, says: String| {
-            if !holds {
-                faults.push(says);
-            }
-        };
+        let mut faults = Faults::default();
         if let Some(per_s) = self.ios_per_s() {
-            must(
+            faults.must(
                 per_s > 0.0 && per_s <= MAX_RATE,
                 format!("a rate of {per_s} I/Os a second; give one above 0 and up to 1e9."),
             );
         }
-        must(
+        faults.must(
             self.arrivals.is_none() || self.rate.is_some(),
             "arrivals without a rate; give a rate as well.".into(),
         );
-        must(
+        faults.must(
             self.arrivals.is_none() || self.think_us == 0,
             "arrivals and think_us; what arrives does not think.".into(),
         );
-        must(self.think_every > 0, "think_every is 0; give 1 or more.".into());
-        must(
+        faults.must(self.think_every > 0, "think_every is 0; give 1 or more.".into());
+        faults.must(
             self.think_us <= LONGEST_THINK_US,
             format!("think_us is {}; give at most an hour.", self.think_us),
         );
-        must(
+        faults.must(
             self.fsync_every == 0 || self.writes(),
             "fsync_every without writes; leave it out.".into(),
         );
-        faults
+        faults.0
     }
 }
