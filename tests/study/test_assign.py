@@ -135,6 +135,13 @@ def test_a_wrong_assignment_names_itself(assignment: str, says: str) -> None:
     assert says in first
 
 
+def test_a_fault_set_on_several_workloads_is_told_once() -> None:
+    """Though each of them has another value that it does not go with."""
+    third = '[[workload]]\nid = "write"\nrw = "randwrite"\nbs = "4k"\nfilesize = "1m"\n'
+    (fault,) = told(SMALL + third, "workload.*.rwmixread=50")
+    assert fault.startswith("--set workload.*.rwmixread=50: Workload 'rand-read' has rwmixread")
+
+
 def test_an_assignment_is_shown_escaped_and_cut() -> None:
     (fault,) = told(SMALL, "workload.mix.\x1b[2J" + "x" * 500 + "=1")
     assert fault.isprintable()

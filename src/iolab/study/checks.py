@@ -87,10 +87,10 @@ def _axis_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem
         values = "1 value" if len(few) == 1 else f"{len(few)} values"
         do = f"Give at least {_LOADS_MIN}, or write axis = 'listed': fewer are all measured anyway."
         yield Problem(("axis",), f"axis = 'adaptive' but {values} of {name}", do)
-    for load in workload.headline:
+    for index, load in enumerate(workload.headline):
         if load not in loads:
             has = f"headline = {load}, which {varied[0]} does not list"
-            yield Problem(("headline",), has, f"Add it to {varied[0]}, or leave it out.")
+            yield Problem(("headline", index), has, f"Add it to {varied[0]}, or leave it out.")
 
 
 def _peak_problems(workload: SearchTable, varied: list[str]) -> Iterator[Problem]:

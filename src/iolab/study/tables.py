@@ -240,11 +240,14 @@ class Problem(NamedTuple):
 
 
 def add_problems(document: StudyDocument, item: Item, problems: Iterable[Problem]) -> None:
-    """Add each problem of an element as a fault, where its key was written."""
+    """Add each problem of an element as a fault, where its key was written.
+
+    Of what one option or line set on many elements, those that need the same change are one.
+    """
     for problem in problems:
         path = (*item.path, *problem.key)
         happened = f"{start(document, item.path)} has {problem.has}."
-        document.fault(path, happened, problem.do, about=problem.has)
+        document.fault(path, happened, problem.do, about=f"{problem.key} {problem.do}")
 
 
 def check_options(
