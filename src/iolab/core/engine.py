@@ -6,12 +6,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NewType
+from typing import Final, NewType
 
 from iolab.errors import EngineError
 
 EngineName = NewType("EngineName", str)
 """What makes the load, as study files name it; each kind of load declares its own."""
+
+
+FLAG: Final = "[01]"
+FOLDERS: Final = r"(?:(?:/[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,99}){1,20}/)?"
+"""Patterns of options: a switch, and the folder of a program, which may be left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Final
 from iolab.errors import UsageError
 from iolab.importers.files import SENTENCE, clean, table_of, texts_of
 from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED
-from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, Access
+from iolab.loads.fileio.workload import IOENGINES, SECTOR_BYTES, SYNC_IOENGINES, Access
 from iolab.study.wording import shown
 from iolab.units import parse_size
 
@@ -227,7 +227,7 @@ def _take_access(job: _Job, options: dict[str, str]) -> bool:
 def _take_sizes(job: _Job, options: dict[str, str]) -> None:
     block = _first(job, options, "bs") or "4k"
     size = _bytes(block)
-    if size is None or size < 512 or size % 512:
+    if size is None or size < SECTOR_BYTES or size % SECTOR_BYTES:
         job.note(f"bs={block}", "changed: 4k, as a block is a multiple of 512 bytes")
         block, size = "4k", 4096
     count = _count(options.pop("nrfiles", ""), 1)

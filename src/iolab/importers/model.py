@@ -9,12 +9,10 @@ from typing import ClassVar, Final, Self
 from iolab.core.engine import EngineName
 from iolab.core.run import HostDetails, RunDetails
 from iolab.core.workload import AnyJob, Direction
+from iolab.loads.fileio.workload import BANDWIDTH_BLOCK_BYTES
 
 IO_OPERATIONS: Final[Mapping[str, int]] = {way.key: int(way) for way in Direction}
 """Operations of I/O, each by its number in the tables of a run."""
-
-BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
-"""From this block size on, throughput is the figure that a device is bought for."""
 
 OTHERS_FROM: Final = 16
 """The number of the first operation that is no I/O: those of the tables' own words lie below."""

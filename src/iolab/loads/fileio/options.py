@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from iolab.core.engine import EngineOption
+from iolab.core.engine import FLAG, EngineOption
 from iolab.loads.fileio.engine_facts import AUTO
 from iolab.loads.fileio.workload import WHOLE, shares_of
 
@@ -29,7 +29,6 @@ class FioOption(EngineOption):
     ioengines: tuple[str, ...] = ()
 
 
-_FLAG: Final = "[01]"
 _PERCENT: Final = "(?:100|[0-9]{1,2})"
 _COUNT: Final = "[0-9]{1,9}"
 _SIZE: Final = "[1-9][0-9]{0,5}[km]"
@@ -52,7 +51,7 @@ FIO_OPTIONS: Final[Mapping[str, FioOption]] = MappingProxyType(
             # How blocks and offsets are drawn.
             _option("blockalign", _SIZE, "64k", "align random offsets to this size"),
             _option("bssplit", f"{_SPLIT}(?:,{_SPLIT})?", "4k/60:64k/40", "several block sizes"),
-            _option("norandommap", _FLAG, "1", "do not keep track of blocks already visited"),
+            _option("norandommap", FLAG, "1", "do not keep track of blocks already visited"),
             _option("percentage_random", _PERCENT, "50", "share of random I/O in a random job"),
             _option(
                 "random_distribution",
@@ -72,7 +71,7 @@ FIO_OPTIONS: Final[Mapping[str, FioOption]] = MappingProxyType(
             ),
             # When I/Os are issued.
             _option("rate_process", "linear|poisson", "poisson", "arrivals under rate_iops"),
-            _option("rate_ignore_thinktime", _FLAG, "1", "do not catch up after think time"),
+            _option("rate_ignore_thinktime", FLAG, "1", "do not catch up after think time"),
             _option("thinktime", _TIME, "100us", "pause after a block of I/Os"),
             _option("thinktime_spin", _TIME, "50us", "part of the pause that burns CPU"),
             _option("thinktime_blocks", _COUNT, "8", "I/Os between two pauses"),
@@ -86,16 +85,16 @@ FIO_OPTIONS: Final[Mapping[str, FioOption]] = MappingProxyType(
             _option("iodepth_batch_complete_min", _COUNT, "1", "least completions taken at once"),
             _option("iodepth_batch_complete_max", _COUNT, "16", "most completions taken at once"),
             _option("iodepth_low", _COUNT, "4", "depth to drain to before filling again"),
-            _option("serialize_overlap", _FLAG, "1", "no two I/Os in flight on one block"),
+            _option("serialize_overlap", FLAG, "1", "no two I/Os in flight on one block"),
             # How the kernel is asked.
-            _option("hipri", _FLAG, "1", "poll for completion", "io_uring", "pvsync2"),
-            _option("registerfiles", _FLAG, "1", "register files with the ring", "io_uring"),
-            _option("fixedbufs", _FLAG, "1", "register buffers with the ring", "io_uring"),
-            _option("nonvectored", _FLAG, "1", "read and write without vectors", "io_uring"),
+            _option("hipri", FLAG, "1", "poll for completion", "io_uring", "pvsync2"),
+            _option("registerfiles", FLAG, "1", "register files with the ring", "io_uring"),
+            _option("fixedbufs", FLAG, "1", "register buffers with the ring", "io_uring"),
+            _option("nonvectored", FLAG, "1", "read and write without vectors", "io_uring"),
             _option("force_async", _COUNT, "1", "ask for a worker every N I/Os", "io_uring"),
-            _option("sqthread_poll", _FLAG, "1", "a kernel thread submits", "io_uring"),
+            _option("sqthread_poll", FLAG, "1", "a kernel thread submits", "io_uring"),
             _option("sqthread_poll_cpu", "[0-9]{1,4}", "3", "CPU of that thread", "io_uring"),
-            _option("userspace_reap", _FLAG, "1", "reap events in user space", "libaio"),
+            _option("userspace_reap", FLAG, "1", "reap events in user space", "libaio"),
             _option("write_hint", "none|short|medium|long|extreme", "long", "lifetime of data"),
             _option(
                 "mem", "malloc|shm|shmhuge|mmap|mmapshared", "mmap", "kind of memory for buffers"
@@ -123,7 +122,7 @@ FIO_OPTIONS: Final[Mapping[str, FioOption]] = MappingProxyType(
             _option("nice", "-20|-?1?[0-9]", "-5", "CPU priority"),
             _option("prio", "[0-7]", "4", "I/O priority within its class"),
             _option("prioclass", "[0-3]", "2", "I/O priority class"),
-            _option("thread", _FLAG, "1", "jobs are threads instead of processes"),
+            _option("thread", FLAG, "1", "jobs are threads instead of processes"),
         )
     )
 )

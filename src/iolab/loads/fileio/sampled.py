@@ -361,8 +361,6 @@ _MIXED_RUN: Final = 0.5
 """Of mixed sequential access an engine may have one position for both directions: the one before
 went the same way at least half of the time."""
 
-_WHOLE: Final = 100
-
 
 @check("access-pattern", "Access pattern")
 def access_pattern(view: RunView) -> CheckAnswer:
@@ -443,7 +441,7 @@ def _at_random(
 ) -> Iterator[CheckAnswer]:
     options = dict(job.options)
     kind, _, values = options.get("random_distribution", "random").partition(":")
-    if options.get("percentage_random", str(_WHOLE)) != str(_WHOLE) or kind not in (
+    if options.get("percentage_random", str(WHOLE)) != str(WHOLE) or kind not in (
         "random",
         "zoned",
     ):
@@ -466,7 +464,7 @@ def _at_random(
 def _zones(values: str) -> tuple[tuple[float, float], ...]:
     """Shares of I/O and of the data of each of fio's zones."""
     pairs = (zone.split("/") for zone in values.split(":"))
-    return tuple((int(ios) / _WHOLE, int(size) / _WHOLE) for ios, size in pairs)
+    return tuple((int(ios) / WHOLE, int(size) / WHOLE) for ios, size in pairs)
 
 
 def _not_in_sequence(

@@ -10,16 +10,21 @@ from pydantic import Field
 from iolab.core.engine import EngineName
 from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, HOSTS, PER_NODE, AnyJob, Indicator
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, FIO_ENGINE, LIBAIO
-from iolab.loads.fileio.workload import IOENGINES, Access, Arrivals, Contents, Job
+from iolab.loads.fileio.workload import (
+    BANDWIDTH_BLOCK_BYTES,
+    IOENGINES,
+    SECTOR_BYTES,
+    Access,
+    Arrivals,
+    Contents,
+    Job,
+)
 from iolab.study import values
 from iolab.study.file import Flag
 from iolab.study.load_tables import Label, Numbers, NumJobs, SearchTable, Sizes
 from iolab.units import parse_size
 
 IO_ENGINES: Final = tuple(engine.name for engine in FILE_ENGINES.values())
-
-SECTOR_BYTES: Final = 512
-"""The smallest block that any device has."""
 
 BLOCK_BYTES_MAX: Final = 1 << 30
 """fio allocates iodepth x bs for each job; more than 1 GiB a block fits no client."""
@@ -44,9 +49,6 @@ FLEET_RATE_MAX: Final = RATE_MAX * 1000
 
 DEFAULT_READ_PERCENT: Final = 50
 """fio's own rwmixread."""
-
-BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
-"""From this block size on, throughput is the figure that a device is bought for."""
 
 BlockSize = Annotated[int | str, values.size(SECTOR_BYTES, BLOCK_BYTES_MAX, multiple=SECTOR_BYTES)]
 FileSize = Annotated[int | str, values.size(SECTOR_BYTES, FILE_BYTES_MAX, multiple=SECTOR_BYTES)]

@@ -13,6 +13,12 @@ from iolab.core.workload import PER_NODE, AnyJob, DataSet, Direction
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, LIBAIO
 from iolab.units import parse_size
 
+SECTOR_BYTES: Final = 512
+"""The smallest block that any device has."""
+
+BANDWIDTH_BLOCK_BYTES: Final = 64 * 1024
+"""From this block size on, throughput is the figure that a device is bought for."""
+
 
 class Access(StrEnum):
     """The access pattern, in fio's words (`rw=`)."""

@@ -28,7 +28,7 @@ from iolab.hosts.telemetry import CounterCollector
 from iolab.loads.keyvalue.cassandra.external import ExternalServer
 from iolab.loads.keyvalue.cassandra.managed import ManagedServer
 from iolab.loads.keyvalue.cassandra.server import Server
-from iolab.loads.keyvalue.cost import execution_limit_s
+from iolab.loads.keyvalue.cost import DB_BENCH_PAST_S, execution_limit_s
 from iolab.loads.keyvalue.databases import (
     Golden,
     bytes_in,
@@ -361,9 +361,6 @@ class YcsbDriver(Driver):
         return first_failure
 
 
-PAST_THE_WINDOW_S: Final = 1
-"""db_bench runs so much longer than it is measured: its report is of whole seconds."""
-
 WRITTEN_TIMES: Final = 3
 """How often a load writes every byte: as it comes, when it is sorted, when it is compacted."""
 
@@ -398,7 +395,7 @@ class DbBenchDriver(Driver):
     ) -> None:
         """db_bench on all clients from one moment on; it prints no rate of the fleet."""
         method = session.study.method
-        seconds = math.ceil(method.warmup_s + method.runtime_s) + PAST_THE_WINDOW_S
+        seconds = math.ceil(method.warmup_s + method.runtime_s) + DB_BENCH_PAST_S
         session.begin(Phase.MEASURE, run, run.point.label, float(seconds))
         halt = asyncio.Event()
         cells = {share.name: self._cell(session, run, share, seconds) for share in shares}

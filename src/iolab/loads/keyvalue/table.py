@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
-from iolab.core.engine import EngineName, EngineOption, engine_options
+from iolab.core.engine import FLAG, FOLDERS, EngineName, EngineOption, engine_options
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Indicator
 from iolab.loads.keyvalue.workload import (
@@ -46,27 +46,25 @@ PROGRAMS: Final = ("db_bench", "sst_dump")
 """Options that name a program; all others are handed to db_bench under their own name."""
 
 
-_FLAG: Final = "[01]"
 _COUNT: Final = "[0-9]{1,6}"
 _BYTES: Final = "[0-9]{1,15}"
-_FOLDERS: Final = r"(?:(?:/[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,99}){1,20}/)?"
 _BUILD: Final = r"(?:[.-][A-Za-z0-9.-]{1,20})?"
 
 DB_BENCH_OPTIONS: Final = engine_options(
-    ("db_bench", f"{_FOLDERS}db_bench{_BUILD}", "/opt/rocksdb/db_bench", "db_bench itself"),
-    ("sst_dump", f"{_FOLDERS}sst_dump{_BUILD}", "/opt/rocksdb/sst_dump", "sst_dump itself"),
+    ("db_bench", f"{FOLDERS}db_bench{_BUILD}", "/opt/rocksdb/db_bench", "db_bench itself"),
+    ("sst_dump", f"{FOLDERS}sst_dump{_BUILD}", "/opt/rocksdb/sst_dump", "sst_dump itself"),
     # How files are read and written.
-    ("use_direct_reads", _FLAG, "1", "read past the page cache"),
-    ("use_direct_io_for_flush_and_compaction", _FLAG, "1", "write past the page cache"),
-    ("mmap_read", _FLAG, "1", "read through a mapping"),
+    ("use_direct_reads", FLAG, "1", "read past the page cache"),
+    ("use_direct_io_for_flush_and_compaction", FLAG, "1", "write past the page cache"),
+    ("mmap_read", FLAG, "1", "read through a mapping"),
     ("open_files", "-1|[0-9]{1,6}", "-1", "files kept open, -1 for all"),
     ("compaction_readahead_size", _BYTES, "2097152", "bytes that compaction reads ahead"),
     ("bytes_per_sync", _BYTES, "1048576", "sync files bit by bit while they are written"),
     ("wal_bytes_per_sync", _BYTES, "1048576", "the same for the log"),
     ("rate_limiter_bytes_per_sec", _BYTES, "104857600", "limit of flush and compaction"),
     # When writes are durable.
-    ("sync", _FLAG, "1", "sync the log with each write"),
-    ("disable_wal", _FLAG, "1", "write no log"),
+    ("sync", FLAG, "1", "sync the log with each write"),
+    ("disable_wal", FLAG, "1", "write no log"),
     # The shape of the tree.
     ("write_buffer_size", _BYTES, "67108864", "bytes of a memtable"),
     ("max_write_buffer_number", _COUNT, "4", "memtables at once"),
@@ -79,23 +77,23 @@ DB_BENCH_OPTIONS: Final = engine_options(
     ("level0_stop_writes_trigger", _COUNT, "36", "files that stop writers"),
     ("max_background_jobs", _COUNT, "8", "flushes and compactions at once"),
     ("subcompactions", _COUNT, "4", "threads of one compaction"),
-    ("disable_auto_compactions", _FLAG, "1", "do not compact"),
+    ("disable_auto_compactions", FLAG, "1", "do not compact"),
     # The block cache.
     ("cache_type", "lru_cache|clock_cache|hyper_clock_cache", "lru_cache", "kind of cache"),
     ("cache_numshardbits", "-1|[0-9]{1,2}", "6", "2 to this power shards"),
-    ("cache_index_and_filter_blocks", _FLAG, "1", "count these blocks in the cache"),
+    ("cache_index_and_filter_blocks", FLAG, "1", "count these blocks in the cache"),
     (
         "pin_l0_filter_and_index_blocks_in_cache",
-        _FLAG,
+        FLAG,
         "1",
         "keep those of level 0 in the cache",
     ),
-    ("partition_index_and_filters", _FLAG, "1", "index and filter in parts"),
-    ("block_align", _FLAG, "1", "blocks begin at multiples of their size"),
+    ("partition_index_and_filters", FLAG, "1", "index and filter in parts"),
+    ("block_align", FLAG, "1", "blocks begin at multiples of their size"),
     # What threads do.
     ("seek_nexts", _COUNT, "10", "entries read after a seek"),
-    ("enable_pipelined_write", _FLAG, "1", "write log and memtable in turn"),
-    ("allow_concurrent_memtable_write", _FLAG, "1", "several writers into one memtable"),
+    ("enable_pipelined_write", FLAG, "1", "write log and memtable in turn"),
+    ("allow_concurrent_memtable_write", FLAG, "1", "several writers into one memtable"),
 )
 """Every allowed option by its name."""
 

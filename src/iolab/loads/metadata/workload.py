@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
-from iolab.core.engine import EngineName, engine_options
+from iolab.core.engine import FLAG, FOLDERS, EngineName, engine_options
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
 from iolab.core.workload import AnyJob, Indicator, NamedOperation
 
@@ -205,24 +205,21 @@ def reported_in(run: RunManifest) -> tuple[ReportedRate, ...]:
     return run.details.rates if isinstance(run.details, ReportedRates) else ()
 
 
-_FLAG: Final = "[01]"
-_FOLDERS: Final = r"(?:(?:/[A-Za-z0-9_.+][A-Za-z0-9_.+-]{0,99}){1,20}/)?"
-
 MDTEST_OPTIONS: Final = engine_options(
     (
         "mdtest",
-        rf"{_FOLDERS}mdtest(?:[.-][A-Za-z0-9.-]{{1,20}})?",
+        rf"{FOLDERS}mdtest(?:[.-][A-Za-z0-9.-]{{1,20}})?",
         "/opt/ior/bin/mdtest",
         "mdtest itself; found on PATH when it has no slash",
     ),
     (
         "mpiexec",
-        rf"{_FOLDERS}mpiexec(?:\.(?:mpich|openmpi|hydra))?",
+        rf"{FOLDERS}mpiexec(?:\.(?:mpich|openmpi|hydra))?",
         "mpiexec.mpich",
         "what starts the ranks; found on PATH when it has no slash",
     ),
-    ("allow_run_as_root", _FLAG, "1", "let Open MPI start ranks as root, which it refuses else"),
-    ("fsync", _FLAG, "1", "sync each file after it was written (`-y`)"),
-    ("random_stat", _FLAG, "1", "stat the files in random order (`-R`)"),
+    ("allow_run_as_root", FLAG, "1", "let Open MPI start ranks as root, which it refuses else"),
+    ("fsync", FLAG, "1", "sync each file after it was written (`-y`)"),
+    ("random_stat", FLAG, "1", "stat the files in random order (`-R`)"),
 )
 """Every allowed option by its name."""

@@ -30,7 +30,7 @@ from iolab.loads.fileio.engine_facts import FIO_ENGINE, LIBAIO, fio_fault
 from iolab.loads.fileio.engines.fio_output import FioDocument
 from iolab.loads.fileio.engines.fio_reader import FioReader
 from iolab.loads.fileio.options import FIO_OPTIONS
-from iolab.loads.fileio.workload import IOENGINES, Access, Arrivals, Contents, Job
+from iolab.loads.fileio.workload import IOENGINES, SECTOR_BYTES, Access, Arrivals, Contents, Job
 from iolab.study.values import option_text
 
 NULL_FOLDER: Final = "/dev"
@@ -202,9 +202,6 @@ LAYOUT_DEPTH: Final = 4
 
 DIRECT_ALIGN_BYTES: Final = 4096
 """O_DIRECT works at this alignment on every device; at 512 bytes only on some."""
-
-SECTOR_BYTES: Final = 512
-"""No file system and no measured block needs a file size that is not a multiple of this."""
 
 FILL_BLOCK_BYTES: Final = 128 << 10
 FILL_DEPTH: Final = 32
@@ -414,7 +411,7 @@ def _fio_seed(seed: int) -> int:
 def _job_faults(job: Job) -> Iterable[Fault]:
     if job.ioengine not in IOENGINES:
         yield Fault(f"ioengine '{job.ioengine}' is not one of {', '.join(IOENGINES)}.", "Choose.")
-    yield from _range_faults("block size", job.block_bytes, 512, 1 << 30)
+    yield from _range_faults("block size", job.block_bytes, SECTOR_BYTES, 1 << 30)
     yield from _range_faults("iodepth", job.iodepth, 1, MAX_DEPTH)
     yield from _range_faults("numjobs", job.numjobs, 1, MAX_JOBS)
     if job.rate_iops is not None:

@@ -34,7 +34,7 @@ from iolab.loads.fileio.engines.fio import (
 )
 from iolab.loads.fileio.engines.native_reader import NativeReader
 from iolab.loads.fileio.options import FIO_OPTIONS, METHODS, is_native, microseconds
-from iolab.loads.fileio.workload import Arrivals, Contents, Job, shares_of
+from iolab.loads.fileio.workload import SECTOR_BYTES, Arrivals, Contents, Job, shares_of
 
 FORMAT: Final = 1
 """The version of the format."""
@@ -61,7 +61,6 @@ NULL_WRITES: Final = "/dev/null"
 NULL_BYTES: Final = 1 << 30
 """A target that does nothing, and the size that jobs work on there."""
 
-_BLOCK_BYTES_LEAST: Final = 512
 _CONTENTS: Final = {
     Contents.SCRAMBLED: "scrambled",
     Contents.RANDOM: "random",
@@ -316,7 +315,7 @@ def _job_faults(job: Job) -> Iterable[Fault]:
     do = "Leave it out, or use fio."
     if job.ioengine not in METHODS:
         yield Fault(f"It has no ioengine '{job.ioengine}'.", "Leave ioengine out, or use fio.")
-    if not job.block_bytes >= _BLOCK_BYTES_LEAST:
+    if not job.block_bytes >= SECTOR_BYTES:
         yield Fault(f"A block of {job.block_bytes} bytes is smaller than a sector.", "Raise bs.")
     if job.numjobs > JOBS_MAX:
         yield Fault(f"{job.numjobs} jobs are more than {JOBS_MAX}.", "Set a smaller numjobs.")
