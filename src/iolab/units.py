@@ -12,7 +12,12 @@ import re
 from fractions import Fraction
 from typing import Final
 
+NS_PER_US: Final = 1_000
+NS_PER_MS: Final = 1_000_000
 NS_PER_S: Final = 1_000_000_000
+
+MIB: Final = 1 << 20
+GIB: Final = 1 << 30
 
 _NUMBER: Final = r"([0-9]{1,20}(?:\.[0-9]{1,20})?)"
 _SIZE: Final = re.compile(rf"^\s*{_NUMBER}\s*([kmgtp]?)(i?b)?\s*$", re.IGNORECASE)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from iolab.core.host import CloudVolume, HostFacts
+from iolab.units import GIB, MIB
 
-GIB: Final = 1 << 30
-MIB: Final = 1 << 20
 MB: Final = 1_000_000
 
 REACHED_WITHIN: Final = 0.1

@@ -21,9 +21,8 @@ from iolab.importers.model import (
     ImportedRun,
     headline_of,
 )
+from iolab.units import NS_PER_MS, NS_PER_US
 
-NS_PER_US: Final = 1000
-NS_PER_MS: Final = 1_000_000
 PERCENT: Final = 100
 
 WORDS_LIMIT: Final = 300

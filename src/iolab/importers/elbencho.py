@@ -21,10 +21,8 @@ from iolab.importers.model import (
     ImportedRun,
     headline_of,
 )
-from iolab.units import NS_PER_S
+from iolab.units import MIB, NS_PER_S, NS_PER_US
 
-MIB: Final = 1 << 20
-NS_PER_US: Final = 1000
 TIMED_LEAST_S: Final = 0.1
 """elbencho tells whole milliseconds: a shorter phase's rate cannot be computed from them."""
 

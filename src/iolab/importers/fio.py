@@ -35,12 +35,11 @@ from iolab.importers.model import (
     headline_of,
 )
 from iolab.loads.fileio.workload import SYNC_IOENGINES
-from iolab.units import parse_size
+from iolab.units import NS_PER_MS, parse_size
 
 DOCUMENTS_MOST: Final = 100_000
 """A report every second for a day."""
 
-NS_PER_MS: Final = 1_000_000
 
 WAYS: Final = ("read", "write", "trim")
 

@@ -11,8 +11,7 @@ from typing import Final
 from iolab.core.bins import BIN_COUNT
 from iolab.importers.files import Folder, ForeignFault, ForeignFile
 from iolab.importers.model import Bins, ImportedSecond
-
-NS_PER_MS: Final = 1_000_000
+from iolab.units import NS_PER_MS
 
 _WAYS: Final = ("read", "write", "trim")
 

@@ -22,9 +22,8 @@ from iolab.importers.model import (
 from iolab.loads.keyvalue.db_bench import output as db_bench_output
 from iolab.loads.keyvalue.ycsb import output as ycsb_output
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrLog, read_hdr_log
-from iolab.units import NS_PER_S
+from iolab.units import NS_PER_S, NS_PER_US
 
-NS_PER_US: Final = 1000
 ALL: Final = "all"
 """The name under which a tool tells of all operations together."""
 

@@ -15,10 +15,7 @@ from iolab.errors import IolabError
 from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, clean, parsed
 from iolab.importers.model import Figures, ForeignRun, ImportedClient, ImportedHost, ImportedRun
 from iolab.loads.metadata import mdtest_output
-from iolab.units import parse_size
-
-MIB: Final = 1 << 20
-GIB: Final = 1 << 30
+from iolab.units import GIB, MIB, parse_size
 
 _IOR: Final = re.compile(r"^IOR-(\S+): MPI Coordinated Test of Parallel I/O", re.MULTILINE)
 _OPTION: Final = re.compile(r"^([A-Za-z][\w /()]*?)\s*: (.*)$")

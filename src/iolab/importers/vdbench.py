@@ -18,10 +18,8 @@ from iolab.importers.model import (
     ImportedSecond,
     headline_of,
 )
-from iolab.units import NS_PER_S
+from iolab.units import MIB, NS_PER_MS, NS_PER_S
 
-MIB: Final = 1 << 20
-NS_PER_MS: Final = 1_000_000
 PERCENT: Final = 100
 
 _MAX_RATE: Final = 999_988.0

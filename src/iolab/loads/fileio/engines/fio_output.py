@@ -23,6 +23,7 @@ from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import MIDDLE_NS, Counts, Histogram
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.workload import Direction
+from iolab.units import NS_PER_MS
 
 DOCUMENT_LIMIT_BYTES: Final = 8 << 20
 """A document with every bin of three directions has 0.3 MB; a larger one is not ours."""
@@ -232,8 +233,6 @@ def _of(block: Block, key: str) -> float:
     value = block.get(key, 0)
     return value if isinstance(value, int | float) and math.isfinite(value) else 0
 
-
-NS_PER_MS: Final = 1_000_000
 
 INTEGER_LIMIT: Final = 1 << 63
 """Counts, bytes and times fit 64 bits with a sign, as the tables keep them."""

@@ -29,13 +29,13 @@ from iolab.core.workload import Direction
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.loads.fileio.engines.fio_output import (
-    NS_PER_MS,
     DirectionProgress,
     DocumentCutter,
     DocumentFault,
     FioDocument,
     read_document,
 )
+from iolab.units import NS_PER_MS
 
 FAULTS_LIMIT: Final = 10
 """A fault often repeats every second; the first ones tell the cause."""

@@ -21,9 +21,7 @@ from iolab.loads.keyvalue.workload import (
     LevelShape,
     ThreadProgress,
 )
-from iolab.units import finite
-
-NS_PER_US: Final = 1000
+from iolab.units import NS_PER_US, finite
 
 BINS_LIMIT: Final = 256
 """Lines of bins taken: RocksDB has 109 up to 2^64."""

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from iolab.core.samples import Ints
 from iolab.hosts.message import printable_bytes
 from iolab.loads.keyvalue.workload import KeyOperation
-from iolab.units import NS_PER_S
+from iolab.units import NS_PER_S, NS_PER_US
 
 LOG_LIMIT_BYTES: Final = 64 << 20
 """What is read of a log: an interval with thousands of different latencies has 10 kB, and there is
@@ -37,7 +37,6 @@ HISTOGRAM_LIMIT_BYTES: Final = 1 << 20
 FAULTS_LIMIT: Final = 8
 """Lines of one log that are told to be wrong."""
 
-NS_PER_US: Final = 1000
 LATENCY_LIMIT_US: Final = 1 << 52
 """What is longer is no latency, and would be none in nanoseconds either."""
 

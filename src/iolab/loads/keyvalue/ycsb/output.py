@@ -21,7 +21,7 @@ from iolab.hosts.message import printable, printable_bytes
 from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, Statistic, YcsbJob
 from iolab.loads.keyvalue.ycsb.engine import OUTPUT_LIMIT_BYTES, timed_operations
 from iolab.loads.keyvalue.ycsb.hdr_log import YCSB_NAMES, HdrInterval, HdrLog
-from iolab.units import finite
+from iolab.units import NS_PER_US, finite
 
 SAID_LIMIT: Final = 8
 """Error lines kept: every thread fails with the same words."""
@@ -296,8 +296,6 @@ def _lines(raw: bytes) -> Iterator[str]:
     for line in raw[:OUTPUT_LIMIT_BYTES].split(b"\n"):
         yield printable_bytes(line, 400)
 
-
-NS_PER_US: Final = 1000
 
 LINE_LIMIT_BYTES: Final = 16 << 10
 """A status line with all operations of YCSB has about 1 kB; what is longer is none."""
