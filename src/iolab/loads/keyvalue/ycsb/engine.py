@@ -201,7 +201,7 @@ def rocks_command(
 ) -> Command:
     """Count what an embedded database holds; with `settle` flush and compact it before.
 
-    Its output is for `rocks_shape.read_shape`.
+    Its output is for `read_shape` of the clients.
     """
     properties = {**_embedded(store), **_binding_options(_allowed(job.options))}
     argv = (
