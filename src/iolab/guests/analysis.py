@@ -70,10 +70,10 @@ def emulated_guest(view: RunView) -> CheckAnswer:
     evidence: Numbers = {"emulated": len(emulated), "clients": len(view.hosts)}
     if not emulated:
         return valid("No client tells of emulated processors.", **evidence)
-    which = emulated[0] if len(emulated) == 1 else f"{len(emulated)} of {len(view.hosts)} clients"
+    clients = emulated[0] if len(emulated) == 1 else f"{len(emulated)} of {len(view.hosts)} clients"
     return indicative(
-        f"The processors of {which} were emulated: rates and latencies are the emulator's as much "
-        "as the storage's.",
+        f"The processors of {clients} were emulated: rates and latencies are the emulator's as "
+        "much as the storage's.",
         guest=emulated[0],
         **evidence,
     )

@@ -346,10 +346,10 @@ class Guests:
         hypervisors: dict[str, Hypervisor] = {}
         for nodes in machines_of(study, facts):
             cpu = facts[nodes[0].name].cpu
-            here = [[guest.name for guest in booted(study, spec.name)] for spec in nodes]
-            pins_by_guest = pins_of(cpu, here, settings.vcpus, settings.pinning)
+            guests_by_node = [[guest.name for guest in booted(study, spec.name)] for spec in nodes]
+            pins_by_guest = pins_of(cpu, guests_by_node, settings.vcpus, settings.pinning)
             turns = asyncio.Semaphore(settings.boots_at_once or max(cpu.threads, 1))
-            for spec, names in zip(nodes, here, strict=True):
+            for spec, names in zip(nodes, guests_by_node, strict=True):
                 pins = {guest: pins_by_guest[guest] for guest in names}
                 hypervisors[spec.name] = Hypervisor(
                     self._session, spec, facts[spec.name], pins, turns

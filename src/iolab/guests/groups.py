@@ -70,7 +70,9 @@ def fleet_groups(study: Study, points: Iterable[PointSummary]) -> tuple[FleetGro
         for point in every_point:
             if point.key.workload == workload.id:
                 apart.setdefault(_others(point.key.axis), []).append(point)
-        groups += [FleetGroup(workload, others, tuple(of), nodes) for others, of in apart.items()]
+        groups += [
+            FleetGroup(workload, others, tuple(members), nodes) for others, members in apart.items()
+        ]
     return tuple(groups)
 
 

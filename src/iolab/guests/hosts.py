@@ -44,8 +44,8 @@ def node_path(study: Study, node: HostSpec) -> str | None:
     """
     if node.path or settings_in(study) is None:
         return node.path
-    here = {spec.name for spec in booted(study, node.name)}
-    paths = (item.path for item in study.configurations if here.intersection(item.hosts))
+    guests = {spec.name for spec in booted(study, node.name)}
+    paths = (item.path for item in study.configurations if guests.intersection(item.hosts))
     return next(paths, None)
 
 

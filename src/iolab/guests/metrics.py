@@ -100,10 +100,10 @@ def standing_out(watched: WatchedMetric, values: dict[str, float]) -> tuple[Outl
     spread = float(np.median(np.abs(rows - usual)))
     outliers = []
     for name, value in values.items():
-        off = abs(value - usual)
+        gap = abs(value - usual)
         above = value > APART * usual
         below = watched.low and value * APART < usual
-        if off > watched.floor and (above or below) and SCORE_FACTOR * off > SCORE * spread:
+        if gap > watched.floor and (above or below) and SCORE_FACTOR * gap > SCORE * spread:
             outliers.append(Outlier(watched.scope, name, watched.metric, value, usual))
     outliers.sort(key=lambda outlier: -abs(outlier.value - outlier.usual))
     return tuple(outliers) if len(outliers) <= NAMED_MOST else ()

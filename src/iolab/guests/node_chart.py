@@ -127,10 +127,10 @@ def _looks(panel: PanelInside, timeline: NodeTimeline) -> dict[str, Look]:
             for i, trace in enumerate(traces)
         }
     alike = [other for other in timeline.panels if other.scope == panel.scope]
-    out = [_name(outlier) for other in alike for outlier in _outliers(other, timeline)]
+    outliers = [_name(outlier) for other in alike for outlier in _outliers(other, timeline)]
     ends = [name for other in alike for name in _extremes(other, timeline)]
-    named = list(dict.fromkeys([*out, *ends]))[:NAMED_MAX]
-    own = {*out, *_extremes(panel, timeline)} & {trace.name for trace in traces}
+    named = list(dict.fromkeys([*outliers, *ends]))[:NAMED_MAX]
+    own = {*outliers, *_extremes(panel, timeline)} & {trace.name for trace in traces}
     plain: Look = (MUTED, (), False)
     return dict.fromkeys((trace.name for trace in traces), plain) | {
         name: (series_token(i), (), True) for i, name in enumerate(named) if name in own
@@ -185,9 +185,9 @@ def _sentence(inside: PanelInside, timeline: NodeTimeline) -> str:
     text = f"{most} ({clean(high)})" if low == high or least == most else ""
     text = text or f"{least} ({clean(low)}) to {most} ({clean(high)})"
     links = _links(inside).strip(" ()")
-    out = list(dict.fromkeys(clean(_name(outlier)) for outlier in _outliers(inside, timeline)))
+    outliers = list(dict.fromkeys(clean(_name(outlier)) for outlier in _outliers(inside, timeline)))
     links_text = f", {links}" if links else ""
-    return f"{panel.title}: {text}{links_text}{f'; {_stands_out(out)}' if out else ''}."
+    return f"{panel.title}: {text}{links_text}{f'; {_stands_out(outliers)}' if outliers else ''}."
 
 
 def _stands_out(names: Sequence[str]) -> str:
@@ -238,8 +238,9 @@ def _table(title: str, timeline: NodeTimeline) -> Table:
                 else [show_value(v, unit) for v in (mean, min(values), max(values))]
             )
             link = _percent(shares[trace.name]) if trace.name in shares else NOTHING
-            out = any(_name(outlier) == trace.name for outlier in _outliers(panel, timeline))
-            texts = (panel.panel.title, trace.name, *numbers, link, "stands out" if out else "")
+            outliers = map(_name, _outliers(panel, timeline))
+            note = "stands out" if trace.name in outliers else ""
+            texts = (panel.panel.title, trace.name, *numbers, link, note)
             rows.append(tuple(map(Cell, texts)))
     heads = columns(
         ("Quantity", "Device"),

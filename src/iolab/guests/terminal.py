@@ -129,8 +129,8 @@ def _shown(study: Study, points: Sequence[PointSummary]) -> list[Shown]:
             for point in ends_of(line)[-1:]:
                 run = shown_run(point)
                 if run is not None and run.nodes:
-                    who = f"{titles[point.key.configuration]}: " if several else ""
-                    name = f"{who}{group.title}: {run_of_guests(run, group.others)}"
+                    prefix = f"{titles[point.key.configuration]}: " if several else ""
+                    name = f"{prefix}{group.title}: {run_of_guests(run, group.others)}"
                     shown.append((name, point, run))
     names = study.workload_titles
     for point in points:
@@ -181,7 +181,8 @@ def _of_accounts(named: Sequence[tuple[str, Sequence[Account]]]) -> RenderableTy
     headings = [Heading("", main=True), Heading("latency", number=True)]
     headings += [Heading(name, number=True) for name in reversed(names)]
     groups = [
-        (plain(f"  {name}"), [_parts(account, names) for account in of]) for name, of in named
+        (plain(f"  {name}"), [_parts(account, names) for account in members])
+        for name, members in named
     ]
     return Grouped(headings, groups)
 

@@ -220,9 +220,9 @@ def _rates(
 
 
 def _agree(subject: str, claimed: float, counted: float) -> CheckAnswer:
-    off = abs(claimed - counted) / max(abs(claimed), abs(counted), 1)
-    evidence: Numbers = {"what": subject, "reported": claimed, "counted": counted, "off": off}
-    if off > ROUNDING / 2:
+    deviation = abs(claimed - counted) / max(abs(claimed), abs(counted), 1)
+    evidence: Numbers = {"what": subject, "reported": claimed, "counted": counted, "off": deviation}
+    if deviation > ROUNDING / 2:
         return invalid(
             f"The file tells {format_count(claimed)} {subject}, "
             f"and counts {format_count(counted)}.",
@@ -245,21 +245,21 @@ def _rates_follow(view: ImportedView) -> Iterator[CheckAnswer]:
             ):
                 if not rate or not amount or not figure.seconds:
                     continue
-                off = rate * figure.seconds / amount - 1
+                deviation = rate * figure.seconds / amount - 1
                 evidence: Numbers = {
                     "host": host.host,
                     "operation": figure.operation,
                     "reported": rate,
                     "computed": amount / figure.seconds,
-                    "off": abs(off),
+                    "off": abs(deviation),
                 }
                 text = (
                     f"{figure.operation}{view.on(host)}: {shown(rate)} reported, "
                     f"{quantity} over time give {shown(amount / figure.seconds)}"
                 )
-                if abs(off) > RATE_BAD:
+                if abs(deviation) > RATE_BAD:
                     yield invalid(f"{text}: one of them is wrong.", **evidence)
-                elif abs(off) > ROUNDING:
+                elif abs(deviation) > ROUNDING:
                     yield indicative(f"{text}.", **evidence)
                 else:
                     yield valid(f"{text}.", **evidence)

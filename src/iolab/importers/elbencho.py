@@ -196,9 +196,15 @@ def _row(row: Mapping[str, str | None]) -> _Phase | None:
         way = "read" if operation.startswith("READ") else "write"
         figures = (_row_figures(way, row, "IOPS", "MiB/s", "MiB", "IO lat us", block),)
         if cell("rwmix read IOPS [last]") is not None:
-            of = "rwmix read "
+            prefix = "rwmix read "
             read = _row_figures(
-                "read", row, f"{of}IOPS", f"{of}MiB/s", f"{of}MiB", f"{of}IO lat us", block
+                "read",
+                row,
+                f"{prefix}IOPS",
+                f"{prefix}MiB/s",
+                f"{prefix}MiB",
+                f"{prefix}IO lat us",
+                block,
             )
             figures = (read, *figures)
     else:

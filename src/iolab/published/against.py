@@ -354,10 +354,10 @@ def _pair(
     """The best point here, among those at the printed place where there are any."""
     candidates = [point for point in points if _value(point, figure.metric) is not None]
     candidates = [point for point in candidates if point.trusted] or candidates
-    there = dict(figure.axis)
+    printed_at = dict(figure.axis)
     # A place that both have is compared at that place; block sizes never with each other.
-    for name in there:
-        at = [point for point in candidates if dict(point.key.axis).get(name) == there[name]]
+    for name in printed_at:
+        at = [point for point in candidates if dict(point.key.axis).get(name) == printed_at[name]]
         varied = any(name in dict(point.key.axis) for point in candidates)
         candidates = at or ([] if name == "block_size" and varied else candidates)
     if not candidates:
@@ -367,9 +367,9 @@ def _pair(
     run = next(iter(best.results or best.left_out), None)
     ours = _sizes(study, configuration, run)
     shares = {
-        basis: _share(best.metrics[figure.metric], figure.value, here, there_size)
+        basis: _share(best.metrics[figure.metric], figure.value, own_size, there_size)
         for basis, there_size in _their_sizes(figure.owner)
-        if (here := ours.get(basis))
+        if (own_size := ours.get(basis))
         and (basis is Basis.WHOLE or spec_of(figure.metric).combine is Combine.RATE)
     }
     return MatchedFigure(configuration, figure, best.key.axis, best.level, shares, run)

@@ -333,21 +333,21 @@ def _rate(
     name = f"{need.workload} >= {show_value(need.least, need.unit)}"
     if limits:
         name += "".join(f", {named(limit)} <= {format_ns(limit.most_ns)}" for limit in limits)
-    here = [
+    rated = [
         point
         for point in offer.points
         if point.workload == need.workload and need.unit in point.rates
     ]
-    if not here:
+    if not rated:
         return _unknown(name, "it has no such figure of this workload")
     kept = [
         point
-        for point in here
+        for point in rated
         if all(_keeps(point, limit) is RequirementStatus.YES for limit in limits)
     ]
     if not kept:
         if any(
-            _keeps(point, limit) is RequirementStatus.UNKNOWN for point in here for limit in limits
+            _keeps(point, limit) is RequirementStatus.UNKNOWN for point in rated for limit in limits
         ):
             return _unknown(name, "its latencies are not known")
         return Requirement(
@@ -375,8 +375,8 @@ def _rate(
 def _latency(need: LatencyNeed, offer: Offer) -> Requirement:
     """A latency alone: kept at any place of the workload."""
     name = f"{need.workload} {named(need)} <= {format_ns(need.most_ns)}"
-    here = [point for point in offer.points if point.workload == need.workload]
-    candidates = [point for point in here if _keeps(point, need) is not RequirementStatus.UNKNOWN]
+    points = [point for point in offer.points if point.workload == need.workload]
+    candidates = [point for point in points if _keeps(point, need) is not RequirementStatus.UNKNOWN]
     if not candidates:
         return _unknown(name, "it has no such latency of this workload")
     best = min(candidates, key=lambda point: _most(point.latencies[need.metric]))

@@ -236,9 +236,9 @@ async def _unpacked(programs: PathPrograms, packing: Packing, content: bytes, as
     plain = aside.with_name(f"{aside.name}.plain")
     await asyncio.to_thread(aside.write_bytes, content)
     words = (str(aside), str(plain)) if packing is Packing.LZ4 else (str(aside), "-o", str(plain))
-    ran = await programs.ran(program, "-d", "-f", "-q", *words)
-    if ran.code:
-        raise ValueError(f"{program} cannot unpack {aside.name} ({ran.says})")
+    ended = await programs.ran(program, "-d", "-f", "-q", *words)
+    if ended.code:
+        raise ValueError(f"{program} cannot unpack {aside.name} ({ended.says})")
     return await asyncio.to_thread(plain.read_bytes)
 
 

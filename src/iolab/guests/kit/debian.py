@@ -190,13 +190,13 @@ class Apt:
         settings = self.own / "apt.conf"
         settings.write_bytes(_SETTINGS)
         words = ("-c", str(settings), *_options(self.own), "-qq", "update")
-        ran = await self.programs.ran("apt-get", *words, limit_s=LISTS_LIMIT_S)
+        ended = await self.programs.ran("apt-get", *words, limit_s=LISTS_LIMIT_S)
         # One of many sources may fail without need of it.
         if offer := await self._offered(self.own):
             (self.own / "lists").touch()
             return offer
-        if ran.code or ran.errors:
-            raise NotToBeHad(f"apt-get cannot fetch its lists ({ran.says}).", _reach())
+        if ended.code or ended.errors:
+            raise NotToBeHad(f"apt-get cannot fetch its lists ({ended.says}).", _reach())
         raise NotToBeHad(
             f"No source of this machine's apt has any of {', '.join(META_PACKAGES)}.",
             f"Add one that does, or {NAME_YOURS}.",
@@ -215,15 +215,17 @@ class Apt:
             wanted = stanza.get("Depends", "")
             parts += [name for name, _ in _WITH_VERSION.findall(wanted) if name not in parts]
         words = (*_options(offer.lists), "-q", "download", *parts)
-        ran = await self.programs.ran("apt-get", *words, cwd=folder, limit_s=FETCH_LIMIT_S)
+        ended = await self.programs.ran("apt-get", *words, cwd=folder, limit_s=FETCH_LIMIT_S)
         packages = await asyncio.to_thread(lambda: tuple(sorted(folder.glob("*.deb"))))
-        if ran.code or len(packages) < len(parts):
-            raise NotToBeHad(f"apt-get cannot fetch {' and '.join(parts)} ({ran.says}).", _reach())
+        if ended.code or len(packages) < len(parts):
+            raise NotToBeHad(
+                f"apt-get cannot fetch {' and '.join(parts)} ({ended.says}).", _reach()
+            )
         return packages
 
     async def _offered(self, lists: Path | None) -> KernelOffer | None:
-        ran = await self._show(lists, *META_PACKAGES)
-        offer = offered(ran.output.decode("utf-8", "replace"))
+        ended = await self._show(lists, *META_PACKAGES)
+        offer = offered(ended.output.decode("utf-8", "replace"))
         return offer and replace(offer, lists=lists)
 
     async def _show(self, lists: Path | None, *names: str) -> ProgramExit:
@@ -260,19 +262,19 @@ async def own_package(programs: PathPrograms, path: Path) -> KernelOffer:
     """What a package file of the user's is. EngineError when it is none."""
     if not await asyncio.to_thread(path.is_file):
         raise EngineError(f"There is no kernel package at {path}.", "Correct `kernel` in [vm].")
-    ran = await programs.ran("dpkg-deb", "-f", str(path), "Package", "Version")
-    fields = next(stanzas(ran.output.decode("utf-8", "replace")), {})
-    if ran.code or not fields.keys() >= {"Package", "Version"}:
-        raise _no_package(path, ran)
+    ended = await programs.ran("dpkg-deb", "-f", str(path), "Package", "Version")
+    fields = next(stanzas(ended.output.decode("utf-8", "replace")), {})
+    if ended.code or not fields.keys() >= {"Package", "Version"}:
+        raise _no_package(path, ended)
     return KernelOffer(fields["Package"], fields["Version"], file=path)
 
 
 async def unpacked(programs: PathPrograms, packages: Sequence[Path], folder: Path) -> KernelTree:
     """Unpack packages into `folder`. EngineError when one is damaged or holds no kernel."""
     for package in packages:
-        ran = await programs.ran("dpkg-deb", "-x", str(package), str(folder))
-        if ran.code:
-            raise _no_package(package, ran)
+        ended = await programs.ran("dpkg-deb", "-x", str(package), str(folder))
+        if ended.code:
+            raise _no_package(package, ended)
     below = next((b for b in ("lib", "usr/lib") if (folder / b / "modules").is_dir()), "lib")
     modules = folder / below / "modules"
     images = _images(folder, modules)
@@ -292,9 +294,9 @@ def _images(folder: Path, modules: Path) -> dict[str, Path]:
     return images | {path.parent.name: path for path in modules.glob("*/vmlinuz")}
 
 
-def _no_package(path: Path, ran: ProgramExit) -> EngineError:
+def _no_package(path: Path, ended: ProgramExit) -> EngineError:
     return EngineError(
-        f"{path.name} is no Debian package that can be unpacked ({ran.says}).",
+        f"{path.name} is no Debian package that can be unpacked ({ended.says}).",
         f"Fetch it again, or {NAME_YOURS}.",
     )
 

@@ -243,12 +243,12 @@ def in_order(
     `paths` are all modules of the kernel, `built_in` the lines of its `modules.builtin`; `read`
     gives a module's unpacked content. ValueError when one that is needed is nowhere.
     """
-    there = {module_name(path): path for path in paths}
+    path_by_module = {module_name(path): path for path in paths}
     done = {module_name(path) for path in built_in if path.strip()}
     modules: dict[str, bytes] = {}
     for name in WANTED:
-        if name in there or name in done:
-            _add(name, there, done, read, modules)
+        if name in path_by_module or name in done:
+            _add(name, path_by_module, done, read, modules)
     if missing := sorted(NEEDED - modules.keys() - done):
         raise ValueError(f"it has no {' and no '.join(missing)}")
     return modules
@@ -256,7 +256,7 @@ def in_order(
 
 def _add(
     name: str,
-    there: Mapping[str, str],
+    path_by_module: Mapping[str, str],
     done: set[str],
     read: Callable[[str], bytes],
     modules: dict[str, bytes],
@@ -264,11 +264,11 @@ def _add(
     if name in done:
         return
     done.add(name)
-    if name not in there:
+    if name not in path_by_module:
         raise ValueError(f"it has no {name}, which another module needs")
-    content = read(there[name])
+    content = read(path_by_module[name])
     for needed in depends_of(content):
-        _add(needed, there, done, read, modules)
+        _add(needed, path_by_module, done, read, modules)
     modules[name] = content
 
 
@@ -355,12 +355,12 @@ async def write_tools(programs: PathPrograms, tools: FioPrograms, image: Path, a
     features = "^has_journal,^resize_inode,^metadata_csum_seed"
     words = ("-q", "-F", "-t", "ext4", "-O", features, "-b", str(BLOCK_BYTES), "-m", "0")
     fixed = ("-U", ISSUED, "-E", f"hash_seed={ISSUED},root_owner=0:0,lazy_itable_init=0")
-    ran = await programs.ran(
+    ended = await programs.ran(
         "mke2fs", *words, *fixed, "-L", "iolab-tools", "-d", str(root), str(image), str(blocks)
     )
-    if ran.code:
+    if ended.code:
         raise EngineError(
-            f"mke2fs cannot make the guests' disk of tools ({ran.says}).",
+            f"mke2fs cannot make the guests' disk of tools ({ended.says}).",
             "Correct what it says (it has to know `-d`: e2fsprogs 1.43 or newer) and run again.",
         )
 
@@ -379,10 +379,10 @@ def _lay_out(tools: FioPrograms, root: Path) -> int:
     placed = {FIO_IN_GUEST: tools.fio, **{path: path for path in tools.libraries}}
     if tools.libraries and LINKS_CACHE.is_file():
         placed[LINKS_CACHE] = LINKS_CACHE
-    for there, here in placed.items():
-        target = root / there.relative_to("/")
+    for inside, source in placed.items():
+        target = root / inside.relative_to("/")
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(here, target)
+        shutil.copyfile(source, target)
         target.chmod(0o755)
     size = 0
     for path in (root, *root.rglob("*")):

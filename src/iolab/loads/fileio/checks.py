@@ -263,32 +263,32 @@ def _law_of(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
     text = f"On average {mean}, asked were {measured.asked} (ratio {measured.rho:.3f})"
     if host.host in limited and measured.rho < 1:
         return not_applicable(f"{text}: what kept the guest from more is said beside.", **evidence)
-    off = measured.rho - 1
-    too_few = off < -good_limit(job.iodepth) - measured.edge
+    deviation = measured.rho - 1
+    too_few = deviation < -good_limit(job.iodepth) - measured.edge
     if too_few and device_contradicts(view, index, view.whole_bins(index)):
         # The queue may have been full: what is wrong are the times.
-        verdict = invalid if off < RHO_BAD_LOW - 1 else indicative
+        verdict = invalid if deviation < RHO_BAD_LOW - 1 else indicative
         return verdict(
             f"{text}: the latencies told are shorter than the device's, so this tells nothing of "
             "the queue.",
             **{**evidence, "latency_contradicted": True},
         )
-    return _law_verdict(text, off, measured.edge, job.iodepth, evidence)
+    return _law_verdict(text, deviation, measured.edge, job.iodepth, evidence)
 
 
 def _law_verdict(
-    text: str, off: float, edge: float, iodepth: int, evidence: Numbers
+    text: str, deviation: float, edge: float, iodepth: int, evidence: Numbers
 ) -> CheckAnswer:
     """More in flight than there can be contradicts itself; fewer is a lighter load."""
-    if abs(off) <= good_limit(iodepth) + edge:
+    if abs(deviation) <= good_limit(iodepth) + edge:
         return valid(f"{text}.", **evidence)
-    if off > tolerable_limit(iodepth) + edge:
+    if deviation > tolerable_limit(iodepth) + edge:
         return invalid(f"{text}: more than can be, so the counts or times are wrong.", **evidence)
-    if off < RHO_BAD_LOW - 1:
+    if deviation < RHO_BAD_LOW - 1:
         return invalid(f"{text}: the load is not what its label says.", **evidence)
-    if off > 0:
+    if deviation > 0:
         return indicative(f"{text}: slightly more than can be.", **evidence)
-    if off < -tolerable_limit(iodepth) - edge:
+    if deviation < -tolerable_limit(iodepth) - edge:
         return indicative(
             f"{text}: the client did not keep the queue full, or its latencies are too short.",
             **evidence,

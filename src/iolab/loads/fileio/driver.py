@@ -153,12 +153,12 @@ class Ceilings:
                 share.ceiling_fault = LEFT_OUT
             return
         kinds = {share.name: kind_of(Job.of(run.point.job_on(share.name))) for share in shares}
-        who = frozenset(kinds.items())
-        if who not in self._known and not session.stop.requested:
+        kinds_key = frozenset(kinds.items())
+        if kinds_key not in self._known and not session.stop.requested:
             limits = await _looked(session, run, kinds, shares)
             if not session.stop.requested:
-                self._known[who] = limits
-        ceilings = self._known.get(who, {})
+                self._known[kinds_key] = limits
+        ceilings = self._known.get(kinds_key, {})
         for share in shares:
             ceiling = ceilings.get(share.name, _STOPPED)
             share.ceiling_iops, share.ceiling_fault = ceiling.iops, ceiling.fault

@@ -408,8 +408,8 @@ def _in_sequence(
     streams = job.numjobs * job.files_per_job
     starts = sum(trace.windows for trace in traces.values()) * streams
     # Each pass over a file begins at its start again.
-    again = job.block_bytes / max(job.file_bytes, 1)
-    expected = 1 - starts / bios - again
+    revisited = job.block_bytes / max(job.file_bytes, 1)
+    expected = 1 - starts / bios - revisited
     evidence: Numbers = {"host": host, "bios": bios, "sequential_share": share, "streams": streams}
     if any(ends_missing(trace) for trace in traces.values()):
         return not_applicable(
@@ -644,14 +644,14 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
             "least_ns_mean": least / total,
             "most_ns_mean": most / total,
         }
-        of = f"of its {way_name(way)}{view.on(host)}"
+        subject = f"of its {way_name(way)}{view.on(host)}"
         # The last bin takes all that is longer.
         if claimed_ns < (1 - SUM_SHARE) * least or (
             claimed_ns > (1 + SUM_SHARE) * most and not counts[BIN_COUNT - 1]
         ):
             yield invalid(
-                f"The engine's mean latency {of} is {format_ns(claimed_ns / total)}, its histogram "
-                f"allows {format_ns(least / total)} to {format_ns(most / total)}.",
+                f"The engine's mean latency {subject} is {format_ns(claimed_ns / total)}, its "
+                f"histogram allows {format_ns(least / total)} to {format_ns(most / total)}.",
                 **evidence,
             )
         if totals is None or host.stopped_early:
@@ -662,7 +662,7 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
             (1 - RANK_SHARE) * LOWER_NS[top] <= highest <= (1 + RANK_SHARE) * UPPER_NS[top]
         ):
             yield invalid(
-                f"The engine's longest latency {of} is {format_ns(highest)}, of its histogram "
+                f"The engine's longest latency {subject} is {format_ns(highest)}, of its histogram "
                 f"{format_ns(int(UPPER_NS[top]))}.",
                 **{**evidence, "lat_ns_max": highest, "histogram_ns_max": int(UPPER_NS[top])},
             )
@@ -672,7 +672,7 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
             ours = binned or 0.0
             if abs(value - ours) > RANK_SHARE * max(ours, 1.0) + 1:
                 yield invalid(
-                    f"The engine's {rank:g}th percentile {of} is {format_ns(value)}, of its "
+                    f"The engine's {rank:g}th percentile {subject} is {format_ns(value)}, of its "
                     f"histogram {format_ns(ours)}.",
                     **{**evidence, "percent": rank, "lat_ns": value, "histogram_ns": ours},
                 )
@@ -748,9 +748,10 @@ def _judged(
         "censored": trace.censored,
         "excess": share - engine,
     }
-    none = "no" if engine == 0 else f"only {percent(engine)} of its"
+    how_many = "no" if engine == 0 else f"only {percent(engine)} of its"
     says = (
-        f"The engine says that {none} {way_name(way)}{where} took longer than {format_ns(bound)}; "
+        f"The engine says that {how_many} {way_name(way)}{where} took longer than "
+        f"{format_ns(bound)}; "
         f"the device took longer for {format_count(bios)} of {format_count(trace.timed)} sampled"
     )
     probes = host.totals.generator.probe_reads if host.totals and host.totals.generator else 0

@@ -75,9 +75,9 @@ class FileIoStudy(LoadStudy):
 
     def engine_faults(self, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:
         """Those of programs that jobs of the host need."""
-        here = (p.job.engine for p in plan.points if p.configuration in target.configurations)
+        engines = (p.job.engine for p in plan.points if p.configuration in target.configurations)
         needed = (
-            FILE_ENGINES[name].program for name in dict.fromkeys(here) if name in FILE_ENGINES
+            FILE_ENGINES[name].program for name in dict.fromkeys(engines) if name in FILE_ENGINES
         )
         return [
             Fault(f"{program.title} on host {shown(target.host)} is {wrong}.", program.install)

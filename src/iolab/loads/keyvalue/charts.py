@@ -349,8 +349,8 @@ def key_charts(
     lines = lines_of(group, looks)
     figures = tuple(_figures(group, lines, looks, own)) if group.axis else ()
     further = list(_further(group, lines)) if group.axis else []
-    for some in further_lines(lines, group.workload.rate) if group.axis else ():
-        further += [*_figures(group, some, looks, own), *_further(group, some)]
+    for line in further_lines(lines, group.workload.rate) if group.axis else ():
+        further += [*_figures(group, line, looks, own), *_further(group, line)]
     tables = (*_gains(group, looks, own), *_tables(group, study, host_runs, looks))
     return ChartGroup(group.title, figures, more=tables, further=tuple(further))
 

@@ -249,8 +249,8 @@ def _load_reasons(study: Study, points: list[Point], rate: float) -> Iterator[tu
     kind = server_settings(study).kind
     seconds, size, number = 0.0, 0, 0
     for configuration in study.configurations:
-        here = (point for point in points if point.configuration == configuration.id)
-        for job in filter(_is_own, stores_of(here)):
+        own_points = (point for point in points if point.configuration == configuration.id)
+        for job in filter(_is_own, stores_of(own_points)):
             number += 1
             size += store_bytes(job)
             seconds += load_seconds(job, rate, embedded=kind is ServerKind.EMBEDDED)
@@ -288,11 +288,11 @@ def key_value_written(study: Study, runs: Iterable[PlannedRun], rate: float) -> 
     total = 0.0
     for configuration in study.configurations:
         clients = len(configuration.hosts)
-        here = [run.point for run in planned if run.point.configuration == configuration.id]
-        for job in filter(_is_own, stores_of(here)):
+        own_points = [run.point for run in planned if run.point.configuration == configuration.id]
+        for job in filter(_is_own, stores_of(own_points)):
             copies = clients if on_clients(study, job) else 1
             total += store_bytes(job) * LOAD_WRITES * copies
-        for point in here:
+        for point in own_points:
             if isinstance(point.job, KeyJob):
                 hosts = clients if on_clients(study, point.job) else 1
                 total += write_rate(point.job, rate) * seconds * RUN_WRITES * hosts
@@ -307,15 +307,17 @@ def key_value_space(study: Study, points: Iterable[Point], host: str, rate: floa
     seconds = study.method.warmup_s + study.method.runtime_s
     most = 0
     for configuration in study.configurations:
-        here = [point for point in points if point.configuration == configuration.id]
+        own_points = [point for point in points if point.configuration == configuration.id]
         stores = [
-            job for job in stores_of(here) if host in _holders(study, job, configuration.hosts)
+            job
+            for job in stores_of(own_points)
+            if host in _holders(study, job, configuration.hosts)
         ]
         if not stores:
             continue
         written = max(
             write_rate(point.job, rate) * seconds * KEPT_WRITES
-            for point in here
+            for point in own_points
             if isinstance(point.job, KeyJob)
         )
         kept = sum(store_bytes(job) for job in stores if _is_own(job))
@@ -398,9 +400,11 @@ def _copies(study: Study, runs: Iterable[PlannedRun], reflinks: Reflinks) -> Ite
     for run in runs:
         job = run.point.job
         if isinstance(job, KeyJob):
-            here = run.point.configuration
-            holders = _holders(study, job, clients[here])
-            copying = tuple(host for host in holders if not reflinks.get((here, host), True))
+            configuration = run.point.configuration
+            holders = _holders(study, job, clients[configuration])
+            copying = tuple(
+                host for host in holders if not reflinks.get((configuration, host), True)
+            )
             if copying:
                 yield _Copy(copying, store_bytes(job))
 

@@ -95,7 +95,7 @@ async def golden(host: Host, folder: str) -> dict[str, Any] | None:
     return marker
 
 
-async def clone(host: Host, source: str, to: str) -> str:
+async def clone(host: Host, source: str, target: str) -> str:
     """Copy a folder to a new place; how it was done: `reflink` or `copy`.
 
     A reflink shares all extents until they are changed, which takes no time and leaves the source
@@ -103,18 +103,18 @@ async def clone(host: Host, source: str, to: str) -> str:
     written back. Symbolic links are followed, so that nothing of the source can be changed through
     the copy. What is at `to` is removed first. EngineError, also when the target runs full.
     """
-    await remove(host, to)
+    await remove(host, target)
     try:
-        await output_of(host, _copy(source, to, "always"), limit_s=COPY_LIMIT_S)
+        await output_of(host, _copy(source, target, "always"), limit_s=COPY_LIMIT_S)
     except EngineError:
         # It ends at the first file that cannot be shared, and leaves what it had made.
-        await remove(host, to)
+        await remove(host, target)
     else:
         return REFLINK
     try:
-        await output_of(host, _copy(source, to, "never"), limit_s=COPY_LIMIT_S)
+        await output_of(host, _copy(source, target, "never"), limit_s=COPY_LIMIT_S)
     except EngineError as fault:
-        await remove(host, to)
+        await remove(host, target)
         do = "Make room there: runs need the database and a copy of it."
         raise EngineError(fault.happened, do) from None
     await host.ask("sync", deadline_s=SYNC_LIMIT_S)
@@ -157,8 +157,8 @@ def _marker_of(folder: str) -> str:
     return f"{folder}/{MARKER}"
 
 
-def _copy(source: str, to: str, reflink: str) -> tuple[str, ...]:
-    return ("cp", "-r", "-L", f"--reflink={reflink}", "--", source, to)
+def _copy(source: str, target: str, reflink: str) -> tuple[str, ...]:
+    return ("cp", "-r", "-L", f"--reflink={reflink}", "--", source, target)
 
 
 async def drop_caches_of(

@@ -293,13 +293,13 @@ def store_table(named: Sequence[tuple[str, Result]], runs: Runs) -> Table | None
             run = engine_reply(host)
             statistics = {statistic.name: statistic for statistic in run.statistics} if run else {}
             if any(key in statistics for key, _ in _STORE_COLUMNS):
-                who = f"{name}, {host.host}" if len(hosts) > 1 else name
+                subject = f"{name}, {host.host}" if len(hosts) > 1 else name
                 cells = (
                     statistic_text(statistics[k]) if k in statistics else ""
                     for k, _ in _STORE_COLUMNS
                 )
                 level = verdict_cell(result.verdict.level)
-                rows.append((*row(who, *(cell or NOTHING for cell in cells)), level))
+                rows.append((*row(subject, *(cell or NOTHING for cell in cells)), level))
     if not rows:
         return None
     heads = columns(("Point",), tuple(heading for _, heading in _STORE_COLUMNS))

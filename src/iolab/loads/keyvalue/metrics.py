@@ -149,8 +149,8 @@ class KeyValueLoad:
     def done_of(self, operation: KeyOperation) -> Ints:
         """One operation on each host (H,)."""
         place = self._place(operation)
-        none = np.zeros(len(self.seconds), dtype=np.int64)
-        return none if place is None else np.asarray(self.done[:, place])
+        zeros = np.zeros(len(self.seconds), dtype=np.int64)
+        return zeros if place is None else np.asarray(self.done[:, place])
 
     def mean_ns(self, operation: KeyOperation, hosts: Sequence[int]) -> float | None:
         """The mean latency of those hosts, each operation weighing the same; None without any."""
@@ -195,8 +195,8 @@ class KeyValueLoad:
         return self.operations.index(operation) if operation in self.operations else None
 
     def _over_seconds(self, done: Ints) -> Floats:
-        none = np.zeros(len(self.seconds))
-        return np.asarray(np.divide(done, self.seconds, out=none, where=self.seconds > 0))
+        zeros = np.zeros(len(self.seconds))
+        return np.asarray(np.divide(done, self.seconds, out=zeros, where=self.seconds > 0))
 
 
 def declared(record: RunRecord) -> Window | None:

@@ -281,10 +281,10 @@ def _rows(server: ServerRun | None, records: int) -> CheckAnswer:
     if server.rows is None:
         return unchecked("the server's rows were not counted", records=records)
     evidence: Numbers = {"rows": server.rows, "records": records, "by": server.rows_by}
-    off = abs(server.rows - records) / max(records, 1)
+    deviation = abs(server.rows - records) / max(records, 1)
     counted = f"The server holds {server.rows:,} rows of {records:,} records"
     if server.rows_by == "estimate":
-        verdict = indicative if off > ESTIMATE_GOOD else valid
+        verdict = indicative if deviation > ESTIMATE_GOOD else valid
         return verdict(f"{counted}, by its own estimate.", **evidence)
     # Inserts of earlier runs may be there; records that lack are reads that fail.
     verdict = invalid if server.rows < records else valid

@@ -145,9 +145,11 @@ class KeyValueStudy(LoadStudy):
         method, job = study.method, point.job
         if not isinstance(job, KeyJob):
             return 0.0
-        here = study.configuration(point.configuration)
+        configuration = study.configuration(point.configuration)
         written_s = method.warmup_s + method.runtime_s
-        load_s = key_value_seconds(written_s, job, server_settings(study).kind, len(here.hosts))
+        load_s = key_value_seconds(
+            written_s, job, server_settings(study).kind, len(configuration.hosts)
+        )
         return max(load_s + run_overhead_s(study, job) - overhead_s(method), 0.0)
 
     def limits(self, study: Study, runs: tuple[PlannedRun, ...]) -> Iterable[VerdictLimit]:
@@ -254,5 +256,5 @@ def _reflinks(study: Study, facts: SeenFacts) -> Reflinks:
         host_facts = None if facts is None else facts.get(target.key)
         if host_facts is not None and host_facts.target is not None:
             shares = host_facts.target.fs_type in SHARING
-            reflinks |= {(here, target.host): shares for here in target.configurations}
+            reflinks |= {(name, target.host): shares for name in target.configurations}
     return reflinks

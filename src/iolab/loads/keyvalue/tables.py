@@ -111,9 +111,9 @@ def highest_known(
     """The highest percentile up to `most` that all have who have any latency; p50 where none."""
     names = [name for name, _ in PERCENTILES]
     wanted = names[: names.index(most) + 1]
-    having = [own for own in metrics if value_of(own, operation.latency_key("mean")) is not None]
+    measured = [own for own in metrics if value_of(own, operation.latency_key("mean")) is not None]
     for name in reversed(wanted):
-        if all(value_of(own, operation.latency_key(name)) is not None for own in having):
+        if all(value_of(own, operation.latency_key(name)) is not None for own in measured):
             return name
     return wanted[0]
 
@@ -163,7 +163,9 @@ def groups_of(workload: Workload, points: Sequence[PointSummary]) -> tuple[Point
     for point in points:
         others = tuple(pair for pair in point.key.axis if pair[0] != axis)
         by_others.setdefault(others, []).append(point)
-    return tuple(PointGroup(workload, others, axis, tuple(of)) for others, of in by_others.items())
+    return tuple(
+        PointGroup(workload, others, axis, tuple(members)) for others, members in by_others.items()
+    )
 
 
 def _only_axis(points: Sequence[PointSummary]) -> str:
@@ -326,9 +328,9 @@ def due_table(points: Sequence[PointSummary], name: Namer) -> Table | None:
             name(point),
             show(point.metrics.get(WHOLE_KEY), bare_rate=True),
             *(
-                show(point.metrics.get(which.latency_key(key)))
+                show(point.metrics.get(shown.latency_key(key)))
                 for key in names
-                for which in (operation, other)
+                for shown in (operation, other)
             ),
             point.level,
         )

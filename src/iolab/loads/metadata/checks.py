@@ -140,19 +140,19 @@ def reported_rates(view: MetadataView) -> CheckAnswer:
 
 
 def _fits(operation: Operation, implied: float, asked: int, engine: str) -> CheckAnswer:
-    off = abs(implied - asked) / max(asked, 1)
+    deviation = abs(implied - asked) / max(asked, 1)
     evidence: Numbers = {
         "phase": operation.word,
         "implied_ops": implied,
         "asked_ops": asked,
-        "difference_share": off,
+        "difference_share": deviation,
     }
-    if off <= REPORTED_GOOD:
+    if deviation <= REPORTED_GOOD:
         return valid(f"The rates that {engine} prints fit the operations asked for.", **evidence)
-    verdict = invalid if off > REPORTED_BAD else indicative
+    verdict = invalid if deviation > REPORTED_BAD else indicative
     return verdict(
         f"The rate of {operation.word} that {engine} prints stands for {format_count(implied)} "
-        f"operations, asked were {format_count(asked)} ({percent(off)} apart).",
+        f"operations, asked were {format_count(asked)} ({percent(deviation)} apart).",
         **evidence,
     )
 
@@ -169,17 +169,17 @@ def metadata_sums(view: MetadataView) -> CheckAnswer:
 def _summed(view: MetadataView, phase: PhaseLoad) -> CheckAnswer:
     done = np.array([0 if run is None else run.done for run in phase.runs], dtype=np.int64)
     binned = phase.bins.sum(axis=1)
-    off = np.maximum(np.abs(phase.ops - done), np.abs(binned - done))
-    index = int(np.argmax(off))
+    deviation = np.maximum(np.abs(phase.ops - done), np.abs(binned - done))
+    index = int(np.argmax(deviation))
     evidence: Numbers = {
         "phase": phase.operation.word,
         "host": view.hosts[index].host,
         "interval_ops": int(phase.ops[index]),
         "binned_ops": int(binned[index]),
         "host_ops": int(done[index]),
-        "difference": int(off[index]),
+        "difference": int(deviation[index]),
     }
-    if off[index]:
+    if deviation[index]:
         return invalid(
             f"Intervals of {phase.operation.word}{view.on(view.hosts[index])} hold "
             f"{phase.ops[index]} operations, their bins {binned[index]}, the host claims "
@@ -310,14 +310,14 @@ def client_answers(view: MetadataView) -> CheckAnswer:
     }
     if own == 0:
         return valid("No host stats, reads or removes what it made itself.", **evidence)
-    who = f"{percent(share)} of the ranks stat and read files that their own host made"
+    subject = f"{percent(share)} of the ranks stat and read files that their own host made"
     if hosts == 1:
-        who = "One host stats and reads what it made itself"
+        subject = "One host stats and reads what it made itself"
     if _dropped(view):
         return indicative(
-            f"{who}; its caches were dropped before, but nothing verifies that.", **evidence
+            f"{subject}; its caches were dropped before, but nothing verifies that.", **evidence
         )
-    return indicative(f"{who}: its own cache may answer.", **evidence)
+    return indicative(f"{subject}: its own cache may answer.", **evidence)
 
 
 def _dropped(view: MetadataView) -> bool:

@@ -111,8 +111,8 @@ def metadata_faults(study: Study, plan: Plan, facts: Mapping[str, HostFacts]) ->
 
 def _unfit(study: Study, plan: Plan, target: Target) -> Iterator[Fault]:
     """A file system that only one host sees, inside its scratch folder, cannot serve."""
-    here = [point.job for point in plan.points if point.configuration in target.configurations]
-    if study.target.make_xfs and any(isinstance(job, MetadataJob) for job in here):
+    jobs = [point.job for point in plan.points if point.configuration in target.configurations]
+    if study.target.make_xfs and any(isinstance(job, MetadataJob) for job in jobs):
         happened = "Metadata load is to run on an XFS that the session makes, which it cannot."
         yield Fault(happened, "Give a directory on an XFS, and leave target.filesystem out.")
 

@@ -181,8 +181,8 @@ _RULES: Final[tuple[Callable[[Result, Point], Iterator[Outcome]], ...]] = (
 def _close(rule: str, result: Result, text: str, stated: float, computed: float) -> Outcome:
     verdict = agreement(exact(stated), exact(computed), EXACT)
     computed_text = shown(FigureRange(computed, computed), "")
-    so = "is" if verdict is Agreement.AGREES else "is not"
-    says = f"{text} {so} what its parts give: {stated:,.6g} against {computed:,.6g}."
+    verb = "is" if verdict is Agreement.AGREES else "is not"
+    says = f"{text} {verb} what its parts give: {stated:,.6g} against {computed:,.6g}."
     return Outcome(rule, _name(result), verdict, says, f"{stated:.6g}", computed_text.strip())
 
 

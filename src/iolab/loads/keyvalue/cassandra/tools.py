@@ -137,9 +137,9 @@ class GatedCounters:
         self._host = 0
         self._seq = 0
 
-    def begin(self, to: CounterCollector, host: int, newest: CountersReply | None) -> None:
+    def begin(self, collector: CounterCollector, host: int, newest: CountersReply | None) -> None:
         """From now on they are those of the host with that index; the newest is the first."""
-        self._to, self._host, self._seq = to, host, 0
+        self._to, self._host, self._seq = collector, host, 0
         if newest is not None:
             self.take(newest)
 

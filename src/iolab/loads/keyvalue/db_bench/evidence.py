@@ -89,13 +89,13 @@ def cell_faults(
 
 def _header_faults(output: DbBenchOutput, loaded: KeyValueSet) -> Iterator[str]:
     header = output.header
-    for quantity, got, asked in (
+    for quantity, measured, asked in (
         ("keys", header.keys, loaded.keys),
         ("bytes a key", header.key_bytes, loaded.key_bytes),
         ("bytes a value", header.value_bytes, loaded.value_bytes),
     ):
-        if got is not None and got != asked:
-            yield f"db_bench used {got} {quantity}, and {asked} were asked for"
+        if measured is not None and measured != asked:
+            yield f"db_bench used {measured} {quantity}, and {asked} were asked for"
     if header.compression not in {None, "NoCompression"}:
         yield f"db_bench used the compression {header.compression}, and none was asked for"
 

@@ -430,9 +430,9 @@ def _is_crumb(group: Group) -> bool:
 
 
 def _part(operation: KeyOperation, intervals: Sequence[HdrInterval]) -> DirectionInterval:
-    none = np.zeros(0, dtype=np.int64)
-    values_ns = np.concatenate([none, *(interval.values_ns for interval in intervals)])
-    counts = np.concatenate([none, *(interval.counts for interval in intervals)])
+    zeros = np.zeros(0, dtype=np.int64)
+    values_ns = np.concatenate([zeros, *(interval.values_ns for interval in intervals)])
+    counts = np.concatenate([zeros, *(interval.counts for interval in intervals)])
     bins, places = np.unique(bin_of_ns(values_ns), return_inverse=True)
     held = np.zeros(bins.size, dtype=np.int64)
     np.add.at(held, places, counts)
