@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Final, Protocol, TypeVar, runtime_checkable
 
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
@@ -68,6 +68,19 @@ class EngineReading:
     intervals: Sequence[Interval]
     totals: EngineTotals | None
     faults: tuple[str, ...]
+
+
+FAULTS_LIMIT: Final = 10
+"""A fault often repeats every second; the first ones tell the cause."""
+
+
+class ReadingFaults(list[str]):
+    """Faults of a reading while it is made: each once, and no more than FAULTS_LIMIT."""
+
+    def note(self, sentence: str) -> None:
+        """Add it, if it says anything new."""
+        if sentence not in self and len(self) < FAULTS_LIMIT:
+            self.append(sentence)
 
 
 class OutputReader(Protocol):

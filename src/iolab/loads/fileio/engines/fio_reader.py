@@ -26,7 +26,7 @@ import numpy as np
 
 from iolab.core.run import EngineTotals
 from iolab.core.workload import Direction
-from iolab.hosts.engine import EngineReading
+from iolab.hosts.engine import EngineReading, ReadingFaults
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.loads.fileio.engines.fio_output import (
     DirectionProgress,
@@ -36,9 +36,6 @@ from iolab.loads.fileio.engines.fio_output import (
     read_document,
 )
 from iolab.units import NS_PER_MS
-
-FAULTS_LIMIT: Final = 10
-"""A fault often repeats every second; the first ones tell the cause."""
 
 TEXT_LIMIT: Final = 300
 """Characters of fio's own words in a sentence."""
@@ -61,7 +58,7 @@ class FioReader:
         self._jobs = jobs
         self._missing = missing
         self._cutter = DocumentCutter()
-        self._faults: list[str] = []
+        self._faults = ReadingFaults()
         self._intervals = IntervalLog()
         self._first: _Moment | None = None
         self._last: FioDocument | None = None
@@ -79,12 +76,12 @@ class FioReader:
         if last:
             self._faults_of_the_end(last)
         elif not self._faults:
-            self._fault("fio printed no report")
+            self._faults.note("fio printed no report")
         if self._cutter.broken:
-            self._fault(f"fio broke off {self._cutter.broken} of its reports")
+            self._faults.note(f"fio broke off {self._cutter.broken} of its reports")
         words = "; ".join(self._cutter.text)[:TEXT_LIMIT]
         if self._faults and words:
-            self._fault(f"it said: {words}")
+            self._faults.note(f"it said: {words}")
         start_ns, end_ns = self._bounds()
         kept = recorded(self._intervals, start_ns, end_ns)
         return EngineReading(
@@ -100,7 +97,7 @@ class FioReader:
         try:
             return last.totals(self._jobs, self._directions)
         except DocumentFault as fault:
-            self._fault(str(fault))
+            self._faults.note(str(fault))
             return None
 
     def _take(self, texts: Sequence[bytes]) -> list[Interval]:
@@ -111,7 +108,7 @@ class FioReader:
                 interval = self._interval(document)
                 self._newest = document
             except DocumentFault as fault:
-                self._fault(str(fault))
+                self._faults.note(str(fault))
                 continue
             if interval is not None:
                 intervals.append(interval)
@@ -153,23 +150,19 @@ class FioReader:
         if last.error:
             name = errno.errorcode.get(last.error)
             means = f"{name}: {os.strerror(last.error)}" if name else "of no known meaning"
-            self._fault(f"fio stopped with error {last.error} ({means})")
+            self._faults.note(f"fio stopped with error {last.error} ({means})")
         if last.ios == 0:
-            self._fault("fio completed no I/O")
+            self._faults.note("fio completed no I/O")
         unasked = [
             direction.key
             for direction, progress in last.progress.items()
             if progress.ios and direction not in self._directions
         ]
         if unasked:
-            self._fault(f"fio did what it was not asked for: {', '.join(unasked)}")
+            self._faults.note(f"fio did what it was not asked for: {', '.join(unasked)}")
         lack = self._missing(last)
         if lack:
-            self._fault(lack)
-
-    def _fault(self, sentence: str) -> None:
-        if sentence not in self._faults and len(self._faults) < FAULTS_LIMIT:
-            self._faults.append(sentence)
+            self._faults.note(lack)
 
 
 def recorded(log: IntervalLog, start_ns: int | None, end_ns: int | None) -> IntervalLog:

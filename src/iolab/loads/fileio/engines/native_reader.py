@@ -15,7 +15,7 @@ from iolab.core.histogram import Histogram, of_sparse
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.samples import Ints, Whole
 from iolab.core.workload import Direction, ServiceTime
-from iolab.hosts.engine import EngineReading
+from iolab.hosts.engine import EngineReading, ReadingFaults
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.hosts.message import printable, printable_bytes
 from iolab.units import NS_PER_S
@@ -272,9 +272,6 @@ def _number(table: Mapping[str, Any], key: str) -> float:
 LINE_LIMIT_BYTES: Final = 2 << 20
 """The longest line: every bin of three directions, twice, is some 200 kB."""
 
-FAULTS_LIMIT: Final = 10
-"""A fault often repeats every second; the first ones tell the cause."""
-
 
 class NativeReader:
     """Reads what one process of the engine prints; see `OutputReader`.
@@ -293,7 +290,7 @@ class NativeReader:
         self._jobs = jobs
         self._missing = missing
         self._rest = b""
-        self._faults: list[str] = []
+        self._faults = ReadingFaults()
         self._log = IntervalLog()
         self._head: dict[str, Any] = {}
         self._end: dict[str, Any] | None = None
@@ -304,7 +301,7 @@ class NativeReader:
         """Take the next bytes; the intervals that they complete."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
         if len(self._rest) > LINE_LIMIT_BYTES:
-            self._fault("it printed a line without an end")
+            self._faults.note("it printed a line without an end")
             self._rest = b""
         return [interval for line in lines if (interval := self._take(line)) is not None]
 
@@ -341,24 +338,24 @@ class NativeReader:
                 start_ns = count_of(self._end, "start_real_ns")
                 end_ns = count_of(self._end, "end_real_ns")
             except LineFault as fault:
-                self._fault(str(fault))
+                self._faults.note(str(fault))
         if start_ns is not None and end_ns is not None and end_ns < start_ns:
-            self._fault("it ended before it began")
+            self._faults.note("it ended before it began")
         return start_ns, end_ns
 
     def _totals(self) -> EngineTotals | None:
         if self._end is None:
             if not self._faults:
-                self._fault("it ended without its last line")
+                self._faults.note("it ended without its last line")
             return None
         try:
             totals = totals_of(self._head, self._end, self._directions, self._jobs)
         except LineFault as fault:
-            self._fault(str(fault))
+            self._faults.note(str(fault))
             return None
         lack = self._missing(totals)
         if lack:
-            self._fault(lack)
+            self._faults.note(lack)
         return totals
 
     def _take(self, line: bytes) -> Interval | None:
@@ -369,17 +366,17 @@ class NativeReader:
             document = object_of(json.loads(line))
             return self._line(document)
         except LineFault as fault:
-            self._fault(str(fault))
+            self._faults.note(str(fault))
         except (ValueError, RecursionError):
             words = printable_bytes(line, TEXT_LIMIT)
-            self._fault(f"it printed a line that is no JSON: {words}")
+            self._faults.note(f"it printed a line that is no JSON: {words}")
         return None
 
     def _line(self, document: dict[str, Any]) -> Interval | None:
         if "fault" in document:
             faults = document["fault"]
             for fault in faults if isinstance(faults, list) else [faults]:
-                self._fault(printable(str(fault), TEXT_LIMIT).rstrip("."))
+                self._faults.note(printable(str(fault), TEXT_LIMIT).rstrip("."))
         elif "native" in document:
             self._head = document
         elif "started_real_ns" in document:
@@ -410,12 +407,8 @@ class NativeReader:
         if self._last_ns is not None and end_ns <= self._last_ns:
             raise LineFault("it told an interval that ends before the one before it")
         if count_of(document, "seq") != len(self._log):
-            self._fault(f"it told interval {document['seq']} where {len(self._log)} was due")
+            self._faults.note(f"it told interval {document['seq']} where {len(self._log)} was due")
         return Interval(len(self._log), end_ns, span_ns, tuple(parts))
-
-    def _fault(self, sentence: str) -> None:
-        if sentence not in self._faults and len(self._faults) < FAULTS_LIMIT:
-            self._faults.append(sentence)
 
 
 def _part(direction: Direction, table: dict[str, Any]) -> DirectionInterval:
