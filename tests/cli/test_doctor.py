@@ -94,8 +94,7 @@ def test_a_machine_that_tells_its_name_is_named() -> None:
 
 
 def test_what_a_machine_would_not_tell_is_noted() -> None:
-    target = "The target /proc is not for files, but proc."  # told as the directory already
-    *_, last = fact_findings(replace(FACTS, faults=("DMI is closed.", target)))
+    *_, last = fact_findings(replace(FACTS, faults=("DMI is closed.",)))
     assert (last.state, last.says) == (FindingState.NOTE, "DMI is closed.")
 
 

@@ -11,7 +11,9 @@ from iolab.core.host import (
     HostFacts,
     KernelFacts,
     MemoryFacts,
+    NoTarget,
     TargetFacts,
+    TargetFault,
     TargetProbe,
     ToolFacts,
 )
@@ -72,8 +74,8 @@ def on(**changes: object) -> HostFacts:
     return replace(FACTS, target=replace(TARGET, **changes))  # type: ignore[arg-type]
 
 
-def gone(why: str) -> HostFacts:
-    return replace(FACTS, target=None, faults=(f"The target /mnt/t is {why}.",))
+def gone(code: NoTarget, says: str = "") -> HostFacts:
+    return replace(FACTS, target=None, target_fault=TargetFault(code, says))
 
 
 def fio(path: str | None, version: str | None) -> HostFacts:
@@ -85,14 +87,14 @@ def fio(path: str | None, version: str | None) -> HostFacts:
     [
         (None, "'local' told nothing"),
         (replace(FACTS, target=None), "no directory '/mnt/t' on host 'local'"),
-        (gone("not there: No such file or directory (ENOENT)"), "no directory '/mnt/t' on host"),
-        (gone("not there: Permission denied (EACCES)"), "'Permission denied (EACCES)'"),
-        (gone("not a folder"), "'/mnt/t' on host 'local' is not a directory"),
-        (gone("not for files, but proc"), "'/mnt/t' on host 'local' is no place for load"),
+        (gone(NoTarget.MISSING), "no directory '/mnt/t' on host"),
+        (gone(NoTarget.UNREACHABLE, "Permission denied (EACCES)"), "'Permission denied (EACCES)'"),
+        (gone(NoTarget.NO_DIRECTORY), "'/mnt/t' on host 'local' is not a directory"),
         (
-            replace(FACTS, target=None, faults=("The target /mnt/t2 is not a folder.",)),
-            "no directory '/mnt/t' on host 'local'",
+            gone(NoTarget.NOT_FOR_FILES, "proc"),
+            "'/mnt/t' on host 'local' is no place for load: its file system is proc",
         ),
+        (gone(NoTarget.NO_MOUNT), "/proc/self/mountinfo has no mount"),
         (on(writable=False), "written to '/mnt/t' on host 'local'"),
         (on(in_memory=True, fs_type="tmpfs"), "'/mnt/t' on host 'local' is tmpfs"),
         (on(free_bytes=1 << 20), "1 MiB free, the files need 65.1 MiB"),

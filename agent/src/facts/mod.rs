@@ -32,6 +32,7 @@ pub struct HostFacts {
     pub machine: host::MachineFacts,
     pub cloud: Option<cloud::CloudFacts>,
     pub target: Option<target::TargetFacts>,
+    pub target_fault: Option<target::TargetFault>,
     pub tools: Vec<ToolFacts>,
     pub faults: Vec<String>,
 }
@@ -52,12 +53,29 @@ pub fn gather(
     let kernel = host::kernel(roots, &mut faults);
     let machine = host::machine(roots);
     let cloud = if with_cloud { cloud::cloud(&machine, &mut faults) } else { None };
-    let target = path.and_then(|path| target::target(roots, path, &mut faults));
+    let asked = path.map(|path| target::target(roots, path, &mut faults));
+    let (target, target_fault) = match asked {
+        Some(Ok(target)) => (Some(target), None),
+        Some(Err(fault)) => (None, Some(fault)),
+        None => (None, None),
+    };
     let beneath = target.as_ref().map_or(&[][..], |target| &target.devices);
     let disks = disks::disks(roots, beneath, &mut faults);
     let nics = ports(roots);
     let tools = ask_tools(tools, runs, &mut faults);
-    HostFacts { cpu, memory, disks, nics, kernel, machine, cloud, target, tools, faults }
+    HostFacts {
+        cpu,
+        memory,
+        disks,
+        nics,
+        kernel,
+        machine,
+        cloud,
+        target,
+        target_fault,
+        tools,
+        faults,
+    }
 }
 
 /// What to run for each tool's version.

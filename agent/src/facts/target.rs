@@ -1,6 +1,7 @@
 //! The file system under the target path, and the devices under that.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -80,40 +81,46 @@ pub struct TargetFacts {
     pub memory_backed: bool,
 }
 
-/// Facts of the target; None with a sentence in `faults` when the path is not there.
-pub fn target(roots: &Roots, path: &Path, faults: &mut Vec<String>) -> Option<TargetFacts> {
-    let found = fs::canonicalize(path).and_then(|real| Ok((space(&real)?, real)));
-    let (space, real) = match found {
-        Ok(found) => found,
-        Err(error) => {
-            faults.push(format!(
-                "The target {} is not there: {}.",
-                path.display(),
-                sentence(&error)
-            ));
-            return None;
-        }
-    };
+/// Why a path is no target.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the fields are described in schema/wire.json")]
+pub struct TargetFault {
+    pub code: &'static str,
+    pub says: String,
+}
+
+impl TargetFault {
+    fn of(error: &io::Error) -> Self {
+        let missing = error.kind() == io::ErrorKind::NotFound;
+        Self { code: if missing { "missing" } else { "unreachable" }, says: sentence(error) }
+    }
+}
+
+/// Facts of the target; a sentence in `faults` where no device is known below it.
+pub fn target(
+    roots: &Roots,
+    path: &Path,
+    faults: &mut Vec<String>,
+) -> Result<TargetFacts, TargetFault> {
+    let real = fs::canonicalize(path).map_err(|error| TargetFault::of(&error))?;
+    let space = space(&real).map_err(|error| TargetFault::of(&error))?;
     if !real.is_dir() {
-        faults.push(format!("The target {} is not a folder.", path.display()));
-        return None;
+        return Err(TargetFault { code: "no-directory", says: "It is not a directory".into() });
     }
     let mounts = mounts(roots);
-    let Some(mount) = mount_of(&mounts, &real) else {
-        faults.push(format!("The mount of {} is not in /proc/self/mountinfo.", path.display()));
-        return None;
-    };
+    let mount = mount_of(&mounts, &real).ok_or_else(|| TargetFault {
+        code: "no-mount",
+        says: "Its mount is not in /proc/self/mountinfo".into(),
+    })?;
     if OF_THE_KERNEL.contains(&mount.fs_type.as_str()) {
-        let fs_type = &mount.fs_type;
-        faults.push(format!("The target {} is not for files, but {fs_type}.", path.display()));
-        return None;
+        return Err(TargetFault { code: "not-for-files", says: mount.fs_type.clone() });
     }
     let beneath = beneath(roots, &mounts, mount, MAX_OVERLAYS);
     if beneath.devices.is_empty() && !beneath.in_memory && !is_network(&mount.fs_type) {
         let fs_type = &mount.fs_type;
         faults.push(format!("No block device is known below {} ({fs_type}).", path.display()));
     }
-    Some(told(path, &real, mount, space, beneath))
+    Ok(told(path, &real, mount, space, beneath))
 }
 
 fn told(path: &Path, real: &Path, mount: &Mount, space: Space, beneath: Beneath) -> TargetFacts {
@@ -232,17 +239,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_target_is_a_fault_with_its_path() {
-        let cases = [
-            ("/nowhere/x", "ENOENT"),
-            ("/proc/stat", "not a folder"),
-            ("/proc", "not for files, but proc"),
-        ];
-        for (path, part) in cases {
-            let mut faults = Vec::new();
-            assert_eq!(target(&Roots::default(), Path::new(path), &mut faults), None);
-            let [fault] = &faults[..] else { panic!("{faults:?}") };
-            assert!(fault.contains(path) && fault.contains(part), "{fault}");
+    fn what_is_no_target_says_why() {
+        let none = Roots { proc: "/nowhere".into(), sys: "/nowhere".into() };
+        for (roots, path, code) in [
+            (&Roots::default(), "/nowhere/x", "missing"),
+            (&Roots::default(), "/proc/stat/x", "unreachable"),
+            (&Roots::default(), "/proc/stat", "no-directory"),
+            (&Roots::default(), "/proc", "not-for-files"),
+            (&none, "/proc", "no-mount"),
+        ] {
+            let fault = target(roots, Path::new(path), &mut Vec::new()).unwrap_err();
+            assert_eq!(fault.code, code, "{path}: {}", fault.says);
         }
     }
 

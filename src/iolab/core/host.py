@@ -336,6 +336,27 @@ class TargetFacts:
     memory_backed: bool
 
 
+class NoTarget(StrEnum):
+    """Why nothing is known of a target's directory."""
+
+    MISSING = "missing"
+    UNREACHABLE = "unreachable"
+    NO_DIRECTORY = "no-directory"
+    NO_MOUNT = "no-mount"
+    NOT_FOR_FILES = "not-for-files"
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFault:
+    """What is wrong with a target's directory, and that in words, as those of the kernel.
+
+    Of a file system that is not for files `says` is its type.
+    """
+
+    code: NoTarget
+    says: str
+
+
 @dataclass(frozen=True, slots=True)
 class TargetProbe:
     """What trying the target told: `direct_error` is None when an O_DIRECT write and read worked.
@@ -403,6 +424,7 @@ class HostFacts:
     """What could not be read and why, one sentence each."""
     machine: MachineFacts = UNKNOWN_MACHINE
     cloud: CloudFacts | None = None
+    target_fault: TargetFault | None = None
 
     def tool(self, name: str) -> ToolFacts | None:
         """The tool of that name, None when it was not asked for."""

@@ -352,7 +352,7 @@ def _where(study: Study, node: HostSpec) -> str:
 def _place_faults(study: Study, node: HostSpec, facts: HostFacts) -> Iterator[Fault]:
     where, target = _where(study, node), facts.target
     if target is None:
-        yield no_target(facts, node_path(study, node) or "", where)
+        yield no_target(facts, where)
     elif not target.writable:
         yield Fault(f"Nothing may be written to {where}.", MAKE_WRITABLE)
     elif target.in_memory and not study.target.allow_memory and image_bytes(study, 1):

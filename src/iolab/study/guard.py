@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from iolab.core.host import DeviceFacts, HostFacts, TargetFacts, TargetProbe
+from iolab.core.host import DeviceFacts, HostFacts, NoTarget, TargetFacts, TargetFault, TargetProbe
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.target_state import Purge
@@ -265,7 +265,7 @@ def _target_faults(
     where = f"{shown(target.path)} on host {shown(target.host)}"
     folder = facts.target
     if folder is None:
-        return [no_target(facts, target.path, where)]
+        return [no_target(facts, where)]
     if not folder.writable:
         return [Fault(f"Nothing may be written to {where}.", MAKE_WRITABLE)]
     faults = _memory_faults(study, folder, where)
@@ -279,35 +279,34 @@ def _target_faults(
     return faults + _probe_faults(plan, target, probe, where)
 
 
-def no_target(facts: HostFacts, path: str, where: str) -> Fault:
-    """Why a host knows nothing of the directory that it was to look at, as it says itself.
+def no_target(facts: HostFacts, where: str) -> Fault:
+    """Why a host knows nothing of the directory that it was to look at.
 
     `where` names the directory and the host within a sentence.
     """
-    of_it = (f"The target {path} is not ", f"The mount of {path} is not ")
-    fault = next((fault for fault in facts.faults if fault.startswith(of_it)), "")
-    if "/proc/self/mountinfo" in fault:
-        return Fault(
-            f"The file system of {where} is not known: /proc/self/mountinfo has no mount of it, as "
-            "where the root directory is no mount point.",
-            "Behind chroot make its root a mount point first, as 'mount --bind ROOT ROOT' does; "
-            "else see that /proc is mounted.",
-        )
-    if "not a folder" in fault:
-        return Fault(f"{where} is not a directory.", "Give a directory with --path.")
-    of_kernel = fault.partition(" is not for files, but ")[2].rstrip(".")
-    if of_kernel:
-        return Fault(
-            f"{where} is no place for load: its file system is {of_kernel}, which is the kernel's "
-            "own and holds no files of users.",
-            "Give a directory on storage with --path.",
-        )
-    reason = fault.partition(" is not there: ")[2].rstrip(".")
-    if reason and "ENOENT" not in reason:
-        happened = f"The directory {where} cannot be reached: {shown(reason)}."
-        return Fault(happened, "Let the user who runs iolab reach it, or give another with --path.")
-    do = "Make the directory, or give another with --path."
-    return Fault(f"There is no directory {where}.", do)
+    fault = facts.target_fault or TargetFault(NoTarget.MISSING, "")
+    match fault.code:
+        case NoTarget.NO_MOUNT:
+            return Fault(
+                f"The file system of {where} is not known: /proc/self/mountinfo has no mount of "
+                "it, as where the root directory is no mount point.",
+                "Behind chroot make its root a mount point first, as 'mount --bind ROOT ROOT' "
+                "does; else see that /proc is mounted.",
+            )
+        case NoTarget.NO_DIRECTORY:
+            return Fault(f"{where} is not a directory.", "Give a directory with --path.")
+        case NoTarget.NOT_FOR_FILES:
+            return Fault(
+                f"{where} is no place for load: its file system is {fault.says}, which is the "
+                "kernel's own and holds no files of users.",
+                "Give a directory on storage with --path.",
+            )
+        case NoTarget.UNREACHABLE:
+            do = "Let the user who runs iolab reach it, or give another with --path."
+            return Fault(f"The directory {where} cannot be reached: {shown(fault.says)}.", do)
+        case NoTarget.MISSING:
+            do = "Make the directory, or give another with --path."
+            return Fault(f"There is no directory {where}.", do)
 
 
 def _buffer_faults(study: Study, plan: Plan, target: Target, facts: HostFacts) -> list[Fault]:

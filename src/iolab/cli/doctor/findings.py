@@ -131,7 +131,7 @@ def target_findings(facts: HostFacts, path: str) -> Iterator[Finding]:
 
     target = facts.target
     if target is None:
-        fault = no_target(facts, path, path)
+        fault = no_target(facts, path)
         yield Finding("directory", FindingState.FAULT, fault.happened, fault.do)
         return
     if target.writable:
@@ -243,7 +243,6 @@ def fact_findings(facts: HostFacts) -> Iterator[Finding]:
 
 
 def missing_facts(facts: HostFacts) -> Iterator[Finding]:
-    """What was asked for and could not be read, but for a target that is none."""
-    faults = (fault for fault in facts.faults if not fault.startswith("The target "))
-    for fault in faults:
+    """What was asked for and could not be read."""
+    for fault in facts.faults:
         yield Finding("facts", FindingState.NOTE, fault, "The report shows less without it.")
