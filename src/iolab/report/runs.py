@@ -357,14 +357,7 @@ def _part(brief: Brief, result: Result) -> RunPart:
     figures: list[Figure] = []
     if detail is not None and detail.timeline is not None:
         name = run_name(result)
-        figures.append(
-            timeline_figure(
-                name,
-                detail.timeline,
-                token,
-                kind.item,
-            )
-        )
+        figures.append(timeline_figure(name, detail.timeline, token, kind.item))
         if detail.heat is not None:
             figures.append(heat_figure(name, detail.heat, token))
         curves = kind.distribution(name, detail, token)

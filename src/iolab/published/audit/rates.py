@@ -288,10 +288,8 @@ def drives_of_node(published: PublishedSet) -> Iterator[Outcome]:
         each, total = span(element.table.get("ssd_iops")), span(element.table.get("node_iops"))
         if each is not None and total is not None and len(drives) == 1:
             how = f"{drives[0]} drives x {figure_text(element.table['ssd_iops'])}"
-            text, computed = (
-                f"{figure_text(element.table['node_iops'])} IOPS",
-                each * exact(drives[0]),
-            )
+            text = f"{figure_text(element.table['node_iops'])} IOPS"
+            computed = each * exact(drives[0])
             yield compared(
                 CheckedFigure(
                     "drives", element.name, text, total, computed, "IOPS", how, element.where
