@@ -38,6 +38,7 @@ def test_a_declared_metric_is_what_its_kind_says() -> None:
         ("iops", "IOPS", "1/s", Better.HIGHER, Combine.RATE),
         ("read_lat_ns_p99_9", "read p99.9 latency", "ns", Better.LOWER, Combine.QUANTILE),
         ("file_create_ops_per_s", "file create ops", "ops/s", Better.HIGHER, Combine.RATE),
+        ("file_stat_ops_per_s_whole", "file stat ops", "ops/s", Better.HIGHER, Combine.RATE),
         ("lat_ns_max", "max latency", "ns", Better.LOWER, Combine.EXTREME),
     ],
 )

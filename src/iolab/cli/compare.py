@@ -264,9 +264,11 @@ def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
     from iolab.report.terminal import Grouped, Heading, plain, title, verdict
 
     reasons = _reasons(compared.rows)
+    levels = {row.level for row in compared.rows}
     points: dict[str, list[list[Text | str]]] = {}
     for row in compared.rows:
-        point, _, *cells, verdict_word = row_texts(row)
+        point, _, baseline, candidate, _, interval, verdict_word = row_texts(row)
+        cells = (baseline, candidate, f"{row.comparison.ratio:.3f}", interval)
         note = reasons.get(row.comparison.reason)
         verdict_text = Text(verdict_word, style=_style(row.comparison.verdict))
         verdict_text.append(f" ({note})" if note else "", style="dim")
@@ -277,15 +279,17 @@ def _rows(compared: ComparisonResult) -> Iterator[RenderableType]:
                 *map(plain, cells),
                 plain(runs),
                 verdict_text,
-                verdict(row.level),
+                *([verdict(row.level)] if len(levels) > 1 else []),
             ]
         )
     heads = [Heading(HEADINGS[1], main=True)]
     heads += [Heading(name, number=True) for name in HEADINGS[2:-2]]
     heads.append(Heading(HEADINGS[-2], number=True, spare=True, under=True))
-    heads += [Heading("runs", number=True, spare=True), Heading(HEADINGS[-1], main=True)]
-    heads.append(Heading("trust"))
+    heads += [Heading("runs", number=True, spare=True), Heading(HEADINGS[-1])]
+    heads += [Heading("trust")] if len(levels) > 1 else []
     yield Grouped(heads, [(title(point), rows) for point, rows in points.items()])
+    if len(levels) == 1:
+        yield Text("Every pair of runs is ").append_text(verdict(levels.pop())).append(".")
     yield ""
     for reason, number in reasons.items():
         yield plain(f"({number})  {reason}")

@@ -142,7 +142,7 @@ def operation_metric(key: str) -> MetricSpec:
         return MetricSpec(key, words.lstrip(), "ns", Better.LOWER, combine, operation, statistic)
     return MetricSpec(
         key,
-        _RATE_LABELS.get(key, key.removesuffix("_per_s").replace("_", " ")),
+        _RATE_LABELS.get(key, key.removesuffix("_whole").removesuffix("_per_s").replace("_", " ")),
         _UNITS.get(rate, _OPERATIONS_UNIT),
         Better.HIGHER,
         Combine.RATE,
