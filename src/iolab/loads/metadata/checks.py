@@ -495,7 +495,8 @@ def _by_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
             )
         elif target.mount_point == "/" and answer.level is not None and answer.level.rank:
             # A system's own file system is everybody's: what others removed then is lacking.
-            answer = indicative(answer.says, **answer.evidence)
+            says = f"{text}: on / others may have removed or made files meanwhile."
+            answer = indicative(says, **answer.evidence)
         yield answer
     if not files.created:
         yield not_applicable("No file was made.")
