@@ -66,12 +66,13 @@ def fleet_groups(study: Study, points: Iterable[PointSummary]) -> tuple[FleetGro
     for workload in study.workloads:
         if not of_guests(workload):
             continue
-        apart: dict[Axis, list[PointSummary]] = {}
+        by_others: dict[Axis, list[PointSummary]] = {}
         for point in every_point:
             if point.key.workload == workload.id:
-                apart.setdefault(_others(point.key.axis), []).append(point)
+                by_others.setdefault(_others(point.key.axis), []).append(point)
         groups += [
-            FleetGroup(workload, others, tuple(members), nodes) for others, members in apart.items()
+            FleetGroup(workload, others, tuple(members), nodes)
+            for others, members in by_others.items()
         ]
     return tuple(groups)
 

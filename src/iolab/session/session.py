@@ -258,10 +258,8 @@ async def _measure_all(
     if first is None:
         return SessionStatus.DONE
     discovery = await _look(session, parts.booted)
-    study, present = (
-        without_hosts(session.study, session.left_out),
-        await parts.workdirs.present_bytes(),
-    )
+    study = without_hosts(session.study, session.left_out)
+    present = await parts.workdirs.present_bytes()
     check_ready(
         study,
         session.plan,

@@ -349,8 +349,8 @@ def key_charts(
     lines = lines_of(group, looks)
     figures = tuple(_figures(group, lines, looks, own)) if group.axis else ()
     further = list(_further(group, lines)) if group.axis else []
-    for line in further_lines(lines, group.workload.rate) if group.axis else ():
-        further += [*_figures(group, line, looks, own), *_further(group, line)]
+    for others in further_lines(lines, group.workload.rate) if group.axis else ():
+        further += [*_figures(group, others, looks, own), *_further(group, others)]
     tables = (*_gains(group, looks, own), *_tables(group, study, host_runs, looks))
     return ChartGroup(group.title, figures, more=tables, further=tuple(further))
 

@@ -95,26 +95,26 @@ async def golden(host: Host, folder: str) -> dict[str, Any] | None:
     return marker
 
 
-async def clone(host: Host, source: str, target: str) -> str:
+async def clone(host: Host, source: str, destination: str) -> str:
     """Copy a folder to a new place; how it was done: `reflink` or `copy`.
 
     A reflink shares all extents until they are changed, which takes no time and leaves the source
     alone; where the file system has none, or `source` lies on another, everything is copied and
     written back. Symbolic links are followed, so that nothing of the source can be changed through
-    the copy. What is at `to` is removed first. EngineError, also when the target runs full.
+    the copy. What is at `destination` is removed first. EngineError, also when that runs full.
     """
-    await remove(host, target)
+    await remove(host, destination)
     try:
-        await output_of(host, _copy(source, target, "always"), limit_s=COPY_LIMIT_S)
+        await output_of(host, _copy(source, destination, "always"), limit_s=COPY_LIMIT_S)
     except EngineError:
         # It ends at the first file that cannot be shared, and leaves what it had made.
-        await remove(host, target)
+        await remove(host, destination)
     else:
         return REFLINK
     try:
-        await output_of(host, _copy(source, target, "never"), limit_s=COPY_LIMIT_S)
+        await output_of(host, _copy(source, destination, "never"), limit_s=COPY_LIMIT_S)
     except EngineError as fault:
-        await remove(host, target)
+        await remove(host, destination)
         do = "Make room there: runs need the database and a copy of it."
         raise EngineError(fault.happened, do) from None
     await host.ask("sync", deadline_s=SYNC_LIMIT_S)
@@ -157,8 +157,8 @@ def _marker_of(folder: str) -> str:
     return f"{folder}/{MARKER}"
 
 
-def _copy(source: str, target: str, reflink: str) -> tuple[str, ...]:
-    return ("cp", "-r", "-L", f"--reflink={reflink}", "--", source, target)
+def _copy(source: str, destination: str, reflink: str) -> tuple[str, ...]:
+    return ("cp", "-r", "-L", f"--reflink={reflink}", "--", source, destination)
 
 
 async def drop_caches_of(

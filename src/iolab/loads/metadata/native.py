@@ -325,12 +325,12 @@ async def measured_phase(
     timed = {**request, "start_at_real_ns": go_real_ns}
     final = await perform(host, timed, halt, take, limit_s=limit_s)
     measured = read_answer(host.name, MeasuredAnswer, final)
-    place = f"'{request['phase']}' on host '{host.name}'"
+    phase = f"'{request['phase']}' on host '{host.name}'"
     if measured.timed_out:
-        happened = f"{place} did not end within {limit_s:g} s, and was stopped."
+        happened = f"{phase} did not end within {limit_s:g} s, and was stopped."
         raise EngineError(happened, "See whether the target still answers.")
     if measured.cancelled and not halt.is_set():
-        happened = f"{place} was stopped by somebody else."
+        happened = f"{phase} was stopped by somebody else."
         raise EngineError(happened, "See who ends processes on that host, and run again.")
     return measured
 
