@@ -11,7 +11,7 @@ from iolab.analysis.curves import findings
 from iolab.loads.fileio.workload import Job
 from iolab.report.phrases import finding_lines, findings_document
 from tests.analysis.adaptive.systems import System, whole_session
-from tests.analysis.adaptive.test_course import CURVE, HILL, MOST, PEAK, QUEUE, SOFT
+from tests.analysis.adaptive.test_queue import CURVE, HILL, MOST, PEAK, QUEUE, SOFT
 from tests.guests.guest_studies import FLEET
 from tests.study.studies import SMALL, load, workload
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iolab.analysis.metrics import PERCENTILES, ios_needed, is_supported
+from iolab.analysis.metrics import ios_needed, is_supported
+from iolab.core.bins import PERCENTILES
 
 
 @pytest.mark.parametrize(

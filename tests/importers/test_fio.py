@@ -62,7 +62,7 @@ def test_one_job_has_the_figures_that_fio_prints(tmp_path: Path) -> None:
     assert value(result, "bw_bytes_per_s") == read["bw_bytes"]
     assert value(result, "lat_ns_mean") == read["clat_ns"]["mean"]
     assert value(result, "lat_ns_max") == read["clat_ns"]["max"]
-    for percent, name in PERCENTILES:
+    for name, percent in PERCENTILES:
         own = read["clat_ns"]["percentile"][f"{percent:f}"]
         assert value(result, f"lat_ns_{name}") in (own, None)
     assert value(result, "lat_ns_p99") is not None
@@ -96,7 +96,7 @@ def test_clients_that_ran_together_are_merged_bin_by_bin(tmp_path: Path) -> None
     blocks = [one["read"]["clat_ns"] for one in clients]
     assert value(result, "iops") == sum(one["read"]["iops"] for one in clients)
     assert value(result, "iops") == pytest.approx(every["read"]["iops"], rel=1e-3)
-    for percent, name in PERCENTILES[:4]:
+    for name, percent in PERCENTILES[:4]:
         assert value(result, f"lat_ns_{name}") == brute_force(blocks, percent)
     assert set(MIDDLE_NS) >= {value(result, "lat_ns_p50")}
     assert objections(result) == SHORT

@@ -83,20 +83,12 @@ impl<'a> Rank<'a> {
     /// Do it for every file. The clock is read once an operation: one ends where the next begins.
     fn repeat(&self, mut operation: impl FnMut(&FileName) -> io::Result<()>) -> Worked {
         let mut name = FileName::first();
-        let mut left = self.operations;
-        let runtime_ns = self.load.runtime_s.map_or(u64::MAX, |s| (s * SECOND_NS as f64) as u64);
-        let least = self.load.files_least.min(self.operations);
+        let mut done = 0;
         let before = own_usage();
         let start_mono_ns = mono_ns();
-        let over_mono_ns = start_mono_ns.saturating_add(runtime_ns);
-        let overtime_mono_ns = start_mono_ns.saturating_add(runtime_ns.saturating_mul(OVERTIME));
-        let is_over = |now_ns: u64, left: u32| {
-            left == 0
-                || now_ns >= overtime_mono_ns
-                || (now_ns >= over_mono_ns && self.operations - left >= least)
-        };
+        let end = PhaseEnd::of(self.load, self.operations, start_mono_ns);
         let mut now_ns = start_mono_ns;
-        while !is_over(now_ns, left) && !self.control.is_stopped() {
+        while !end.is_reached(now_ns, done) && !self.control.is_stopped() {
             let outcome = operation(&name);
             let then_ns = std::mem::replace(&mut now_ns, mono_ns());
             match outcome {
@@ -104,11 +96,37 @@ impl<'a> Rank<'a> {
                 Err(error) => self.counters.fail(error.raw_os_error()),
             }
             name.advance();
-            left -= 1;
+            done += 1;
         }
         let usage = own_usage().since(before);
-        let is_cut = !is_over(now_ns, left);
-        Worked { start_mono_ns, end_mono_ns: now_ns, tried: self.operations - left, is_cut, usage }
+        let is_cut = !end.is_reached(now_ns, done);
+        Worked { start_mono_ns, end_mono_ns: now_ns, tried: done, is_cut, usage }
+    }
+}
+
+/// When a rank ends its phase: with its last file, or by time.
+struct PhaseEnd {
+    all: u32,
+    least: u32,
+    over_mono_ns: u64,
+    overtime_mono_ns: u64,
+}
+
+impl PhaseEnd {
+    fn of(load: &Load, all: u32, start_mono_ns: u64) -> Self {
+        let runtime_ns = load.runtime_s.map_or(u64::MAX, |s| (s * SECOND_NS as f64) as u64);
+        Self {
+            all,
+            least: load.files_least.min(all),
+            over_mono_ns: start_mono_ns.saturating_add(runtime_ns),
+            overtime_mono_ns: start_mono_ns.saturating_add(runtime_ns.saturating_mul(OVERTIME)),
+        }
+    }
+
+    fn is_reached(&self, now_mono_ns: u64, done: u32) -> bool {
+        done == self.all
+            || now_mono_ns >= self.overtime_mono_ns
+            || (now_mono_ns >= self.over_mono_ns && done >= self.least)
     }
 }
 
@@ -156,6 +174,22 @@ fn contents(rank: u32, size: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_phase_goes_on_past_its_time_for_the_least_files_until_its_overtime() {
+        let end = PhaseEnd { all: 1000, least: 40, over_mono_ns: 100, overtime_mono_ns: 600 };
+        for (now_mono_ns, done, is_reached) in [
+            (0, 0, false),
+            (99, 999, false),
+            (99, 1000, true),
+            (100, 39, false),
+            (100, 40, true),
+            (599, 39, false),
+            (600, 39, true),
+        ] {
+            assert_eq!(end.is_reached(now_mono_ns, done), is_reached, "{done} at {now_mono_ns}");
+        }
+    }
 
     #[test]
     fn contents_differ_by_rank_and_by_file() {

@@ -18,7 +18,7 @@ import numpy as np
 from iolab.analysis.steady import Steady
 from iolab.analysis.sums import LoadSums
 from iolab.analysis.window import Cut, Window, controller_ns
-from iolab.core.bins import BIN_COUNT
+from iolab.core.bins import BIN_COUNT, PERCENTILES
 from iolab.core.histogram import MIDDLE_NS, UPPER_NS, Histogram
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
@@ -34,16 +34,7 @@ Ways = Sequence[Direction]
 TAIL_IOS: Final = 100
 """I/Os that must lie beyond a percentile for it to be printed."""
 
-PERCENTILES: Final = (
-    ("p50", 50.0),
-    ("p99", 99.0),
-    ("p99_5", 99.5),
-    ("p99_9", 99.9),
-    ("p99_99", 99.99),
-)
-"""The percentiles of a result: (name in a metric's key, percent)."""
-
-STALL_DECIDED: Final = ("p99_9", "p99_99")
+STALL_DECIDED: Final = tuple(name for name, percent in PERCENTILES if percent >= 99.9)
 """Those so far out that a few stalls in a run decide them."""
 
 _PARTS: Final = 1_000_000

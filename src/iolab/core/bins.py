@@ -1,4 +1,7 @@
-"""How many bins a latency histogram has: 64 a power of two, fio's own (see `core.histogram`)."""
+"""How many bins a latency histogram has: 64 a power of two, fio's own (see `core.histogram`).
+
+And which percentiles of it a result has.
+"""
 
 from __future__ import annotations
 
@@ -8,3 +11,15 @@ BITS: Final = 6
 BINS_PER_OCTAVE: Final = 1 << BITS
 GROUPS: Final = 29
 BIN_COUNT: Final = GROUPS * BINS_PER_OCTAVE
+
+PERCENTILES: Final = (
+    ("p50", 50.0),
+    ("p99", 99.0),
+    ("p99_5", 99.5),
+    ("p99_9", 99.9),
+    ("p99_99", 99.99),
+)
+"""The percentiles of a result: (name in a metric's key, percent), in rising order."""
+
+PERCENTILE_LABELS: Final = {f"lat_ns_{name}": f"p{percent:g}" for name, percent in PERCENTILES}
+"""How each is called where it is shown, by the metric's key."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from iolab.core.bins import PERCENTILE_LABELS
+
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
@@ -89,11 +91,7 @@ DEFAULT_CONFIGURATION: Final = "default"
 
 LATENCIES: Final = {
     "mean": "lat_ns_mean",
-    "p50": "lat_ns_p50",
-    "p99": "lat_ns_p99",
-    "p99.5": "lat_ns_p99_5",
-    "p99.9": "lat_ns_p99_9",
-    "p99.99": "lat_ns_p99_99",
+    **{label: key for key, label in PERCENTILE_LABELS.items()},
 }
 """What a limit may be set to, and the metric that it is."""
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.findings import LoadCurve
-from iolab.analysis.metrics import PERCENTILES, ios_needed
+from iolab.analysis.metrics import ios_needed
 from iolab.analysis.points import Axis, PointSummary
+from iolab.core.bins import PERCENTILES
 from iolab.core.metric import Result
 from iolab.guests.groups import (
     AXIS,

@@ -8,13 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import PERCENTILES, group_metrics, is_supported
+from iolab.analysis.metrics import group_metrics, is_supported
 from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.service_time import concurrency
 from iolab.analysis.storage_bytes import leaves_of
 from iolab.analysis.sums import DIRECTIONS
 from iolab.analysis.view import NOTHING, RunView, Served, served
 from iolab.analysis.window import Window
+from iolab.core.bins import PERCENTILES
 from iolab.core.metric import LatencyLayer, LayerLatency, Level, Metric, NodeResult, Outlier, Result
 from iolab.core.study import Study
 from iolab.core.workload import Direction

@@ -340,7 +340,7 @@ def supported(view: ImportedView) -> CheckAnswer:
         return not_applicable("The file tells no percentile.")
     total = sum(figure.count or 0 for figure in every)
     lacking = {
-        name: at for at, name in PERCENTILES if at in percents and not is_supported(total, at)
+        name: at for name, at in PERCENTILES if at in percents and not is_supported(total, at)
     }
     evidence: Numbers = {"operations": total}
     if lacking:

@@ -9,26 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
 
 from iolab.analysis.metrics import METRIC_KEYS, is_supported, with_values
 from iolab.analysis.view import RunView
+from iolab.core.bins import PERCENTILES as RESULT_PERCENTILES
 from iolab.core.histogram import Histogram, of_sparse
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
 from iolab.importers.model import Figures, ImportedHost, ImportedJob, ImportedRun
 
-NEAR_PERCENTILES: Final = (
-    (50.0, "p50"),
-    (90.0, "p90"),
-    (95.0, "p95"),
-    (99.0, "p99"),
-    (99.5, "p99_5"),
+PERCENTILES: Final = tuple(
+    sorted([*RESULT_PERCENTILES, ("p90", 90.0), ("p95", 95.0)], key=itemgetter(1))
 )
-FAR_PERCENTILES: Final = ((99.9, "p99_9"), (99.99, "p99_99"))
-PERCENTILES: Final = NEAR_PERCENTILES + FAR_PERCENTILES
 """The percentiles of a result that tools print, with their names in keys."""
 
 
@@ -143,7 +139,7 @@ def _scope(
     if rate == "iops" or bandwidth is not None:
         values[f"{prefix}bw_bytes_per_s"] = bandwidth
     values[f"{prefix}lat_ns_mean"] = _mean(figures)
-    for percent, name in PERCENTILES:
+    for name, percent in PERCENTILES:
         values[f"{prefix}lat_ns_{name}"] = _percentile(view, pairs, percent)
     highest = [figure.lat_max_ns for figure in figures]
     maxima = [value for value in highest if value is not None]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OPERATIONS_SHOWN = (
     ("ops_per_s", "Operations/s"),
     ("lat_ns_mean", "Latency mean"),
-    *((f"lat_ns_{name}", f"p{percent:g}") for percent, name in PERCENTILES),
+    *((f"lat_ns_{name}", f"p{percent:g}") for name, percent in PERCENTILES),
     ("lat_ns_max", "Max"),
 )
 """What is shown of runs that are no I/O."""

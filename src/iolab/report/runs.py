@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from iolab.core.bins import PERCENTILE_LABELS
 from iolab.core.metric import Evidence, Level, Metric, Result, Spread, Verdict
 from iolab.core.metric_spec import declared_among
 from iolab.core.run import HostRun
@@ -29,11 +30,7 @@ SHOWN_METRICS: Final = (
     ("write_iops", "Write IOPS"),
     ("bw_bytes_per_s", "Bandwidth"),
     ("lat_ns_mean", "Latency mean"),
-    ("lat_ns_p50", "p50"),
-    ("lat_ns_p99", "p99"),
-    ("lat_ns_p99_5", "p99.5"),
-    ("lat_ns_p99_9", "p99.9"),
-    ("lat_ns_p99_99", "p99.99"),
+    *PERCENTILE_LABELS.items(),
     ("lat_ns_max", "Max"),
 )
 """The metrics of the results table and their headings."""

@@ -7,7 +7,7 @@ from iolab.analysis.points import summarise
 from iolab.report.charts.chart import Band, DotStyle, Figure, Points, looks_of
 from iolab.report.charts.choose import axis_figures
 from tests.analysis.adaptive.systems import whole_session
-from tests.analysis.adaptive.test_course import CURVE, SOFT
+from tests.analysis.adaptive.test_queue import CURVE, SOFT
 from tests.study.studies import load
 
 

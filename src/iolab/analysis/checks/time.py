@@ -19,10 +19,11 @@ from iolab.analysis.check import (
     valid,
     worst,
 )
-from iolab.analysis.metrics import PERCENTILES, ios_needed, is_supported
+from iolab.analysis.metrics import ios_needed, is_supported
 from iolab.analysis.steady import EXCESS_TOLERABLE, Steady, fleet_seconds
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS
+from iolab.core.bins import PERCENTILES
 from iolab.core.metric import Level
 from iolab.core.stopping import SeriesStatus
 from iolab.core.volume import REACHED_WITHIN, limit_of

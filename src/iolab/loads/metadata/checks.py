@@ -29,8 +29,9 @@ from iolab.analysis.checks.run import (
     operations_counted,
     operations_failed,
 )
-from iolab.analysis.metrics import PERCENTILES, ios_needed, is_supported
+from iolab.analysis.metrics import ios_needed, is_supported
 from iolab.analysis.window import EDGE_SLACK_NS
+from iolab.core.bins import PERCENTILES
 from iolab.core.run import HostRun, RunStatus
 from iolab.core.samples import Ints
 from iolab.hosts.counter_names import TARGET

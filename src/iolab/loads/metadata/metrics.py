@@ -16,12 +16,13 @@ from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import LATENCIES, PERCENTILES, latencies_of, with_values
+from iolab.analysis.metrics import LATENCIES, latencies_of, with_values
 from iolab.analysis.points import is_publishable
 from iolab.analysis.resume_marks import compare_repeats
 from iolab.analysis.sums import OperationSums, sum_operations
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS, Mask, Window, joint
+from iolab.core.bins import PERCENTILES
 from iolab.core.histogram import Histogram
 from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
 from iolab.core.run import HostRun, RunRecord, RunStatus

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from iolab.analysis.metrics import PERCENTILES
+from iolab.core.bins import PERCENTILES
 from iolab.core.metric import Metric, Result, worst_level
 from iolab.core.run import Point
 from iolab.published.audit import figures, rates
@@ -126,7 +126,7 @@ def _order(result: Result, point: Point) -> Iterator[Outcome]:
     """Percentiles ascend, the largest latency is above them, and each lies in its interval."""
     del point
     for way in _WAYS:
-        keys = [f"{way}lat_ns_{name}" for name, _ in sorted(PERCENTILES, key=lambda pair: pair[1])]
+        keys = [f"{way}lat_ns_{name}" for name, _ in PERCENTILES]
         values = [
             (key, value)
             for key in [*keys, f"{way}lat_ns_max"]

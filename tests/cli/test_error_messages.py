@@ -92,7 +92,7 @@ def test_a_bug_says_so_and_shows_its_traceback_only_when_asked(
     assert guarded(lambda: raising(ZeroDivisionError("of \x1bx")), []) == ExitCode.BUG
     out, err = capsys.readouterr()
     assert out == ""
-    assert "ZeroDivisionError at test_door.py:" in err
+    assert "ZeroDivisionError at test_error_messages.py:" in err
     assert "of \\u001bx" in err
     assert "Traceback" not in err
     monkeypatch.setenv("IOLAB_DEBUG", "1")
