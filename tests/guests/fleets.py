@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from iolab.analysis.kinds import JUDGED
+from iolab.analysis.kinds import JUDGED_WITH_RESOURCES
 from iolab.analysis.sums import measure
 from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts, Role
@@ -170,6 +170,7 @@ def counted(record: RunRecord, way: str = "read", **node_rows: Any) -> RunRecord
 
 def view(record: RunRecord, known: dict[str, HostFacts] | None = None) -> RunView:
     """The run as its checks see it, with the telemetry that a judge derives."""
-    telemetry = derive(record.counters, record.host_names, {**JUDGED, COUNTED_GUESTS: None})
+    wanted = {**JUDGED_WITH_RESOURCES, COUNTED_GUESTS: None}
+    telemetry = derive(record.counters, record.host_names, wanted)
     known = facts() if known is None else known
     return RunView(record, known, measure(record), telemetry, host_kinds=(GuestAnalysis(),))

@@ -26,15 +26,17 @@ def _numbers_may_be_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _relaxed(node: Any) -> Any:
-    """A part of the schema, relaxed."""
+    """A part of the schema, relaxed; alternatives in an order that no order of imports changes."""
     if isinstance(node, list):
         return [_relaxed(item) for item in node]
     if not isinstance(node, dict):
         return node
-    found = {key: _relaxed(value) for key, value in node.items()}
-    if found.get("type") == "number":
-        found["type"] = ["number", "null"]
-    return found
+    relaxed = {key: _relaxed(value) for key, value in node.items()}
+    if relaxed.get("type") == "number":
+        relaxed["type"] = ["number", "null"]
+    if isinstance(relaxed.get("anyOf"), list):
+        relaxed["anyOf"].sort(key=json.dumps)
+    return relaxed
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
-from iolab.analysis.bottleneck.watch import cores_of, watch
+from iolab.analysis.bottleneck.watch import EVERY_CORE_HOSTS_MOST, watch
 from iolab.analysis.check import Check, CheckAnswer, HostQuestion
 from iolab.analysis.checks.bytes import bytes_moved, target_in_memory
 from iolab.analysis.checks.client import (
@@ -249,8 +249,11 @@ class Analyses:
 ANALYSIS_VERSION: Final = 14
 """Rises whenever the same record could get another number or another level."""
 
-JUDGED: Final = {"cpu": None, "disk": None, "nic": None, "agent": None, "thermal": None}
-"""The telemetry that checks and bottlenecks ask for, by scope and name; no other is derived."""
+JUDGED: Final = {"cpu": "all", "agent": None, "thermal": None}
+"""The telemetry that checks ask for, by scope and name; no other is derived."""
+
+JUDGED_WITH_RESOURCES: Final = {**JUDGED, "cpu": None, "disk": None, "nic": None}
+"""The same with every core, disk and port, by which bottlenecks are told."""
 
 
 def judge(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) -> Result:
@@ -259,11 +262,13 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) ->
     `facts` holds the hosts' facts by `HostRun.target_key`; a host without is judged as far as it
     can be. The result's `window_s` is the least time that the measured intervals of any host
     cover, 0 where the hosts had no window in common; of metadata load the shortest common window of
-    its phases on files.
+    its phases on files. Resources are kept of fleets whose every core is looked at: of larger ones
+    a reader derives them from the telemetry, which would double the work at a run's end.
     """
-    wanted: dict[str, str | None] = {**JUDGED, "cpu": cores_of(record)}
+    has_resources = record.fleet is not None or len(record.host_names) <= EVERY_CORE_HOSTS_MOST
+    wanted: dict[str, str | None] = {**(JUDGED_WITH_RESOURCES if has_resources else JUDGED)}
     if record.fleet is not None:
-        wanted |= {"cpu": None, GUESTS: None}
+        wanted[GUESTS] = None
     telemetry = derive(record.counters, record.host_names, wanted)
     point, kind = record.run.point, kinds.of(record)
     view = kinds.view(record, facts, telemetry)
@@ -294,7 +299,7 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) ->
         order=record.run.order,
         nodes=kind.nodes(view),
         load=point.job.stored_as,
-        resources=watch(view),
+        resources=watch(view) if has_resources else None,
     )
 
 

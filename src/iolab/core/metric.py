@@ -273,7 +273,7 @@ class Result:
     the load is not one that goes on alike; they are of whole operations where one has several I/Os.
     `nodes` are the hypervisors of guests, `load` says of what kind the run's job was (its
     `stored_as`). `resources` are what its telemetry shows of processors, devices and ports, None
-    where an older iolab judged it.
+    of a large fleet.
     """
 
     configuration: str

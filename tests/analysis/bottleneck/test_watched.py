@@ -56,6 +56,8 @@ def test_the_utilisation_of_each_resource() -> None:
 def test_a_result_keeps_what_its_run_shows_of_its_resources() -> None:
     seen = record({**disk(0.6), **cores(0.9, 0.45), **port(250e6, 25e6)})
     assert judge(seen, {"c1": facts()}, analyses()).resources == watched(seen)
+    hosts = tuple(replace(seen.hosts[0], host=f"c{number}") for number in range(65))
+    assert judge(replace(seen, hosts=hosts), {"c1": facts()}, analyses()).resources is None
 
 
 def test_a_port_of_nominal_speed_is_never_full() -> None:

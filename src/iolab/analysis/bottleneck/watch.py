@@ -28,14 +28,10 @@ a hundred cores are 100,000 series."""
 
 def view_of(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) -> RunView:
     """The run with the processors, disks and ports of all of its hosts."""
-    wanted = {"cpu": cores_of(record), "disk": None, "nic": None}
+    is_large = len(record.host_names) > EVERY_CORE_HOSTS_MOST
+    wanted = {"cpu": ALL_CORES if is_large else None, "disk": None, "nic": None}
     telemetry = derive(record.counters, record.host_names, wanted)
     return kinds.view(record, facts, telemetry)
-
-
-def cores_of(record: RunRecord) -> str | None:
-    """The cores whose telemetry is derived, as `derive` has it: all of a large fleet together."""
-    return ALL_CORES if len(record.host_names) > EVERY_CORE_HOSTS_MOST else None
 
 
 def watch(view: RunView) -> RunResources:
