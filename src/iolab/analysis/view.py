@@ -203,7 +203,7 @@ class RunView:
 
 
 _WAYS: Final = (*Direction, *ServiceTime)
-"""What the first axis of a host's whole bins is."""
+"""The rows of a host's bins of the whole run: directions, then their service times."""
 
 
 def _beside(cut: Cut, hosts: int) -> list[Ints]:

@@ -223,46 +223,46 @@ class AnyJob(Owned):
 
     @property
     def directions(self) -> tuple[Direction, ...]:
-        """What it does to files that are laid out for it."""
+        """What the job does to files that are laid out for it."""
         return ()
 
     @property
     def changes(self) -> bool:
-        """Whether it does anything to them but read."""
+        """Whether the job changes its files: it writes or trims."""
         return any(way is not Direction.READ for way in self.directions)
 
     @property
     def io_bytes(self) -> int:
-        """Of what size or multiples of it each of its I/Os on them is."""
+        """Each I/O on the job's files is a multiple of so many bytes; 0 without such files."""
         return 0
 
     @property
     def depth_total(self) -> int:
-        """I/Os on them that one client may hold in flight; 0 where nobody knows."""
+        """I/Os that one client may have in flight; 0 where that is not known."""
         return 0
 
     @property
     def direct(self) -> bool:
-        """Whether they go past the page cache."""
+        """Whether the job's I/Os bypass the page cache (O_DIRECT)."""
         return False
 
     @property
     def verify(self) -> bool:
-        """Whether what it reads of them is held against what was last written."""
+        """Whether what it reads is compared with what was last written there."""
         return False
 
     @property
     def jobs(self) -> int:
-        """How many alike one client makes at once, a number that its host may set."""
+        """How many equal jobs one client runs at once (fio's numjobs); its host may set that."""
         return 1
 
     def on(self, jobs: int | None) -> Self:  # noqa: ARG002
-        """The job on a client that makes so many; None for the usual number."""
+        """The job on a client that runs so many at once; None for the usual number."""
         return self
 
     @property
     def asked_iops(self) -> float | None:
-        """I/Os a second that each of those is to make, None for as many as it can."""
+        """I/Os a second that each of these jobs is to make, None for as many as it can."""
         return None
 
     @property
@@ -271,7 +271,7 @@ class AnyJob(Owned):
         return False
 
     def among(self, jobs: int) -> Self:  # noqa: ARG002
-        """The job where all clients make so many, who share what is asked of the whole fleet."""
+        """The job where all clients together run so many, which share what the fleet is asked."""
         return self
 
     def with_users(self) -> Self:

@@ -40,6 +40,7 @@ from iolab.session.discovery import Discovery, discover
 from iolab.session.reconnect import RESUME, Changed, Reach
 from iolab.study.guard import changes
 from iolab.study.targets import makers_of, nodes_of, participants
+from iolab.study.wording import capitalised
 from iolab.targets.layout import lay_out
 
 LOOK_LIMIT_S: Final = 20.0
@@ -402,7 +403,7 @@ class Guests:
         return [(spec.name, spec.node) for spec in specs if spec.node]
 
     def _say(self, text: str) -> None:
-        self._session.tell(Notice(f"{text[:1].upper()}{text[1:]}."))
+        self._session.tell(Notice(f"{capitalised(text)}."))
 
 
 @dataclass(frozen=True, slots=True)

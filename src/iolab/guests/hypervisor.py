@@ -30,6 +30,7 @@ from iolab.guests.qemu import GuestMonitor, QemuRun, Relay
 from iolab.hosts.channel import Outgoing
 from iolab.hosts.host import Host, Link
 from iolab.session.context import SessionContext
+from iolab.study.wording import capitalised
 from iolab.targets.work_directories import take_folder
 from iolab.targets.work_directory import CLOSE_LIMIT_S, WorkDirectory, scratch_name
 
@@ -121,7 +122,7 @@ class Hypervisor:
         """Bring the kit, and find out what runs a guest's instructions."""
 
         def say(text: str) -> None:
-            self._session.tell(Notice(f"{text[:1].upper()}{text[1:]}."))
+            self._session.tell(Notice(f"{capitalised(text)}."))
 
         paths = await kit_paths(self.host, kit, self.folder, say)
         wanted = settings.accelerator

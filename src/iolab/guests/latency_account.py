@@ -15,6 +15,7 @@ from iolab.report.charts.palette import INK, MUTED, PAPER, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH
 from iolab.report.numbers import NOTHING, count, short, show_value
 from iolab.report.table import Table, columns, row
+from iolab.study.wording import capitalised
 
 MAX_RUNS: Final = 6
 """Runs drawn; the others stand in the table alone."""
@@ -253,7 +254,7 @@ def layers_table(accounts: Sequence[Account]) -> Table:
         for layer in LatencyLayer
         if any(layer in dict(account.layers) for account in accounts)
     ]
-    parts = (f"{name[0].upper()}{name[1:]}" for name in names)
+    parts = (capitalised(name) for name in names)
     saw = (f"{_LAYER_NAMES[layer]} saw" for layer in layers)
     heads = columns(("Run", "Direction"), (*saw, *parts), ("Verdict",))
     rows = []

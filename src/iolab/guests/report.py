@@ -27,6 +27,7 @@ from iolab.report.brief import Charts, NodeMetrics
 from iolab.report.numbers import show_value
 from iolab.report.phrases import run_name
 from iolab.report.table import Table
+from iolab.study.wording import capitalised
 from iolab.units import format_count
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def subtitle(fleets: Iterable[GuestFleet], facts: Facts) -> str:
         if settings.iops_limit is not None:
             parts.append(f"each disk limited to {format_count(settings.iops_limit)} IOPS")
     text = ", ".join(parts)
-    return f"{text[0].upper()}{text[1:]}. " if text else ""
+    return f"{capitalised(text)}. " if text else ""
 
 
 def _emulated(fleets: list[GuestFleet], facts: Facts) -> str:

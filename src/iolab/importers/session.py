@@ -227,15 +227,10 @@ def record_of(placed: Placed, keep: Sequence[ForeignFile] = ()) -> RunRecord:
     """The evidence of one run as the store keeps it, with those of its files as they are."""
     run, job = placed.run, ImportedJob.of(placed.planned.point.job)
     names = _names(run.clients)
-    dated = run.at_ns
     details = run.details
-    if dated is None:
-        dated = max(file.changed_ns for file in placed.files)
+    if run.at_ns is None:
         details = replace(details, dated_by="the file's last change")
-    longest = max((runtime_ns(client) for client in run.clients), default=0)
-    begins = [
-        dated - longest if client.start_ns is None else client.start_ns for client in run.clients
-    ]
+    dated, begins = _dated_ns(placed), _begins_ns(placed)
     ends = [begin + runtime_ns(client) for begin, client in zip(begins, run.clients, strict=True)]
     failed = run.failure is not None
     # A file of several clients is kept with the first of them.
@@ -254,7 +249,7 @@ def record_of(placed: Placed, keep: Sequence[ForeignFile] = ()) -> RunRecord:
         started_real_ns=min(begins, default=dated),
         ended_real_ns=max(ends, default=dated),
         warmup_s=0.0,
-        runtime_s=longest / NS_PER_S,
+        runtime_s=_longest_ns(run) / NS_PER_S,
         telemetry_interval_ms=1000,
         hosts=tuple(
             _host_run(name, client, run) for name, client in zip(names, run.clients, strict=True)
@@ -265,6 +260,24 @@ def record_of(placed: Placed, keep: Sequence[ForeignFile] = ()) -> RunRecord:
         counters=no_counters(),
         outputs=outputs,
     )
+
+
+def _dated_ns(placed: Placed) -> int:
+    """The moment of a run as its tool says it, else the last change of its files."""
+    if placed.run.at_ns is not None:
+        return placed.run.at_ns
+    return max(file.changed_ns for file in placed.files)
+
+
+def _begins_ns(placed: Placed) -> list[int]:
+    """When each client began; where that is not told, by the run's moment and how long it took."""
+    usual = _dated_ns(placed) - _longest_ns(placed.run)
+    clients = placed.run.clients
+    return [usual if client.start_ns is None else client.start_ns for client in clients]
+
+
+def _longest_ns(run: ForeignRun) -> int:
+    return max((runtime_ns(client) for client in run.clients), default=0)
 
 
 def runtime_ns(client: ImportedClient) -> int:
@@ -374,8 +387,8 @@ def write(
     mark = hashlib.sha256((names + session.plan.digest).encode()).hexdigest()[:6]
     refuse_existing(directory, resumable=False)
     results: dict[str, Result] = {}
-    records = [record_of(run).started_real_ns for run in session.runs]
-    measured = min(records, default=0)
+    begins = [min(_begins_ns(run), default=_dated_ns(run)) for run in session.runs]
+    measured = min(begins, default=0)
     now = time.time_ns()
     # The session is of when was measured, not of when that was read.
     moment = measured if 0 < measured < now else now

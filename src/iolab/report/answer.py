@@ -23,6 +23,7 @@ from iolab.report.best import BestFigure, VerdictCounts
 from iolab.report.numbers import NOTHING, TOO_FEW, count, show, why_no_interval
 from iolab.report.phrases import Objection, joined, names_among_several, percent, whose_run
 from iolab.report.table import Cell, Column, Table, columns, filled, verdict_cell
+from iolab.study.wording import capitalised
 
 if TYPE_CHECKING:
     from iolab.core.run import RunKey
@@ -323,8 +324,7 @@ def _compared(rows: Sequence[_Row], titles: Mapping[str, str]) -> str:
             parts.append(f"in {number}{'' if parts else of} {text}")
     if not clear and any(row.open for row in compared):
         return f"Which is the best cannot be told: {joined(parts)}."
-    sentence = joined(parts)
-    return f"{sentence[0].upper()}{sentence[1:]}."
+    return f"{capitalised(joined(parts))}."
 
 
 def _why(why: str, rows: Sequence[_Row]) -> str:

@@ -30,6 +30,7 @@ from iolab.report.charts.series import Anchors
 from iolab.report.maxima import PeakFigure, peaks_of, sentence, titles_of
 from iolab.report.numbers import NOTHING, listing, show, show_quotient, show_quotient_interval
 from iolab.report.table import Cell, Table, columns, row
+from iolab.study.wording import capitalised
 
 if TYPE_CHECKING:
     from iolab.report.brief import Brief
@@ -155,7 +156,7 @@ def _figure(
     of = "capacity" if is_capacity else shared_label(quotient.of.metric for quotient in every)
     return horizontal_bars(
         "Price/performance",
-        f"{of[:1].upper()}{of[1:]} for each {per}" if of else f"Figures for each {per}",
+        f"{capitalised(of)} for each {per}" if of else f"Figures for each {per}",
         [
             BarGroup(_title(own[0]), tuple(_bar(quotient, looks) for quotient in own))
             for own in groups

@@ -43,6 +43,7 @@ from iolab.report.table import Cell, Column, Table, columns, row
 from iolab.serve.server import RequestRefusal
 from iolab.serve.sessions import Listing, LoadedSession, SessionFolder
 from iolab.stats.comparison import Comparison, ComparisonVerdict
+from iolab.study.wording import capitalised
 from iolab.units import format_duration_s
 
 SPAN_LEAST: Final = math.log(1.1)
@@ -122,7 +123,7 @@ def compare_page(
 
 def _note(compared: ComparisonResult) -> str:
     if compared.same_session:
-        return f"{SAME_SESSION[0].upper()}{SAME_SESSION[1:]}."
+        return f"{capitalised(SAME_SESSION)}."
     if not compared.differences:
         return "Nothing else differs: studies, hosts and versions are the same."
     return ""

@@ -33,7 +33,7 @@ LEAD_LIMIT_S: Final = 600.0
 """From its begin to the engine's start, and from the engine's end to when it is called off."""
 
 LAST_WORD_LIMIT_S: Final = 20.0
-"""From then to what was sampled."""
+"""From calling a sample off to what it tells."""
 
 
 @asynccontextmanager

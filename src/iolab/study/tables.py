@@ -27,7 +27,7 @@ from iolab.study.file import (
 )
 from iolab.study.load_tables import SearchTable, StudyTable
 from iolab.study.values import FAULT, option_text
-from iolab.study.wording import shown, suggestion
+from iolab.study.wording import capitalised, shown, suggestion
 
 ELEMENTS_MAX: Final = 1000
 """More workloads, hosts or configurations than any study has."""
@@ -223,8 +223,7 @@ def place(document: StudyDocument, path: Path) -> str:
 
 def start(document: StudyDocument, path: Path) -> str:
     """The table at `path` as a sentence begins with it."""
-    name = place(document, path)
-    return name[:1].upper() + name[1:]
+    return capitalised(place(document, path))
 
 
 class Problem(NamedTuple):

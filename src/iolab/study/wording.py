@@ -36,6 +36,11 @@ def shown(value: object) -> str:
     return text[:SHOWN_CHARACTERS] + ("…'" if isinstance(value, str) else "…")
 
 
+def capitalised(text: str) -> str:
+    """The text as a sentence begins with it; the rest stays, unlike with `str.capitalize`."""
+    return text[:1].upper() + text[1:]
+
+
 def nearest(word: str, valid: Iterable[str]) -> str | None:
     """The valid word that `word` was most likely meant to be, None when none is near."""
     by_folded = {name.casefold(): name for name in valid}

@@ -67,6 +67,7 @@ from iolab.report.numbers import NOTHING, axis_label, count, show
 from iolab.report.runs import every_run
 from iolab.report.table import Table, columns, markdown, row
 from iolab.report.terminal import Screen
+from iolab.study.wording import capitalised
 from iolab.units import format_count
 
 
@@ -430,7 +431,7 @@ def _finding(points: Sequence[PointStatistics], study: Study) -> str:
         text = f"arithmetic mean of operations a second: {', '.join(means)}; "
         text = f"{text if means else 'no mean: '}at worst {worst.value}."
         sentences.append(f"{name}: {text}" if name else text)
-    return " ".join(sentence[0].upper() + sentence[1:] for sentence in sentences)
+    return " ".join(capitalised(sentence) for sentence in sentences)
 
 
 def _table(points: Sequence[PointStatistics], study: Study) -> Table:

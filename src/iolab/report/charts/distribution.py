@@ -17,6 +17,7 @@ from iolab.report.charts.scale import PLOT_WIDTH, ChartAxis, Scale, log_scale
 from iolab.report.charts.series import LatencyCurve
 from iolab.report.numbers import NOTHING, clean, count
 from iolab.report.table import Table, columns, row
+from iolab.study.wording import capitalised
 from iolab.units import format_ns
 
 HEIGHT: Final = 210
@@ -168,9 +169,7 @@ def _sentence(curve: LatencyCurve, noun: str) -> str:
 
 
 def _table(title: str, curves: Sequence[LatencyCurve], noun: str) -> Table:
-    heads = columns(
-        ("Curve",), (noun[0].upper() + noun[1:], *(f"p{percent:g}" for percent in MARKS))
-    )
+    heads = columns(("Curve",), (capitalised(noun), *(f"p{percent:g}" for percent in MARKS)))
     rows = tuple(
         row(
             curve.name,

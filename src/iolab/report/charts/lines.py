@@ -38,6 +38,7 @@ from iolab.report.charts.scale import ChartAxis, Scale, linear_scale, load_axis,
 from iolab.report.numbers import axis_number, axis_word, clean, show, show_interval, show_value
 from iolab.report.phrases import metric_words, place_words
 from iolab.report.table import Cell, Table, columns, row
+from iolab.study.wording import capitalised
 
 HEIGHT: Final = 190
 PANEL_HEIGHT: Final = 90
@@ -253,7 +254,7 @@ def _figure(
     notes += left_out_note(lines, drawn)
     return Figure(
         subject=subject,
-        title=f"{name[0].upper()}{name[1:]} against {axis_word(axis)}",
+        title=f"{capitalised(name)} against {axis_word(axis)}",
         finding=finding_of(axis, drawn, quantities[0]),
         note=" ".join(notes),
         plots=tuple(plots),
@@ -429,7 +430,7 @@ def finding_of(axis: str, lines: Sequence[ChartLine], quantity: ChartQuantity) -
     for line in lines:
         sentence = _sentence(axis, line, quantity)
         name = f"{clean(line.name)}: " if len(lines) > 1 else ""
-        sentences.append(name + (sentence if name else sentence[0].upper() + sentence[1:]))
+        sentences.append(name + (sentence if name else capitalised(sentence)))
     return " ".join(sentences)
 
 

@@ -32,6 +32,7 @@ from iolab.report.charts.palette import MUTED, Token
 from iolab.report.charts.scale import Scale, linear_scale, load_axis
 from iolab.report.numbers import clean, count, show, show_interval, show_value
 from iolab.report.table import Cell, Table, columns, row
+from iolab.study.wording import capitalised
 
 EFFICIENCY: Final = ChartQuantity("host_efficiency", "Efficiency per host")
 _NAMED: Final = 3
@@ -186,7 +187,7 @@ def _sentence(curve: ScalingLine, *, several: bool) -> str:
         f"{show(values[1])} of {last.hosts}, {times:.3g} times as much where the ideal is "
         f"{last.hosts / first.hosts:.3g}; {trust}."
     )
-    text = text if several else _capital(text)
+    text = text if several else capitalised(text)
     law = scaling.law
     if law is None:
         return text
@@ -210,7 +211,7 @@ def _efficiency(line: ScalingLine, *, several: bool) -> str:
     fewest = line.scaling.first.hosts
     beside = "one alone gives" if fewest == 1 else f"each of {fewest} gives"
     text = f"each of {last.hosts} hosts gives {show(last.efficiency)}{interval} of what {beside}."
-    return f"{_name(line)}{text}" if several else _capital(text)
+    return f"{_name(line)}{text}" if several else capitalised(text)
 
 
 def _between(metric: Metric) -> str:
@@ -221,10 +222,6 @@ def _between(metric: Metric) -> str:
 
 def _name(line: ScalingLine) -> str:
     return f"{clean(line.name)}: "
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
 
 
 def _left_out(curves: Sequence[ScalingLine]) -> list[str]:

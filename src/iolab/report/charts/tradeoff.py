@@ -50,6 +50,7 @@ from iolab.report.charts.palette import MUTED
 from iolab.report.charts.scale import PLOT_WIDTH, Scale, linear_scale, log_scale, value_axis
 from iolab.report.numbers import axis_word, clean, show_value
 from iolab.report.phrases import metric_words
+from iolab.study.wording import capitalised
 
 FEW_LINES: Final = 2
 """Lines whose points all have their loads beside them."""
@@ -153,7 +154,7 @@ def tradeoff_figure(
     words = " and ".join(latency.name for latency in latencies)
     return Figure(
         subject=subject,
-        title=f"{words[0].upper()}{words[1:]} against {_in_words(performance.name)}",
+        title=f"{capitalised(words)} against {_in_words(performance.name)}",
         finding=_finding(drawn, axis, placed, latencies[-1], unit),
         note=" ".join(notes),
         plots=(Plot(HEIGHT, marks, value_axis(x_scale), y_scale, ends),),
