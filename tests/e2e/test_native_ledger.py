@@ -59,7 +59,7 @@ STUDY = f"{HEAD}{WRITE}{READ}{METHOD}"
 @pytest.fixture(scope="module")
 def disk() -> Iterator[Path]:
     """Fast on any machine: every block is to be looked at within a second."""
-    with xfs_on_loop(400 << 20) as made:
+    with xfs_on_loop(400 << 20, backing=Path("/dev/shm")) as made:
         yield made.path
 
 
