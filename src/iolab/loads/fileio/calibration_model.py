@@ -16,7 +16,7 @@ from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import SERVICE_TIMES
 from iolab.hosts.remote_process import Ending
 from iolab.loads.fileio.engine_facts import FIO_ENGINE
-from iolab.loads.fileio.workload import IOENGINES, SYNC_IOENGINES, Access, Job
+from iolab.loads.fileio.workload import IOENGINES, SECTOR_BYTES, SYNC_IOENGINES, Access, Job
 from iolab.units import NS_PER_S, parse_size
 
 
@@ -179,7 +179,7 @@ def _size(option: str, text: str, faults: list[Fault]) -> int:
         number = parse_size(text)
     except ValueError:
         number = 0
-    if number < 1 or number % 512:
+    if number < 1 or number % SECTOR_BYTES:
         faults.append(Fault(f"{option} is {text!r}.", "Give a multiple of 512 bytes, as 4k or 1g."))
         return 0
     return number

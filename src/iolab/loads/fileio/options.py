@@ -172,7 +172,7 @@ _NO: Final = "0"
 _VALUES: Final[Mapping[str, str]] = {
     # How blocks and offsets are drawn.
     "bssplit": r"[0-9]+[km](?:/[0-9]+)?(?::[0-9]+[km](?:/[0-9]+)?)*",
-    "norandommap": "[01]",
+    "norandommap": FLAG,
     "percentage_random": "100",
     "random_distribution": f"random|(?:zipf|pareto):{_NUMBER}|zoned:{_ZONE}(?::{_ZONE})*",
     "random_generator": ".*",
@@ -190,9 +190,9 @@ _VALUES: Final[Mapping[str, str]] = {
     "iodepth_batch_complete_min": "[01]",
     "serialize_overlap": _NO,
     # How the kernel is asked.
-    "hipri": "[01]",
+    "hipri": FLAG,
     "force_async": _NO,
-    "sqthread_poll": "[01]",
+    "sqthread_poll": FLAG,
     "write_hint": "none",
     # What makes writes durable.
     "fsync": ".*",
