@@ -364,7 +364,7 @@ class Guests:
             await node.take(node_path(session.study, node.spec) or "")
 
         async def prepare(node: Hypervisor) -> None:
-            await node.prepare(kit, settings)
+            await node.prepare(kit, settings, self._say)
 
         (await together(nodes, take)).complete()
         count = sum(len(node.guests) for node in nodes)

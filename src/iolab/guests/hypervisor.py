@@ -27,10 +27,10 @@ from iolab.guests.machine import (
 )
 from iolab.guests.problems import QEMU
 from iolab.guests.qemu import GuestMonitor, QemuRun, Relay
+from iolab.hosts.builds import Say
 from iolab.hosts.channel import Outgoing
 from iolab.hosts.host import Host, Link
 from iolab.session.context import SessionContext
-from iolab.study.wording import capitalised
 from iolab.targets.work_directories import take_folder
 from iolab.targets.work_directory import CLOSE_LIMIT_S, WorkDirectory, scratch_name
 
@@ -118,12 +118,8 @@ class Hypervisor:
         self.folder, self.images, self.ground, self.ready = "", {}, None, False
         self.running.clear()
 
-    async def prepare(self, kit: GuestKit, settings: GuestSettings) -> None:
+    async def prepare(self, kit: GuestKit, settings: GuestSettings, say: Say) -> None:
         """Bring the kit, and find out what runs a guest's instructions."""
-
-        def say(text: str) -> None:
-            self._session.tell(Notice(f"{capitalised(text)}."))
-
         paths = await kit_paths(self.host, kit, self.folder, say)
         wanted = settings.accelerator
         if wanted is Accelerator.AUTO:
