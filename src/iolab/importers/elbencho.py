@@ -190,23 +190,14 @@ def _row(row: Mapping[str, str | None]) -> _Phase | None:
     figures: tuple[Figures, ...]
     if operation in _ENTRIES:
         figures = (
-            _row_figures(_ENTRIES[operation], row, "entries/s", "", "entries", "Ent lat us", None),
+            _row_figures(_ENTRIES[operation], row, None, "entries/s", "", "entries", "Ent lat us"),
         )
     elif cell("IOPS [last]") is not None:
         way = "read" if operation.startswith("READ") else "write"
-        figures = (_row_figures(way, row, "IOPS", "MiB/s", "MiB", "IO lat us", block),)
+        figures = (_row_figures(way, row, block, *_IO_COLUMNS),)
         if cell("rwmix read IOPS [last]") is not None:
-            prefix = "rwmix read "
-            read = _row_figures(
-                "read",
-                row,
-                f"{prefix}IOPS",
-                f"{prefix}MiB/s",
-                f"{prefix}MiB",
-                f"{prefix}IO lat us",
-                block,
-            )
-            figures = (read, *figures)
+            read = (f"rwmix read {name}" for name in _IO_COLUMNS)
+            figures = (_row_figures("read", row, block, *read), *figures)
     else:
         return None
     return _Phase(
@@ -219,14 +210,18 @@ def _row(row: Mapping[str, str | None]) -> _Phase | None:
     )
 
 
+_IO_COLUMNS: Final = ("IOPS", "MiB/s", "MiB", "IO lat us")
+"""Columns of I/O; those of the reads of a mix begin with words of their own."""
+
+
 def _row_figures(
     operation: str,
     row: Mapping[str, str | None],
+    block: float | None,
     rate: str,
     bandwidth: str,
     amount: str,
     latency: str,
-    block: float | None,
 ) -> Figures:
     def last(name: str) -> float | None:
         return parsed(row.get(f"{name} [last]") or "")
