@@ -50,16 +50,26 @@ class DiskspdImporter:
         try:
             result = parse(file.content)
         except EngineError as error:
-            raise ForeignFault(f"{error.happened}") from None
+            raise ForeignFault(error.happened) from None
         if not result.spans:
             reason = result.faults[0].happened if result.faults else "there is no time span."
             raise ForeignFault(clean(reason, SENTENCE))
+        caches = re.findall(r"<DisableOSCache>(\w+)</DisableOSCache>", file.text)
+        buffered = "false" in caches if caches else None
         return [
-            _run(file, result, number, span) for number, span in enumerate(result.spans, start=1)
+            _run(file, result, number, span, buffered=buffered)
+            for number, span in enumerate(result.spans, start=1)
         ]
 
 
-def _run(file: ForeignFile, result: DiskspdResult, number: int, span: MeasuredSpan) -> ForeignRun:
+def _run(
+    file: ForeignFile,
+    result: DiskspdResult,
+    number: int,
+    span: MeasuredSpan,
+    *,
+    buffered: bool | None,
+) -> ForeignRun:
     asked = result.asked[number - 1] if number <= len(result.asked) else None
     target = asked.targets[0] if asked and asked.targets else None
     figures = tuple(
@@ -67,7 +77,6 @@ def _run(file: ForeignFile, result: DiskspdResult, number: int, span: MeasuredSp
         for figure in (_figures("read", span), _figures("write", span))
         if figure.count or figure.bytes
     )
-    caches = re.findall(r"<DisableOSCache>(\w+)</DisableOSCache>", file.text)
     flight = None
     if asked and asked.targets and all(target.outstanding for target in asked.targets):
         flight = sum(
@@ -86,7 +95,7 @@ def _run(file: ForeignFile, result: DiskspdResult, number: int, span: MeasuredSp
         tool="diskspd",
         version=clean(result.version),
         files=(file.name,),
-        buffered="false" in caches if caches else None,
+        buffered=buffered,
         ramp_s=float(asked.warmup_s) if asked and asked.warmup_s else None,
         asked_s=float(asked.duration_s) if asked and asked.duration_s else None,
     )
