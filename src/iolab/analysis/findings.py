@@ -459,14 +459,20 @@ def _groups(
     study: Study, points: Sequence[PointSummary]
 ) -> Iterator[tuple[Workload, Configuration, list[PointSummary]]]:
     """The whole fleet's points of each workload and configuration, in the study's order."""
-    by_place: dict[tuple[str, str], list[PointSummary]] = {}
-    for point in points:
-        if not point.key.without:
-            by_place.setdefault((point.key.workload, point.key.configuration), []).append(point)
+    by_place = _by_place(points)
     for workload in study.workloads:
         for configuration in study.configurations:
             if members := by_place.get((workload.id, configuration.id)):
                 yield workload, configuration, members
+
+
+def _by_place(points: Sequence[PointSummary]) -> dict[tuple[str, str], list[PointSummary]]:
+    """The whole fleet's points by workload and configuration."""
+    by_place: dict[tuple[str, str], list[PointSummary]] = {}
+    for point in points:
+        if not point.key.without:
+            by_place.setdefault((point.key.workload, point.key.configuration), []).append(point)
+    return by_place
 
 
 def _overlap(point: PointSummary, other: PointSummary, key: str) -> bool:
@@ -496,15 +502,12 @@ def limited(
         ]
         for workload in study.workloads
     }
-    by_place: dict[tuple[str, str], list[PointSummary]] = {}
-    for point in points:
-        if not point.key.without:
-            by_place.setdefault((point.key.configuration, point.key.workload), []).append(point)
+    by_place = _by_place(points)
     for best in bests:
         key = next((run for run in best.runs if run in watched), None)
         if key is None:
             continue
-        members = by_place[best.configuration, best.workload]
+        members = by_place[best.workload, best.configuration]
         point = next(member for member in members if member.key.axis == best.axis)
         # A latency is best where the load is least: a step from there tells of no limit.
         less = spec_of(best.metric).better is Better.LOWER
