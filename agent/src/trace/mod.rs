@@ -241,16 +241,14 @@ impl Events {
         let least_ns = WINDOW_NS * (1 + self.rings.len() as u64 / 64);
         let (mut spacing_ns, mut next_ns) = (least_ns, mono_ns());
         loop {
-            let before = taker.queued;
             self.switch(Switch::Both, Recording::On)?;
-            let WindowEnd { open_ns, is_last } =
-                self.window(&mut taker, next_ns + spacing_ns, called_off)?;
-            if is_last || begun.elapsed() >= limit {
+            let filled = self.window(&mut taker, next_ns + spacing_ns, called_off)?;
+            let Some(Filled { open_ns, bios }) = filled else { break };
+            if begun.elapsed() >= limit {
                 break;
             }
             let now = mono_ns();
             next_ns = (next_ns + spacing_ns).max(now);
-            let bios = taker.queued - before;
             spacing_ns = spacing_after(spacing_ns, open_ns, bios).max(least_ns);
             let pause = Duration::from_nanos(next_ns - now);
             if called_off.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
@@ -264,19 +262,19 @@ impl Events {
         Ok(taker.sample.finish())
     }
 
-    /// One window. It stays open where few bios came in all its time.
+    /// One window; None where it was called off. It stays open where few bios came in all its time.
     fn window(
         &mut self,
         taker: &mut Taker,
         end_ns: u64,
         called_off: &Receiver<()>,
-    ) -> io::Result<WindowEnd> {
+    ) -> io::Result<Option<Filled>> {
         let (begun, before) = (mono_ns(), taker.queued);
         let (mut last, mut pause) = (before, LOOK);
         loop {
             let left = Duration::from_nanos(end_ns.saturating_sub(mono_ns()));
             if called_off.recv_timeout(pause.min(left)) != Err(RecvTimeoutError::Timeout) {
-                return Ok(WindowEnd { open_ns: mono_ns() - begun, is_last: true });
+                return Ok(None);
             }
             let now = mono_ns();
             self.look(taker, now - SETTLED_NS);
@@ -291,7 +289,7 @@ impl Events {
             }
             if now >= end_ns {
                 taker.sample.end_window(1.0);
-                return Ok(WindowEnd { open_ns: now - begun, is_last: false });
+                return Ok(Some(Filled { open_ns: now - begun, bios: taker.queued - before }));
             }
         }
         self.switch(Switch::Starts, Recording::Off)?;
@@ -308,7 +306,7 @@ impl Events {
         let share = (stopped - begun) as f64 / (end_ns.max(stopped) - begun).max(1) as f64;
         taker.sample.end_window(1.0 / share.clamp(1e-6, 1.0));
         taker.sample.censor();
-        Ok(WindowEnd { open_ns: stopped - begun, is_last: false })
+        Ok(Some(Filled { open_ns: stopped - begun, bios: taker.queued - before }))
     }
 
     fn switch(&self, which: Switch, how: Recording) -> io::Result<()> {
@@ -352,10 +350,10 @@ impl Events {
     }
 }
 
-/// How long a window took bios, and whether it was the last.
-struct WindowEnd {
+/// How long a window took bios, and how many came.
+struct Filled {
     open_ns: u64,
-    is_last: bool,
+    bios: u64,
 }
 
 /// How far the next window is from the one after it, by how the last one filled. By a quarter at a
