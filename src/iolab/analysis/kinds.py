@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
-from iolab.analysis.bottleneck.watch import EVERY_CORE_HOSTS_MOST, watch
+from iolab.analysis.bottleneck.watch import EVERY_CORE_HOSTS_MOST, WATCHED, watch
 from iolab.analysis.check import Check, CheckAnswer, HostQuestion
 from iolab.analysis.checks.bytes import bytes_moved, target_in_memory
 from iolab.analysis.checks.client import (
@@ -59,7 +59,7 @@ from iolab.core.metric_spec import declared
 from iolab.core.run import RunRecord
 from iolab.core.workload import AnyJob, Direction
 from iolab.hosts.counter_names import GUESTS
-from iolab.hosts.rates import derive
+from iolab.hosts.rates import ALL_CORES, derive
 
 if TYPE_CHECKING:
     from iolab.hosts.rates import CounterSeries
@@ -249,10 +249,10 @@ class Analyses:
 ANALYSIS_VERSION: Final = 14
 """Rises whenever the same record could get another number or another level."""
 
-JUDGED: Final = {"cpu": "all", "agent": None, "thermal": None}
+JUDGED: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None}
 """The telemetry that checks ask for, by scope and name; no other is derived."""
 
-JUDGED_WITH_RESOURCES: Final = {**JUDGED, "cpu": None, "disk": None, "nic": None}
+JUDGED_WITH_RESOURCES: Final = {**JUDGED, **WATCHED}
 """The same with every core, disk and port, by which bottlenecks are told."""
 
 
@@ -269,13 +269,12 @@ def judge(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) ->
     wanted: dict[str, str | None] = {**(JUDGED_WITH_RESOURCES if has_resources else JUDGED)}
     if record.fleet is not None:
         wanted[GUESTS] = None
+    if any(is_bound(host, facts.get(host.facts_key)) for host in record.hosts):
+        # A load that may use some cores alone is judged by those, each by its name.
+        wanted["cpu"] = None
     telemetry = derive(record.counters, record.host_names, wanted)
     point, kind = record.run.point, kinds.of(record)
     view = kinds.view(record, facts, telemetry)
-    if wanted["cpu"] and any(is_bound(view, index) for index in range(len(view.hosts))):
-        # A load that may use some cores alone is judged by those, each by its name.
-        telemetry = derive(record.counters, record.host_names, {**wanted, "cpu": None})
-        view = kinds.view(record, facts, telemetry)
     spreads = dict(kind.spreads(view))
     return Result(
         configuration=point.configuration,

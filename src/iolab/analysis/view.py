@@ -115,7 +115,7 @@ class RunView:
 
     def facts_of(self, host: HostRun) -> HostFacts | None:
         """The host's facts with the target that this run used: a host may have several."""
-        return self.facts.get(host.target_key or host.host)
+        return self.facts.get(host.facts_key)
 
     def on(self, host: HostRun) -> str:
         """` on NAME` where a run has several hosts, else nothing: for a sentence."""

@@ -415,6 +415,11 @@ class HostRun:
     processor: ProcessorUse | None = None
     trace: BlockTrace | None = None
 
+    @property
+    def facts_key(self) -> str:
+        """The name of its facts, with the directory that was used, among the session's facts."""
+        return self.target_key or self.host
+
 
 @dataclass(frozen=True, slots=True)
 class Bystander:

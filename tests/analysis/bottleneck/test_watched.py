@@ -10,9 +10,9 @@ from iolab.analysis.kinds import judge
 from iolab.cli.kinds import analyses
 from iolab.core.host import Role
 from iolab.core.resources import Loop, Resource
-from iolab.core.run import Bystander, DeviceDelta
+from iolab.core.run import Bystander, DeviceDelta, ProcessorUse
 from tests.analysis.bottleneck.planted import PORT, QUIET, cores, disk, facts, port, record, watched
-from tests.analysis.records import JOB, Burst
+from tests.analysis.records import JOB, SECOND, Burst
 from tests.analysis.records import disk as disk_facts
 
 
@@ -58,6 +58,17 @@ def test_a_result_keeps_what_its_run_shows_of_its_resources() -> None:
     assert judge(seen, {"c1": facts()}, analyses()).resources == watched(seen)
     hosts = tuple(replace(seen.hosts[0], host=f"c{number}") for number in range(65))
     assert judge(replace(seen, hosts=hosts), {"c1": facts()}, analyses()).resources is None
+
+
+def test_a_load_that_is_bound_is_judged_by_its_own_cores_in_fleets_of_any_size() -> None:
+    seen = record(cores(0.05, 0.98))
+    use = ProcessorUse(SECOND, SECOND, 0, 1, SECOND, (1,), ())
+    hosts = [replace(seen.hosts[0], host=f"c{number}", processor=use) for number in range(65)]
+    known = {host.host: facts(host.host) for host in hosts}
+    for some in (hosts[:2], hosts):
+        verdict = judge(replace(seen, hosts=tuple(some)), known, analyses()).verdict
+        (bound,) = (check for check in verdict.checks if check.code == "cpu-bound-client")
+        assert bound.evidence["cores_busy_share"] == pytest.approx(0.98)
 
 
 def test_a_port_of_nominal_speed_is_never_full() -> None:

@@ -26,10 +26,14 @@ EVERY_CORE_HOSTS_MOST: Final = 64
 a hundred cores are 100,000 series."""
 
 
+WATCHED: Final = {"cpu": None, "disk": None, "nic": None}
+"""The telemetry of every core, disk and port, by scope and name."""
+
+
 def view_of(record: RunRecord, facts: Mapping[str, HostFacts], kinds: Analyses) -> RunView:
     """The run with the processors, disks and ports of all of its hosts."""
     is_large = len(record.host_names) > EVERY_CORE_HOSTS_MOST
-    wanted = {"cpu": ALL_CORES if is_large else None, "disk": None, "nic": None}
+    wanted = {**WATCHED, "cpu": ALL_CORES} if is_large else WATCHED
     telemetry = derive(record.counters, record.host_names, wanted)
     return kinds.view(record, facts, telemetry)
 

@@ -18,6 +18,7 @@ from iolab.analysis.check import (
     worst,
 )
 from iolab.analysis.view import RunView
+from iolab.core.host import HostFacts
 from iolab.core.metric import Level
 from iolab.core.run import EngineTotals, HostRun, ProcessorGroup, ProcessorUse
 from iolab.units import format_count
@@ -56,7 +57,7 @@ def _busy(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
         "agent_cpu_share": view.mean_of(index, "agent", None, "cpu_share"),
     }
     where = view.on(host)
-    if cores is not None and is_bound(view, index):
+    if cores is not None and is_bound(host, view.facts_of(host)):
         where += " that the load may use"
     if host.host in limited:
         return not_applicable(
@@ -80,17 +81,16 @@ def _busy(view: RunView, index: int, limited: Container[str]) -> CheckAnswer:
     )
 
 
-def is_bound(view: RunView, index: int) -> bool:
+def is_bound(host: HostRun, facts: HostFacts | None) -> bool:
     """Whether the load may use only some of its host's cores, which are known."""
-    host = view.hosts[index]
-    facts, cores = view.facts_of(host), host.processor.cores if host.processor else ()
+    cores = host.processor.cores if host.processor else ()
     return facts is not None and 0 < len(cores) < facts.cpu.threads
 
 
 def allowed_busy(view: RunView, index: int) -> float | None:
     """The busy share of the cores that the load may use: of all where it is not bound to some."""
     host = view.hosts[index]
-    if host.processor is None or not is_bound(view, index):
+    if host.processor is None or not is_bound(host, view.facts_of(host)):
         return view.mean_of(index, "cpu", "all", "busy_share")
     names, window = {str(core) for core in host.processor.cores}, view.measured(index)
     shares = (
@@ -275,7 +275,7 @@ def _starved(view: RunView, index: int) -> CheckAnswer:
     if rest < limit:
         why = ", for the most part by a quota" if by_quota and waited >= limit else ""
         return valid(f"{text}{why}.", **evidence)
-    if is_bound(view, index):
+    if is_bound(host, view.facts_of(host)):
         which = ", ".join(str(core) for core in use.cores[:4]) + (", …" * (len(use.cores) > 4))
         text += f", bound to {len(use.cores)} of {cores} cores ({which})"
     if others is not None:
