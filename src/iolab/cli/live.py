@@ -28,7 +28,7 @@ from iolab.core.events import (
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, Point
 from iolab.report.numbers import NOTHING, show, show_steadiness
-from iolab.report.terminal import QUIET_STYLE, one_line, run_name, verdict
+from iolab.report.terminal import QUIET_STYLE, one_line, run_label, verdict
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
 
 def _name(of: Point | Result, repeat: int) -> str:
     """A run's name, with its configuration where the study names any."""
-    name = run_name(of.workload, of.axis, repeat)
+    name = run_label(of.workload, of.axis, repeat)
     if of.configuration == DEFAULT_CONFIGURATION:
         return name
     return f"{one_line(of.configuration)}: {name}"
@@ -187,7 +187,7 @@ def _results(results: Sequence[Result], width: int) -> Iterator[Text]:
         return
     yield Text("last results", style=QUIET_STYLE)
     configuration = DEFAULT_CONFIGURATION
-    names = [run_name(result.workload, result.axis, result.repeat) for result in results]
+    names = [run_label(result.workload, result.axis, result.repeat) for result in results]
     room = min(max(len(name) for name in names), max(width - 48, 16))
     for name, result in zip(names, results, strict=True):
         if result.configuration != configuration:  # beside the name there is no room for it

@@ -35,7 +35,7 @@ from iolab.report.terminal import (
     one_line,
     pairs,
     plain,
-    run_name,
+    run_label,
     table,
     title,
     verdict,
@@ -197,7 +197,7 @@ def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
         yield pairs([(f"Valid in all {len(results)} runs", codes)])
     for result in results:
         yield ""
-        name = run_name(result.workload, result.axis, result.repeat)
+        name = run_label(result.workload, result.axis, result.repeat)
         heading = title(f"{result.configuration}: {name}" if len(owners) > 1 else name)
         heading.append(f"  {result.status.value}  ", style=QUIET_STYLE)
         heading.append_text(verdict(result.verdict.level))
@@ -309,7 +309,7 @@ def _failures(results: Sequence[Result]) -> Iterator[RenderableType]:
     yield title("Failed or interrupted runs")
     for result in bad[:FAILURES_MAX]:
         why = one_line(result.failure or _WITHOUT_REASON[result.status])
-        name = run_name(result.workload, result.axis, result.repeat)
+        name = run_label(result.workload, result.axis, result.repeat)
         yield plain(f"  {name}: {result.status.value}. {why}")
     if len(bad) > FAILURES_MAX:
         yield plain(f"  and {len(bad) - FAILURES_MAX} more")

@@ -136,7 +136,7 @@ def names_among_several(study: Study) -> dict[str, str]:
 
 
 def run_name(result: Result) -> str:
-    """A run for people: `rand-read-4k, iodepth 8`, with the repeat from the second on."""
+    """A run in text: `rand-read-4k, iodepth 8, repeat 2`, with the repeat from the second on."""
     return run_text(result.workload, result.axis, result.repeat)
 
 

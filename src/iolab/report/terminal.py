@@ -78,8 +78,8 @@ def verdict(level: Level) -> Text:
     return Text(level.value, style=VERDICT_STYLES[level])
 
 
-def run_name(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int = 1) -> str:
-    """A run for people: `rand-read-4k, iodepth 8`, with the repeat from the second on."""
+def run_label(workload: str, axis: tuple[tuple[str, int | str], ...], repeat: int = 1) -> str:
+    """A run in little room: `rand-read-4k, iodepth 8 #2`, with the repeat from the second on."""
     name = point_text(workload, axis)
     return one_line(name if repeat == 1 else f"{name} #{repeat}")
 
