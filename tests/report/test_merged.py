@@ -28,11 +28,6 @@ from tests.report.several import (
 from tests.report.studies import sweep
 
 
-@pytest.fixture(scope="module")
-def united() -> SessionSource:
-    return merge_sessions([("fast", session("one", 2.0)), ("slow", session("two"))])
-
-
 def test_a_single_session_is_itself() -> None:
     source = session("one")
     assert merge_sessions([("one", source)]) is source

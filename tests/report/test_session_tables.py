@@ -33,11 +33,6 @@ from tests.report.synthetic import Source
 
 
 @pytest.fixture(scope="module")
-def united() -> SessionSource:
-    return merge_sessions([("fast", session("one", 2.0)), ("slow", session("two"))])
-
-
-@pytest.fixture(scope="module")
 def brief(united: SessionSource) -> Brief:
     return build_brief(united, None, sessions_of(united))
 
