@@ -63,6 +63,11 @@ OpenWriter = Callable[[Mapping[str, HostFacts]], SessionWriter]
 """Opens the session for writing when its hosts' facts are known; IolabError to refuse."""
 
 
+LIBRARY_S: Final = 10.0
+"""Seconds that the end of a session waits for a library that is still being loaded for its tables:
+it takes a tenth of one, and more from a disk that hangs."""
+
+
 class SessionRecorder:
     """A recorder that keeps before it shows: what the user has seen is on the device.
 
@@ -79,6 +84,7 @@ class SessionRecorder:
         self._writer: SessionWriter | None = None
         self._facts: dict[str, HostFacts] = {}
         self._times = Times()
+        self._loading = threading.Thread(target=parquet.load, daemon=True)
 
     @property
     def begun(self) -> bool:
@@ -99,9 +105,9 @@ class SessionRecorder:
                     self._writer.keep_made(event.facts)
             case PhaseStarted():
                 self._times.begin(event.phase)
-                if event.phase is Phase.LAY_OUT:
+                if event.phase is Phase.LAY_OUT and self._loading.ident is None:
                     # Hosts write, we wait; the first commit would take this long more.
-                    threading.Thread(target=parquet.load).start()
+                    self._loading.start()
                 self._view.see(event)
             case RunFinished():
                 self._keep(event)
@@ -148,6 +154,8 @@ class SessionRecorder:
         """Let go of the session, whatever happened."""
         if self._writer is not None:
             self._writer.close()
+        if self._loading.ident is not None:
+            self._loading.join(LIBRARY_S)
 
 
 @dataclass(frozen=True, slots=True)
