@@ -13,9 +13,13 @@ from pypdf import PdfReader
 from iolab.core.metric import CheckResult, Level, Verdict
 from iolab.errors import ReportError
 from iolab.report.brief import Brief
-from iolab.report.formats import render
-from iolab.report.formats.html import ReportPage, make_page
-from iolab.report.formats.render import Paper, render_appendix, render_pdf, typeset
+from iolab.report.formats.render import (
+    Paper,
+    render_appendix,
+    render_pdf,
+    typeset,
+    typeset_brief,
+)
 from iolab.report.phrases import run_name
 from tests.report import shared
 from tests.report.hostile import SCRIPT
@@ -61,18 +65,12 @@ def test_the_first_page_has_the_answer_how_sure_it_is_and_every_best_figure() ->
     assert all(squeezed(cell.text) in first for row in answer.matrix.rows for cell in row)
 
 
-def test_numbers_of_the_answer_are_on_one_line_with_their_units(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_numbers_of_the_answer_are_on_one_line_with_their_units() -> None:
     figures = ("3.65 GB/s", "45.4 k IOPS", "12 µs", "55 %")
     says = " ".join(f"word-{number} of {' in '.join(figures)}" for number in range(9))
-
-    def long(brief: Brief) -> ReportPage:
-        page = make_page(brief)
-        return replace(page, answer=replace(page.answer, says=says))
-
-    monkeypatch.setattr(render, "make_page", long)
-    made = PdfReader(io.BytesIO(render_pdf(told())))
+    page = shared.page("pair")
+    long = replace(page, answer=replace(page.answer, says=says))
+    made = PdfReader(io.BytesIO(typeset_brief(told(), long, Paper.A4)))
     lines = made.pages[0].extract_text().splitlines()
     assert [sum(line.count(one) for line in lines) >= 9 for one in figures] == [True] * 4
 

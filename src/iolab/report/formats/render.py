@@ -105,7 +105,12 @@ class Paper(StrEnum):
 
 def render_pdf(brief: Brief, paper: Paper = Paper.A4) -> bytes:
     """The brief; the same one gives the same bytes. ReportError if it cannot be made."""
-    figures, page = _Figures(), make_page(brief)
+    return typeset_brief(brief, make_page(brief), paper)
+
+
+def typeset_brief(brief: Brief, page: ReportPage, paper: Paper) -> bytes:
+    """The same of a brief that is arranged already."""
+    figures = _Figures()
     if page.topology:
         drawing = page.topology.svg.replace("currentColor", INK.light)
         figures.files[DRAWING] = drawing.replace("<svg ", f'<svg xmlns="{_SVG}" ', 1).encode()
