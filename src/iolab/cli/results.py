@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from rich.padding import Padding
@@ -23,7 +22,7 @@ from iolab.core.workload import Direction
 from iolab.report.answer import AnswerSource, answer_sentence, how_sure
 from iolab.report.best import tally
 from iolab.report.bottleneck import limits_line
-from iolab.report.numbers import count, show
+from iolab.report.numbers import count, show, show_moment
 from iolab.report.phrases import Objection, finding_lines, metric_words, objections
 from iolab.report.runs import operation_spreads_table, spread_rows
 from iolab.report.terminal import (
@@ -66,7 +65,7 @@ def session_heading(
     yield plain(session.title, "bold")
     scale = f"scale {one_line(session.scale)}, " if session.scale else ""
     line = Text(f"{one_line(session.study)}, {scale}")
-    line.append(f"{_time(session.created_real_ns)}, ")
+    line.append(f"{show_moment(session.created_real_ns)} UTC, ")
     line.append(session.status.value, style=STATUS_STYLES[session.status])
     line.append(f" — {_runs(results, reader.plan)}")
     line.append_text(_levels(results))
@@ -99,10 +98,6 @@ def resume_line(directory: str) -> str:
     return f"iolab resume {shlex.quote(directory)}"
 
 
-def _time(real_ns: int) -> str:
-    return datetime.fromtimestamp(real_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
 def _sittings(reader: SessionReader, results: Sequence[Result]) -> Iterator[RenderableType]:
     """Which of the results were measured after a resume."""
     counts = Counter(result.sitting for result in results)
@@ -111,7 +106,7 @@ def _sittings(reader: SessionReader, results: Sequence[Result]) -> Iterator[Rend
     begun = reader.begun()
     parts = [
         f"{count(number, 'run')} {'since the start on' if sitting == 1 else 'after a resume on'} "
-        f"{_time(begun[sitting - 1])}"
+        f"{show_moment(begun[sitting - 1])} UTC"
         for sitting, number in sorted(counts.items())
         if sitting <= len(begun)
     ]
