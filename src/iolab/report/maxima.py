@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.value import Maximum, Scaled, over, per_host, scaled
 from iolab.core.configuration import Configuration
-from iolab.core.metric import Level
+from iolab.core.metric import worst_level
 from iolab.core.metric_spec import Better, shared_label
 from iolab.core.run import RunKey
 from iolab.core.workload import HOSTS
@@ -120,10 +120,11 @@ def _finding(peaks: Sequence[PeakFigure], looks: Looks) -> str:
 
 def _trust(peaks: Sequence[PeakFigure]) -> str:
     levels = {peak.best.level for peak in peaks}
-    level = worst([peak.best.level for peak in peaks])
-    if level is None:
+    judged = [level for level in levels if level is not None]
+    if not judged:
         return ""
-    return f"All are {level.value}." if len(levels) == 1 else f"At worst {level.value}."
+    worst = worst_level(judged).value
+    return f"All are {worst}." if len(levels) == 1 else f"At worst {worst}."
 
 
 def _shares(looks: Looks, table: Table, pairs: Sequence[Scaled]) -> Figure | None:
@@ -228,12 +229,6 @@ def sentence(statements: Sequence[str]) -> str:
     hidden = len(statements) - SAID_MOST
     more = (f"{count(hidden, 'more workload')} in the table",) if hidden > 0 else ()
     return f"{'; '.join((*statements[:SAID_MOST], *more))}."
-
-
-def worst(levels: Sequence[Level | None]) -> Level | None:
-    """The worst verdict of several, None where nobody judged any."""
-    judged = [level for level in levels if level is not None]
-    return max(judged, key=lambda level: level.rank, default=None)
 
 
 TIMES: Final = "Times"
