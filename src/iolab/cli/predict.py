@@ -146,7 +146,7 @@ def prediction_document(axis: str, load: int, predicted: Sequence[Predicted]) ->
 
 def _screen(axis: str, load: int, predicted: Sequence[Predicted]) -> Iterator[RenderableType]:
     from iolab.report.numbers import axis_label, listing, show_value
-    from iolab.report.predicted import caveat
+    from iolab.report.predicted import caveat, interval_text
     from iolab.report.terminal import QUIET_STYLE, Heading, plain, table, title
 
     yield title(f"Predicted, not measured: {axis} {load}")
@@ -162,9 +162,7 @@ def _screen(axis: str, load: int, predicted: Sequence[Predicted]) -> Iterator[Re
             rows.append([*map(plain, cells), plain("–"), plain("")])
             laws.setdefault(caveat(curve, load), []).append(name)
             continue
-        span = (
-            f"[{show_value(prediction.low, curve.unit)}, {show_value(prediction.high, curve.unit)}]"
-        )
+        span = interval_text(prediction, curve.unit)
         value = show_value(prediction.rate, curve.unit)
         rows.append([*map(plain, (*cells, value, span))])
         law = "; ".join(

@@ -23,6 +23,7 @@ from iolab.report.table import Cell, Table, columns, row
 if TYPE_CHECKING:
     from iolab.analysis.kinds import Analyses
     from iolab.report.charts.chart import Figure
+    from iolab.stats.scaling import Prediction
 
 ANCHOR: Final = "predicted"
 
@@ -89,6 +90,11 @@ def resource_name(use: ResourceUse) -> str:
     return " ".join(filter(None, (use.resource.value, use.name, "of", use.host)))
 
 
+def interval_text(prediction: Prediction, unit: str) -> str:
+    """From where to where a predicted rate is, in nine of ten cases."""
+    return f"[{show_value(prediction.low, unit)}, {show_value(prediction.high, unit)}]"
+
+
 def caveat(outcome: Predicted, load: int) -> str:
     """What limits a prediction, how far it goes beyond what was measured, or why there is none."""
     prediction = outcome.prediction
@@ -144,9 +150,7 @@ def _rate(outcome: Predicted) -> tuple[Cell, ...]:
     prediction = outcome.prediction
     if prediction is None:
         return row(NOTHING, NOTHING)
-    ends = (
-        f"[{show_value(prediction.low, outcome.unit)}, {show_value(prediction.high, outcome.unit)}]"
-    )
+    ends = interval_text(prediction, outcome.unit)
     return row(show_value(prediction.rate, outcome.unit), ends)
 
 
