@@ -417,12 +417,13 @@ NEW_OBJECTS: Final = 50_000
 """Containers made and not freed between two searches, in place of Python's 700. Every report and
 sample makes some dozens that are freed by themselves; a thousand hosts' newest samples live all the
 while, and searching them anew took a quarter of the controller's time. What may lie about unfound
-is some megabytes."""
+is some megabytes. A session takes hours, so this is fewer than a command has
+(`iolab.__main__`), which ends before memory counts."""
 
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Search for garbage seldom until the block is left; what was set before is put back."""
+    """Search for garbage as seldom as a session may until the block is left, then as before it."""
     before = gc.get_threshold()
     gc.set_threshold(NEW_OBJECTS, *before[1:])
     try:
