@@ -117,7 +117,7 @@ impl PhaseEnd {
         let runtime_ns = load.runtime_s.map_or(u64::MAX, |s| (s * SECOND_NS as f64) as u64);
         Self {
             all,
-            least: load.files_least.min(all),
+            least: load.files_least,
             over_mono_ns: start_mono_ns.saturating_add(runtime_ns),
             overtime_mono_ns: start_mono_ns.saturating_add(runtime_ns.saturating_mul(OVERTIME)),
         }
