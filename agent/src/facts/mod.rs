@@ -54,10 +54,9 @@ pub fn gather(
     let machine = host::machine(roots);
     let cloud = if with_cloud { cloud::cloud(&machine, &mut faults) } else { None };
     let asked = path.map(|path| target::target(roots, path, &mut faults));
-    let (target, target_fault) = match asked {
-        Some(Ok(target)) => (Some(target), None),
-        Some(Err(fault)) => (None, Some(fault)),
-        None => (None, None),
+    let (target, target_fault) = match asked.transpose() {
+        Ok(target) => (target, None),
+        Err(fault) => (None, Some(fault)),
     };
     let beneath = target.as_ref().map_or(&[][..], |target| &target.devices);
     let disks = disks::disks(roots, beneath, &mut faults);
