@@ -114,3 +114,14 @@ def test_a_client_counts_the_devices_that_its_table_names() -> None:
     assert target is not None
     assert (target.device, target.devices) == (DEVICE, (DEVICE,))
     assert [delta.device for delta in stage.records[0].hosts[0].devices] == [DEVICE]
+
+
+def test_every_host_is_asked_for_its_counters_once_at_the_end_of_a_run() -> None:
+    stage = play({"c1": FakeScript(), "s1": FakeScript()}, storage("s1"))
+    assert stage.status is SessionStatus.DONE, stage.fault
+    for name in ("c1", "s1"):
+        asked = [verb for verb, _ in stage.hosts[name].agent.asked]
+        runs = " ".join(asked).split(" watch ")[1:]
+        # One look before the load, one after it; the next run's own looks follow the unwatch.
+        looks = [run.rsplit(" unwatch", 1)[0].count("snapshot") for run in runs]
+        assert looks == [2, 2, 2], name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Final
 
@@ -42,10 +42,11 @@ _NOTHING: Final = DiskCounts(*[0] * len(_COUNTERS))
 
 @dataclass(frozen=True, slots=True)
 class DeviceSnapshot:
-    """The devices of a host at one moment of its monotonic clock."""
+    """The devices of a host at one moment of its monotonic clock, and all that it told then."""
 
     mono_ns: int
     disks: dict[str, DiskCounts]
+    told: Mapping[str, Any]
 
 
 def look_of(sample: Message) -> DeviceSnapshot:
@@ -59,12 +60,15 @@ def look_of(sample: Message) -> DeviceSnapshot:
         name: replace(counts, **merges.get(name, {}))
         for name, counts in (_disk(row) for row in rows)
     }
-    return DeviceSnapshot(_count(header.get("mono_ns")), disks)
+    return DeviceSnapshot(_count(header.get("mono_ns")), disks, header)
 
 
-async def snapshot(host: Host) -> DeviceSnapshot:
-    """The host's devices now. Raises HostError."""
-    sample = await host.ask("snapshot", deadline_s=SNAPSHOT_LIMIT_S)
+async def snapshot(host: Host, inodes_of: str | None = None) -> DeviceSnapshot:
+    """The host's devices now, and where asked the inodes of a path's file system.
+
+    Raises HostError.
+    """
+    sample = await host.ask("snapshot", deadline_s=SNAPSHOT_LIMIT_S, inodes_of=inodes_of)
     try:
         return look_of(sample)
     except ValueError as fault:

@@ -19,7 +19,6 @@ from iolab.errors import HostError
 from iolab.hosts.barrier import together
 from iolab.hosts.clock import ClockOffset, StepMeter, measure_offset
 from iolab.hosts.device_counters import (
-    SNAPSHOT_LIMIT_S,
     DeviceSnapshot,
     core_times,
     cpu_busy,
@@ -95,8 +94,8 @@ class HostWatch:
                     self._session.tell(TelemetrySeen(self._host.name, busy))
             self._held = sample
 
-    async def end(self) -> None:
-        """Call it off, whatever became of it; the newest sample counts, and one more made now.
+    async def end(self, last: DeviceSnapshot | None) -> None:
+        """Call it off, whatever became of it; the newest sample counts, and `last`, else one now.
 
         Without that one a run shorter than the interval would have a single sample, and no rate.
         """
@@ -106,11 +105,11 @@ class HostWatch:
         with suppress(HostError):
             if self._held is not None:
                 self._add(self._held)
-                last = await self._host.ask(
-                    "snapshot", deadline_s=SNAPSHOT_LIMIT_S, inodes_of=self._inodes_of
-                )
-                self._add({**last.header, "seq": self._held["seq"] + 1})
-                self._steps.look(last.header.get("real_ns"), last.header.get("boot_ns"))
+                told = (last or await snapshot(self._host, self._inodes_of)).told
+                self._steps.look(told.get("real_ns"), told.get("boot_ns"))
+                # The watch may have told once more since.
+                if told["mono_ns"] > self._held["mono_ns"]:
+                    self._add({**told, "seq": self._held["seq"] + 1})
             await self._host.ask("unwatch", deadline_s=UNWATCH_LIMIT_S, watch=self._stream.id)
 
     async def _next(self, stream: Stream, limit_s: float) -> Mapping[str, Any]:
@@ -122,7 +121,7 @@ class HostWatch:
             raise self._host.give_up(reason) from None
         except StopAsyncIteration:
             raise self._host.give_up("ended its telemetry unasked") from None
-        if not isinstance(header.get("real_ns"), int):
+        if not all(isinstance(header.get(clock), int) for clock in ("real_ns", "mono_ns")):
             raise self._nonsense("it has no time")
         self._steps.look(header["real_ns"], header.get("boot_ns"))
         return header
@@ -245,4 +244,4 @@ class Observers:
 
     async def _end(self, observer: _Observer) -> None:
         observer.after = await snapshot(observer.host)
-        await observer.watch.end()
+        await observer.watch.end(observer.after)

@@ -194,7 +194,7 @@ async def load_at_once(
         start = start_of(session, shares, set_up_s)
         await alongside(on_each(shares, watched_load), session.stop.pass_on(halt))
     finally:
-        await asyncio.gather(*(watch.end() for watch in watches.values()))
+        await asyncio.gather(*(watches[share.name].end(share.after) for share in shares))
         for share in shares:
             share.clock_step_ns = watches[share.name].clock_step_ns
 

@@ -376,7 +376,7 @@ async def _watched(
         share.before = await snapshot(share.workdir.host)
 
     async def look_again(share: HostShare) -> None:
-        share.after = await snapshot(share.workdir.host)
+        share.after = await snapshot(share.workdir.host, share.workdir.inodes_of)
         share.offset_after = await measure_offset(share.workdir.host, session.clock)
 
     def take(piece: bytes) -> None:
@@ -400,7 +400,7 @@ async def _watched(
         heeding = alongside(load(), session.stop.pass_on(halt))
         await alongside(heeding, beside())
     finally:
-        await asyncio.gather(*(watch.end() for watch in watches.values()))
+        await asyncio.gather(*(watches[share.name].end(share.after) for share in shares))
         for share in shares:
             share.clock_step_ns = watches[share.name].clock_step_ns
     return bytes(raw)

@@ -455,7 +455,9 @@ class _Iteration:
         for task in self._followers.values():
             task.cancel()
         await asyncio.gather(*self._followers.values(), return_exceptions=True)
-        await asyncio.gather(*(watch.end() for watch in self._watches.values()))
+        await asyncio.gather(
+            *(self._watches[share.name].end(share.after) for share in self._shares)
+        )
         for share in self._shares:
             share.clock_step_ns = self._watches[share.name].clock_step_ns
 
@@ -471,7 +473,7 @@ class _Iteration:
         share.before = await snapshot(share.workdir.host)
 
     async def _look_again(self, share: HostShare) -> None:
-        share.after = await snapshot(share.workdir.host)
+        share.after = await snapshot(share.workdir.host, share.workdir.inodes_of)
 
     async def _phases(self) -> None:
         for operation in Operation:
