@@ -15,7 +15,7 @@ from iolab.report.brief import Brief
 from iolab.report.charts.chart import Boxes, Figure, Line, ReportSection
 from iolab.report.formats.html import make_page
 from iolab.report.sections import SERIES_MOST, stability
-from iolab.study.cost import judge_rounds
+from iolab.stats.rounds import judge_rounds
 from tests.facts import tells
 from tests.report import shared
 from tests.report.charts.outcomes import result

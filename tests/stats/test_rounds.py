@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.study.cost import judge_rounds
+from iolab.stats.rounds import judge_rounds
 
 
 def test_fewer_than_five_rounds_say_nothing() -> None:

@@ -21,7 +21,8 @@ from iolab.hosts.device_counters import DeviceSnapshot, snapshot
 from iolab.hosts.engine import Command, EngineReading, OutputReader, with_ledger
 from iolab.hosts.message import printable
 from iolab.hosts.remote_process import Ending, drive, output_of
-from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, judge_rounds, turn_of
+from iolab.stats.rounds import judge_rounds
+from iolab.study.cost import ASSUMED_WRITE_BYTES_PER_S, turn_of
 from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
 from iolab.targets.context import Context, seed_of_contents, seed_on
 from iolab.targets.layout import hung, layout_fault

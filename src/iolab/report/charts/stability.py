@@ -23,7 +23,7 @@ from iolab.report.charts.palette import INK, MUTED, RAISED, Token
 from iolab.report.charts.scale import ChartAxis, Scale, counted_axis, linear_scale
 from iolab.report.numbers import count, show_value
 from iolab.report.table import Table, columns, row
-from iolab.study.cost import DATA_EXCURSION_MAX, SLOPE_EXCURSION_MAX, WINDOW
+from iolab.stats.rounds import DATA_EXCURSION_MAX, SLOPE_EXCURSION_MAX, WINDOW
 from iolab.units import format_duration_s
 
 HEIGHT: Final = 150
