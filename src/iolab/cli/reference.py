@@ -89,6 +89,7 @@ def _set(published: PublishedSet) -> Iterator[RenderableType]:
     """The source, table after table of the file, then what our own functions make of it."""
     from iolab.published.report import computed_tables, sections
     from iolab.report.terminal import pairs, plain, title
+    from iolab.study.wording import uncapitalised
 
     yield title(published.id)
     yield plain(published.source, "dim")
@@ -101,7 +102,7 @@ def _set(published: PublishedSet) -> Iterator[RenderableType]:
         yield _table(section.table)
     for table in computed_tables(published):
         yield ""
-        yield title(f"Computed: {table.title[0].lower()}{table.title[1:]}")
+        yield title(f"Computed: {uncapitalised(table.title)}")
         yield _table(table)
 
 

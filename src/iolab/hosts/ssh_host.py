@@ -32,6 +32,7 @@ from iolab.hosts.ssh import (
     login_fault,
 )
 from iolab.study.ssh_addresses import parse_hop
+from iolab.study.wording import uncapitalised
 
 KNOWN_HOSTS: Final = (
     "~/.ssh/known_hosts",
@@ -158,7 +159,9 @@ class Logins:
             happened = f"{what} cannot be logged in to: {printable(str(fault), 300).rstrip('.')}."
             raise HostError(happened, "Correct the inventory, or ~/.ssh/config.") from None
         if route.key and not options.client_keys and not _is_socket(options.agent_path):
-            happened = f"The key {printable(route.key)} of {_lower(what)} needs a passphrase."
+            happened = (
+                f"The key {printable(route.key)} of {uncapitalised(what)} needs a passphrase."
+            )
             do = "Load it into ssh-agent with ssh-add; its public half must lie beside it as .pub."
             raise HostError(happened, do)
         first = route.known_hosts or (files[0] if files else KNOWN_HOSTS[0])
@@ -265,7 +268,7 @@ class _Witness(asyncssh.SSHClient):
 def _key_arguments(what: str, key: Path) -> dict[str, Any]:
     """A key of our own choice: no other is offered, or sshd might stop listening before it."""
     if not key.is_file():
-        happened = f"There is no key {printable(str(key))} for {_lower(what)}."
+        happened = f"There is no key {printable(str(key))} for {uncapitalised(what)}."
         raise HostError(happened, "Correct the key in the inventory.")
     arguments: dict[str, Any] = {"client_keys": [str(key)], "ignore_encrypted": True}
     public = key.with_name(f"{key.name}.pub")
@@ -278,9 +281,8 @@ def _known_hosts_files(what: str, route: SshRoute, configured: object) -> tuple[
     """The files whose keys are trusted; a configuration that switches the check off has none."""
     if route.known_hosts is not None:
         if not Path(route.known_hosts).expanduser().is_file():
-            happened = (
-                f"There is no file {printable(route.known_hosts)} of host keys for {_lower(what)}."
-            )
+            file = printable(route.known_hosts)
+            happened = f"There is no file {file} of host keys for {uncapitalised(what)}."
             raise HostError(happened, "Correct known_hosts in the inventory.")
         return (route.known_hosts,)
     if configured is None:
@@ -301,10 +303,6 @@ def _hops_of(tunnel: object) -> tuple[Hop, ...]:
     if any(hop is None for hop in hops):
         raise ValueError(f"ProxyJump {printable(tunnel, 100)} names no host")
     return tuple(hop for hop in hops if hop is not None)
-
-
-def _lower(what: str) -> str:
-    return what[:1].lower() + what[1:]
 
 
 _DO: Final = "See that the user may write there, and that there is room."

@@ -28,6 +28,7 @@ from iolab.core.histogram import Histogram
 from iolab.importers.metrics import PERCENTILES, ImportedView, seconds_of
 from iolab.importers.model import Figures
 from iolab.study.foretold import RUN_SHORT_S, RUN_USELESS_S
+from iolab.study.wording import uncapitalised
 from iolab.units import NS_PER_S, format_bytes, format_count, format_ns, format_rate_bytes
 
 ROUNDING: Final = 0.02
@@ -468,7 +469,7 @@ def from_memory(view: ImportedView) -> CheckAnswer:
 
 def unknown(base: Check[ImportedView]) -> Check[ImportedView]:
     """The same check where nothing in a file can answer it."""
-    title = base.title[0].lower() + base.title[1:]
+    title = uncapitalised(base.title)
     return base.answered_by(
         lambda _: not_applicable(f"Not known ({title}): the file does not tell.")
     )

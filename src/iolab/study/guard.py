@@ -15,7 +15,7 @@ from iolab.core.workload import Direction
 from iolab.errors import EngineError, Fault, HostError
 from iolab.study.cost import with_spare
 from iolab.study.targets import Target, data_sets_at, region_bytes, targets_of
-from iolab.study.wording import shown
+from iolab.study.wording import shown, uncapitalised
 from iolab.units import format_bytes
 from iolab.version import __version__
 
@@ -91,7 +91,7 @@ def _purge_faults(purge: Purge, where: str, device: DeviceFacts, facts: HostFact
         faults.append(Fault(happened, "Set precondition.purge to 'discard' or leave it out."))
     tool = facts.tool(NVME)
     if tool is None or tool.path is None:
-        happened = f"There is no nvme-cli on the host of {where[:1].lower()}{where[1:]}."
+        happened = f"There is no nvme-cli on the host of {uncapitalised(where)}."
         faults.append(Fault(happened, "Install it there, as with 'apt-get install nvme-cli'."))
     return faults
 

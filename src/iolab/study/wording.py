@@ -41,6 +41,11 @@ def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def uncapitalised(text: str) -> str:
+    """The beginning of a sentence as it stands within one; the rest stays."""
+    return text[:1].lower() + text[1:]
+
+
 def nearest(word: str, valid: Iterable[str]) -> str | None:
     """The valid word that `word` was most likely meant to be, None when none is near."""
     by_folded = {name.casefold(): name for name in valid}
