@@ -136,6 +136,23 @@ def test_diskspd_s_spans_are_counts_over_time(tmp_path: Path) -> None:
     assert objections(result).keys() <= {"run-too-short", "buffered-io", "littles-law"}
 
 
+@pytest.mark.parametrize(
+    ("edit", "do"),
+    [
+        (lambda text: text.replace("</Results>", ""), "Keep all that one run prints"),
+        (
+            lambda text: re.sub("(<TestTimeSeconds>)[^<]*", r"\g<1>0.0", text),
+            "Let it run for a second or more.",
+        ),
+    ],
+)
+def test_a_refused_document_of_diskspd_tells_what_to_do(
+    edit: Edit, do: str, tmp_path: Path
+) -> None:
+    (fault,) = found_in(tmp_path, DISKSPD, edit=edit).faults
+    assert do in fault.do
+
+
 def test_a_server_that_died_leaves_a_throughput_that_is_none(tmp_path: Path) -> None:
     (result,) = results(tmp_path, *KILLED).values()
     found = objections(result)

@@ -50,10 +50,12 @@ class DiskspdImporter:
         try:
             result = parse(file.content)
         except EngineError as error:
-            raise ForeignFault(error.happened) from None
+            raise ForeignFault(error.happened, error.do) from None
         if not result.spans:
-            reason = result.faults[0].happened if result.faults else "there is no time span."
-            raise ForeignFault(clean(reason, SENTENCE))
+            if result.faults:
+                first = result.faults[0]
+                raise ForeignFault(clean(first.happened, SENTENCE), first.do)
+            raise ForeignFault("there is no time span.")
         caches = re.findall(r"<DisableOSCache>(\w+)</DisableOSCache>", file.text)
         buffered = "false" in caches if caches else None
         return [
