@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from iolab.analysis.points import summarise
+from iolab.cli.details import details_screen
 from iolab.cli.planning import plan_screen
 from iolab.cli.progress import Makers, SessionProgress
-from iolab.cli.results import details_screen, results_screen
+from iolab.cli.results import results_screen
 from iolab.core.events import IntervalSeen, RunStarted, SessionStarted
 from iolab.core.metric import Outlier
 from iolab.core.run import RunStatus

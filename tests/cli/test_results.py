@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 
 from iolab.analysis.points import summarise
-from iolab.cli.results import OBJECTIONS_MAX, answer_screen, details_screen, results_screen
+from iolab.cli.details import details_screen
+from iolab.cli.results import OBJECTIONS_MAX, answer_screen, results_screen
 from iolab.core.host import Role
 from iolab.core.metric import CheckResult, Level, Metric, Result, Verdict
 from iolab.core.resources import Resource, ResourceUse, RunResources
@@ -148,8 +149,10 @@ def test_objections_stand_worst_first_and_all_of_them_on_request() -> None:
     ]
     told = drawn(results_screen(STUDY, [judged(RESULTS[0], *many)]))
     assert told[-1].strip() == "2 more: --details"
-    every = drawn(results_screen(STUDY, [judged(RESULTS[0], *many)], every=True))
+    every = drawn(details_screen([judged(RESULTS[0], *many)]))
     assert sum("check-" in line for line in every) == len(many)
+    # What follows tells them, so that they are not told twice.
+    assert SHORT.code not in "".join(drawn(results_screen(STUDY, results, details=True)))
 
 
 def test_the_end_is_the_result_how_sure_it_is_and_the_next_command() -> None:
@@ -198,13 +201,34 @@ def test_details_list_checks_that_are_valid_in_all_runs_once() -> None:
     assert text.index(FINE.code) < text.index(SHORT.says) < len(text)
 
 
+def test_details_say_once_what_a_check_says_of_several_runs() -> None:
+    def late(number: int) -> CheckResult:
+        says = f"Host c{number} began late: its clock is off."
+        evidence = {"limit_s": 0.5, "late_s": float(number)}
+        return replace(SHORT, code="late", says=says, evidence=evidence)
+
+    runs = [
+        judged(RESULTS[0], late(1), SHORT),
+        judged(RESULTS[1], late(2), SHORT),
+        judged(RESULTS[2], replace(FINE, code="late")),
+    ]
+    lines = drawn(details_screen(runs))
+    text = "\n".join(lines)
+    for part in ("its clock is off.", "limit_s = 0.5", SHORT.says, "late, 2 of 3 runs: "):
+        assert text.count(part) == 1, part
+    for part in ("late: Host c1 began late.", "late: Host c2 began late.", "late_s = 2"):
+        assert text.count(part) == 1, part
+    # Where it does not object although it does elsewhere is told of the run.
+    assert lines[-1].split() == ["valid", "late"]
+
+
 def test_details_show_every_metric_host_and_check_that_looked() -> None:
     not_asked = replace(FINE, code="wrong-blocks", level=None)
     lines = drawn(details_screen([judged(RESULTS[0], FINE, SHORT, not_asked)]))
     text = "\n".join(lines)
     assert ", p99 " in text
     assert "lat_ns" not in text
-    for part in ("client-1  ", "client-2  ", "run-length: The run lasted 2 s.", "seconds=2"):
+    for part in ("client-1  ", "client-2  ", "run-length: The run lasted 2 s.", "seconds = 2"):
         assert part in text
     assert "No holes." not in text
     assert text.index("run-length") < text.index("extents")

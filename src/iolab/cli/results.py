@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from rich.padding import Padding
@@ -15,22 +15,19 @@ from iolab.analysis.findings import Limited, bests, limited
 from iolab.analysis.points import PointSummary, summarise
 from iolab.cli.kinds import reported
 from iolab.core.events import SessionStatus
-from iolab.core.metric import Level, Metric, Result, directions_in
+from iolab.core.metric import Level, Result
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
-from iolab.core.workload import Direction
 from iolab.report.answer import AnswerSource, answer_sentence, how_sure
 from iolab.report.best import tally
 from iolab.report.bottleneck import limits_line
-from iolab.report.numbers import count, show, show_moment
-from iolab.report.phrases import Objection, finding_lines, metric_words, objections
-from iolab.report.runs import operation_spreads_table, spread_rows
+from iolab.report.numbers import count, show_moment
+from iolab.report.phrases import Objection, finding_lines, objections
 from iolab.report.terminal import (
     QUIET_STYLE,
     VERDICT_STYLES,
     Heading,
     Unbroken,
-    of_table,
     one_line,
     pairs,
     plain,
@@ -158,12 +155,12 @@ def results_screen(
     points: Sequence[PointSummary] | None = None,
     *,
     repeats: bool = False,
-    every: bool = False,
+    details: bool = False,
 ) -> Iterator[RenderableType]:
     """The tables of all results, the failures, and the objections behind the verdicts.
 
     `points` are those of the results, where the whole session has more than these; with `repeats`
-    each run has a row; with `every` objection none is left to be counted.
+    each run has a row; with `details` the objections are left to what follows.
     """
     summaries = summarise(results, study) if points is None else points
     shown = 0
@@ -174,126 +171,8 @@ def results_screen(
             yield from kind.screen(study, own, own_points, repeats=repeats)
             shown += 1
     yield from _failures(results)
-    yield from _objections(objections(results), every=every)
-
-
-def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
-    """Every result on half a screen: all metrics, each host, what objects, and what else looked.
-
-    What a valid check says and rests on is in the report's appendix and in `show --json`. Checks
-    that are valid in all of several runs are listed once, before them.
-    """
-    owners = {result.configuration for result in results}
-    satisfied = [frozenset(result.verdict.satisfied) for result in results]
-    everywhere = frozenset.intersection(*satisfied) if len(satisfied) > 1 else frozenset[str]()
-    if everywhere:
-        yield ""
-        codes = plain(", ".join(sorted(everywhere)), QUIET_STYLE)
-        yield pairs([(f"Valid in all {len(results)} runs", codes)])
-    for result in results:
-        yield ""
-        name = run_label(result.workload, result.axis, result.repeat)
-        heading = title(f"{result.configuration}: {name}" if len(owners) > 1 else name)
-        heading.append(f"  {result.status.value}  ", style=QUIET_STYLE)
-        heading.append_text(verdict(result.verdict.level))
-        yield heading
-        yield plain(f"points/{result.digest}/run-{result.repeat}", QUIET_STYLE)
-        yield pairs(_known(result.metrics))
-        if len(result.hosts) > 1:
-            yield from _hosts(result)
-        yield from reported().hosts.run_screen(result)
-        yield plain(result.verdict.rests_on, QUIET_STYLE)
-        yield from _checks(result, everywhere)
-
-
-def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
-    """Every metric that has a value, with its interval, a line for each of what was measured.
-
-    Of one direction alone that is no news.
-    """
-    measured = {key: metric for key, metric in metrics.items() if metric.value is not None}
-    alone = len(directions_in(metrics)) < MIXED
-    lines: dict[str, list[str]] = {}
-    for key, metric in sorted(measured.items(), key=lambda pair: "lat_ns" in pair[0]):
-        if alone and key.startswith(_WAYS) and measured.get(key.partition("_")[2]) == metric:
-            continue
-        mark = next((mark for mark in _MARKS if mark in key), key)
-        subject, _, suffix = key.partition(mark)
-        words = _MARKS[mark] if mark in _MARKS else metric_words(key)
-        name = f"{words}{suffix.replace('_', '.')}".strip()
-        text = f"{name} {_with_interval(metric)}".strip()
-        lines.setdefault(subject.strip("_").replace("_", " ") or "all", []).append(text)
-    return [(subject, ", ".join(parts)) for subject, parts in lines.items()]
-
-
-_MARKS: Final = {
-    "lat_ns_": "",
-    "ops_per_s_whole": "over the whole phase ",
-    "ops_per_s": "",
-    "bw_bytes_per_s": "",
-    "iops": "",
-}
-"""What a metric's key says of a subject, and the words before its value beside the unit."""
-
-MIXED: Final = 2
-"""Directions of I/O from which on each has figures that are not those of all."""
-
-_WAYS: Final = tuple(f"{direction.key}_" for direction in Direction)
-
-
-def _hosts(result: Result) -> Iterator[RenderableType]:
-    """Each host's share."""
-    keys = reported().of(result).host_keys(result)
-    rows: list[list[Text | str]] = [
-        [plain(host.name), *(show(host.metrics.get(key)) for key in keys)] for host in result.hosts
-    ]
-    headings = [Heading(metric_words(key), number=True) for key in keys]
-    yield table([Heading("host", main=True), *headings], rows)
-    if result.spread is not None:
-        yield pairs([(name, plain(value)) for name, value in spread_rows(result.spread)])
-    if result.operation_spreads:
-        names = reported().of(result).spread_names
-        yield of_table(operation_spreads_table(result.operation_spreads, names))
-
-
-def _checks(result: Result, everywhere: Container[str]) -> Iterator[RenderableType]:
-    """What objects, the gravest first, with its evidence; the codes of what found nothing.
-
-    Without those that found nothing `everywhere`.
-    """
-    rows: list[list[Text | str]] = []
-    for check in result.verdict.objections:
-        rows.append(
-            [
-                verdict(check.level or Level.INVALID),
-                plain(check.code, "bold").append(f": {one_line(check.says)}", "not bold"),
-            ]
-        )
-        if check.evidence:
-            evidence = ", ".join(
-                f"{name}={_brief(value)}" for name, value in check.evidence.items()
-            )
-            rows.append(["", plain(evidence, QUIET_STYLE)])
-    fine = [code for code in result.verdict.satisfied if code not in everywhere]
-    if fine:
-        rows.append([verdict(Level.VALID), plain(", ".join(fine), QUIET_STYLE)])
-    if rows:
-        yield table([Heading(""), Heading("", main=True)], rows)
-
-
-def _brief(value: float | str | None) -> str:
-    """A piece of evidence; digits beyond the sixth are noise (the manifest has them all)."""
-    if value is None:
-        return "unknown"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _with_interval(metric: Metric) -> str:
-    text = show(metric)
-    if metric.low is not None and metric.high is not None:
-        low, high = Metric(metric.low, metric.unit), Metric(metric.high, metric.unit)
-        text += f" ({show(low)} to {show(high)}, n = {metric.n})"
-    return text
+    if not details:
+        yield from _objections(objections(results))
 
 
 def _failures(results: Sequence[Result]) -> Iterator[RenderableType]:
@@ -314,13 +193,13 @@ OBJECTIONS_MAX: Final = 4
 """Objections told under the results, the gravest first; --details tells all."""
 
 
-def _objections(objections: Sequence[Objection], *, every: bool) -> Iterator[RenderableType]:
+def _objections(objections: Sequence[Objection]) -> Iterator[RenderableType]:
     """What keeps results from being valid, each check once with what it says of its first run."""
     if not objections:
         return
     yield ""
     yield title("What the verdicts rest on")
-    shown = objections if every else objections[:OBJECTIONS_MAX]
+    shown = objections[:OBJECTIONS_MAX]
     rows: list[list[Text | str]] = []
     for objection in shown:
         whose = (

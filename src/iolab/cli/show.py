@@ -113,11 +113,11 @@ def print_session(
     `advise` says how to continue a session that did not come to its end.
     """
     from iolab.analysis.points import summarise
+    from iolab.cli.details import details_screen
     from iolab.cli.kinds import reported
     from iolab.cli.output import result_screen
     from iolab.cli.results import (
         answer_screen,
-        details_screen,
         is_unfinished,
         load_screen,
         results_screen,
@@ -128,7 +128,7 @@ def print_session(
     directory, unfinished = str(reader.directory), is_unfinished(reader)
     result_screen(
         *session_heading(reader, results, advise=advise),
-        *results_screen(study, results, summaries, repeats=repeats, every=details),
+        *results_screen(study, results, summaries, repeats=repeats, details=details),
         *reported().hosts.screen(study, summaries),
         *load_screen(study, results),
         *(details_screen(results) if details else ()),

@@ -1,0 +1,217 @@
+"""Every run of a session on the terminal: its metrics, hosts and checks; what is equal once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from iolab.cli.kinds import reported
+from iolab.core.metric import CheckResult, Evidence, Level, Metric, Result, directions_in
+from iolab.core.run import RunStatus
+from iolab.core.workload import Direction
+from iolab.report.numbers import show
+from iolab.report.phrases import metric_words, objections
+from iolab.report.runs import evidence_text, operation_spreads_table, spread_rows
+from iolab.report.terminal import (
+    QUIET_STYLE,
+    Heading,
+    of_table,
+    one_line,
+    pairs,
+    plain,
+    run_label,
+    table,
+    title,
+    verdict,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def details_screen(results: Sequence[Result]) -> Iterator[RenderableType]:
+    """What checks found in all runs, then every run: all metrics, each host, what objects to it.
+
+    What a valid check says and rests on is in the report's appendix and in `show --json`. What
+    checks have in common in several runs stands before them, and not in each again.
+    """
+    shared = _shared(results)
+    if len(results) > 1:
+        yield from _checks_of_all(results, shared)
+    owners = {result.configuration for result in results}
+    for result in results:
+        yield ""
+        name = run_label(result.workload, result.axis, result.repeat)
+        heading = title(f"{result.configuration}: {name}" if len(owners) > 1 else name)
+        if result.status is not RunStatus.DONE:
+            heading.append(f"  {result.status.value}", style=QUIET_STYLE)
+        yield heading.append("  ").append_text(verdict(result.verdict.level))
+        place = f"points/{result.digest}/run-{result.repeat}"
+        yield plain(f"{place}: {result.verdict.rests_on}", QUIET_STYLE)
+        yield pairs(_known(result.metrics))
+        if len(result.hosts) > 1:
+            yield from _hosts(result)
+        yield from reported().hosts.run_screen(result)
+        yield from _checks(result, shared)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What need not be said of each run: checks that object to none, by code what all have.
+
+    `says` is a sentence that is the same in all, or its end after a colon.
+    """
+
+    fine: frozenset[str]
+    says: Mapping[str, str]
+    evidence: Mapping[str, Evidence]
+
+
+def _shared(results: Sequence[Result]) -> _Shared:
+    """What several runs have in common; of a single run nothing is said but there."""
+    if len(results) < 2:
+        return _Shared(frozenset(), {}, {})
+    found: dict[str, list[CheckResult]] = {}
+    for result in results:
+        for check in result.verdict.objections:
+            found.setdefault(check.code, []).append(check)
+    satisfied = {code for result in results for code in result.verdict.satisfied}
+    repeated = {code: checks for code, checks in found.items() if len(checks) > 1}
+    return _Shared(
+        fine=frozenset(satisfied - found.keys()),
+        says={
+            code: _end_of_all([check.says for check in checks]) for code, checks in repeated.items()
+        },
+        evidence={
+            code: {
+                name: value
+                for name, value in checks[0].evidence.items()
+                if all(name in check.evidence and check.evidence[name] == value for check in checks)
+            }
+            for code, checks in repeated.items()
+        },
+    )
+
+
+def _end_of_all(sentences: Sequence[str]) -> str:
+    """The sentence that all are, else what all end in after their last colon, else nothing."""
+    if len(set(sentences)) == 1:
+        return sentences[0]
+    ends = {sentence.rpartition(": ")[2] for sentence in sentences}
+    end = ends.pop()
+    return "" if ends else end
+
+
+def _checks_of_all(results: Sequence[Result], shared: _Shared) -> Iterator[RenderableType]:
+    """What objects, the gravest first, to how many runs, and what is equal; what is fine."""
+    rows: list[list[Text | str]] = []
+    for objection in objections(results):
+        whose = f"{len(objection.runs)} of {objection.total} runs"
+        for code in (objection.code, *objection.also):
+            says = shared.says.get(code)
+            rest = f"{whose}: {one_line(says)}" if says else f"{whose}."
+            text = plain(code, "bold").append(f", {rest}", style="not bold")
+            if evidence := _known_evidence(shared.evidence.get(code, {})):
+                text.append_text(plain(f" In each: {evidence}", f"{QUIET_STYLE} not bold"))
+            rows.append([verdict(objection.level), text])
+    if shared.fine:
+        codes = plain(", ".join(sorted(shared.fine)), QUIET_STYLE)
+        rows.append([verdict(Level.VALID), plain("wherever they looked: ").append_text(codes)])
+    if rows:
+        yield ""
+        yield title("What the verdicts rest on")
+        yield table([Heading(""), Heading("", main=True)], rows)
+
+
+def _known(metrics: Mapping[str, Metric]) -> list[tuple[str, Text | str]]:
+    """Every metric that has a value, with its interval, a line for each of what was measured.
+
+    Of one direction alone that is no news.
+    """
+    measured = {key: metric for key, metric in metrics.items() if metric.value is not None}
+    alone = len(directions_in(metrics)) < MIXED
+    lines: dict[str, list[str]] = {}
+    for key, metric in sorted(measured.items(), key=_place):
+        if alone and key.startswith(_WAYS) and measured.get(key.partition("_")[2]) == metric:
+            continue
+        mark = next((mark for mark in _MARKS if mark in key), key)
+        subject, _, suffix = key.partition(mark)
+        words = _MARKS[mark] if mark in _MARKS else metric_words(key)
+        name = f"{words}{suffix.replace('_', '.')}".strip()
+        text = f"{name} {_with_interval(metric)}".strip()
+        lines.setdefault(subject.strip("_").replace("_", " ") or "all", []).append(text)
+    return [(subject, ", ".join(parts)) for subject, parts in lines.items()]
+
+
+def _place(measured: tuple[str, Metric]) -> tuple[bool, bool, bool]:
+    """Rates stand first, then latencies: the mean, percentiles, the extremes."""
+    key, _ = measured
+    return "lat_ns" in key, key.endswith(("_min", "_max")), not key.endswith("_mean")
+
+
+_MARKS: Final = {
+    "lat_ns_": "",
+    "ops_per_s_whole": "over the whole phase ",
+    "ops_per_s": "",
+    "bw_bytes_per_s": "",
+    "iops": "",
+}
+"""What a metric's key says of a subject, and the words before its value beside the unit."""
+
+MIXED: Final = 2
+"""Directions of I/O from which on each has figures that are not those of all."""
+
+_WAYS: Final = tuple(f"{direction.key}_" for direction in Direction)
+
+
+def _hosts(result: Result) -> Iterator[RenderableType]:
+    """Each host's share."""
+    keys = reported().of(result).host_keys(result)
+    rows: list[list[Text | str]] = [
+        [plain(host.name), *(show(host.metrics.get(key)) for key in keys)] for host in result.hosts
+    ]
+    headings = [Heading(metric_words(key), number=True) for key in keys]
+    yield table([Heading("host", main=True), *headings], rows)
+    if result.spread is not None:
+        yield pairs([(name, plain(value)) for name, value in spread_rows(result.spread)])
+    if result.operation_spreads:
+        names = reported().of(result).spread_names
+        yield of_table(operation_spreads_table(result.operation_spreads, names))
+
+
+def _checks(result: Result, shared: _Shared) -> Iterator[RenderableType]:
+    """What objects, the gravest first, with its evidence; the codes of what found nothing.
+
+    Without what is said of all runs.
+    """
+    rows: list[list[Text | str]] = []
+    for check in result.verdict.objections:
+        text = plain(check.code, "bold")
+        if says := check.says.removesuffix(shared.says.get(check.code, "")):
+            own_words = one_line(says).removesuffix(": ")
+            text.append(f": {own_words}{'' if own_words.endswith('.') else '.'}", "not bold")
+        rows.append([verdict(check.level or Level.INVALID), text])
+        known = shared.evidence.get(check.code, {})
+        own = {name: value for name, value in check.evidence.items() if name not in known}
+        if evidence := _known_evidence(own):
+            rows.append(["", plain(evidence, QUIET_STYLE)])
+    fine = [code for code in result.verdict.satisfied if code not in shared.fine]
+    if fine:
+        rows.append([verdict(Level.VALID), plain(", ".join(fine), QUIET_STYLE)])
+    if rows:
+        yield table([Heading(""), Heading("", main=True)], rows)
+
+
+def _known_evidence(evidence: Evidence) -> str:
+    return evidence_text({name: it for name, it in evidence.items() if it is not None})
+
+
+def _with_interval(metric: Metric) -> str:
+    text = show(metric)
+    if metric.low is not None and metric.high is not None:
+        low, high = Metric(metric.low, metric.unit), Metric(metric.high, metric.unit)
+        text += f" ({show(low)} to {show(high)}, n = {metric.n})"
+    return text
