@@ -466,14 +466,16 @@ def _pairs(inside: bytes) -> tuple[Counts, Counts]:
         numbers = _integers(orjson.loads(b"".join((b"[", inside.translate(_AS_LIST), b"]"))))
     except ValueError:
         raise _OddBinsError from None
+    if not inside.strip():
+        return numbers, numbers
     middles, counts = numbers[::2], numbers[1::2]
     where = MIDDLE_NS.searchsorted(middles)
-    marks = inside.translate(None, _DIGITS)
-    in_pairs = marks.translate(None, _BLANKS) == (_PAIR * len(middles))[:-1]
-    # In pairs only the quotes of a key can stand side by side, where only digits were between them.
-    in_keys = marks.count(b'""') == len(middles)
-    in_bins = (MIDDLE_NS.take(where, mode="clip") == middles).all() if in_pairs else False
-    if not (in_keys and in_bins):
+    # What is left without digits is the same for each pair, and only the quotes of a key stand side
+    # by side in it, where only digits were between them.
+    marks = inside.rstrip().translate(None, _DIGITS) + b","
+    pair = marks[: marks.index(b",") + 1]
+    alike = pair.split() in _PAIRS and marks == pair * len(middles)
+    if not (alike and (MIDDLE_NS.take(where, mode="clip") == middles).all()):
         raise _OddBinsError
     return where, counts
 
@@ -482,9 +484,8 @@ _AS_LIST: Final = bytes.maketrans(b'":', b" ,")
 """Keys and values one after the other."""
 
 _DIGITS: Final = b"0123456789"
-_BLANKS: Final = b" \n\r\t"
-_PAIR: Final = b'"":,'
-"""What is left of a pair without them: nothing but a key in quotes and a number after it."""
+_PAIRS: Final = ([b'""', b":", b","], [b'""', b":,"])
+"""What is left of a pair without them and blanks: a key in quotes and a number after it."""
 
 
 def _pairs_of_object(bins: Mapping[str, object], name: str) -> tuple[Counts, Counts]:
