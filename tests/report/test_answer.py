@@ -165,6 +165,16 @@ def test_reads_and_writes_of_a_mix_have_their_own_latencies() -> None:
         assert row[heads.index(name)].text == f"{read} read / {write} write"
 
 
+def test_columns_of_latencies_are_in_the_order_of_percentiles() -> None:
+    first = replace(figure("one", 1.0), latencies=(("mean", "1 ms"), ("p99.5", "3 ms")))
+    later = replace(
+        figure("one", 2.0, title="stats"), latencies=(("mean", "1 ms"), ("p99", "2 ms"))
+    )
+    brief = replace(shared.brief("sweep"), study=study("one"))
+    heads = [one.title for one in answer(brief, (first, later), RUNS, (), None).matrix.columns]
+    assert heads[-3:] == ["Latency mean", "Latency p99", "Latency p99.5"]
+
+
 def test_each_level_has_its_own_reasons() -> None:
     one = figure("one", 1e3, level=Level.INDICATIVE)
     lost = replace(figure("one", 1e3, level=Level.INVALID), reason=("bytes-moved", "It was not."))

@@ -123,6 +123,18 @@ def test_every_run_has_its_checks() -> None:
     assert [title for title in titles if squeezed(title) not in appendix_text()] == []
 
 
+def test_a_run_and_its_charts_are_on_one_page() -> None:
+    made = PdfReader(io.BytesIO(render_appendix(told())))
+    pages = [squeezed(page.extract_text()) for page in made.pages]
+    drawn = 0
+    for run in told().results:
+        (own,) = [page for page in pages if f"points/{run.digest}/run{run.repeat}" in page]
+        _, _, after = own.partition(f"points/{run.digest}/run{run.repeat}")
+        charts = (squeezed(one) for one in ("over time", "Latency by percentile"))
+        drawn += all(title in after for title in charts)
+    assert drawn == len(told().results)
+
+
 def test_figures_are_vectors_with_alternative_texts() -> None:
     assert not any(page.images for page in reader().pages)
     assert str(reader().root_object["/Lang"]) == "en"

@@ -419,14 +419,18 @@ def _note(rows: Sequence[_Row]) -> str:
     return " ".join(notes)
 
 
+def _percentile(name: str) -> float:
+    """By which latencies stand in order: the mean first, then `p99`, `p99.5`."""
+    return float(name[1:]) if name.startswith("p") else 0.0
+
+
 def _list(rows: Sequence[_Row], anchors: Anchors) -> Table:
     """Of one configuration: a row for each workload, what is known of it in columns."""
     cells = [(row.title, cell) for row in rows for cell in row.cells]
     codes = {figure.reason[0] for _, figure in cells if not figure.is_sound}
     sound = [figure for _, figure in cells if figure.is_sound]
-    names = list(dict.fromkeys(name for figure in sound for name, _ in figure.latencies))[
-        :LATENCIES
-    ]
+    every = dict.fromkeys(name for figure in sound for name, _ in figure.latencies)
+    names = sorted(list(every)[:LATENCIES], key=_percentile)
     heads = (
         *columns(("Workload",), ("Best",)),
         *columns(("Verdict", "At"), ("95 % interval", *(f"Latency {name}" for name in names))),
