@@ -11,7 +11,7 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +28,7 @@ from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.samples import Floats, Ints, Names, Whole
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.errors import IolabError, UsageError
 from iolab.hosts.rates import derive
 from iolab.report.results import point_columns, result_columns

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+
+from iolab.dataclass import dataclass
 
 
 class ExitCode(IntEnum):

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Generic, TypeVar
 
 from iolab.analysis.view import RunView
 from iolab.core.metric import CheckResult, Evidence, Level
+from iolab.dataclass import dataclass
 
 Value = int | float | str | bool | None
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -34,6 +34,7 @@ from iolab.analysis.points import PointKey, Priors, priors_of
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better
 from iolab.core.workload import Workload
+from iolab.dataclass import dataclass
 from iolab.stats.changes import ALPHA, History, find_changes
 from iolab.stats.comparison import (
     Comparison,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
@@ -19,6 +19,7 @@ from iolab.core.run import Plan, Point
 from iolab.core.stopping import RuleSettings
 from iolab.core.study import BootedGuests, Method, ServedBy, Study
 from iolab.core.workload import AnyJob
+from iolab.dataclass import dataclass
 from iolab.errors import Fault, UsageError
 from iolab.store.documents import Manifest, SessionDocument
 from iolab.study.wording import shown, suggestion

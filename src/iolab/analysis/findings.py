@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -27,6 +26,7 @@ from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
 from iolab.core.workload import HOSTS, AnyJob, Workload
+from iolab.dataclass import dataclass
 from iolab.stats.comparison import ComparisonVerdict
 from iolab.study.schedule import Search
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from iolab.analysis.bottleneck.watch import EVERY_CORE_HOSTS_MOST, WATCHED, watch
@@ -58,6 +57,7 @@ from iolab.core.metric import HostResult, Metric, NodeResult, Result, Spread, Ve
 from iolab.core.metric_spec import declared
 from iolab.core.run import RunRecord
 from iolab.core.workload import AnyJob, Direction
+from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import GUESTS
 from iolab.hosts.rates import ALL_CORES, derive
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -34,6 +34,7 @@ from iolab.core.metric_spec import (
 )
 from iolab.core.study import Study
 from iolab.core.workload import Workload
+from iolab.dataclass import dataclass
 from iolab.stats.comparison import (
     RATIO_ALLOWANCE,
     Comparison,

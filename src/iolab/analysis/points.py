@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
 from typing import Final, TypeVar
@@ -24,6 +23,7 @@ from iolab.core.run import Point, RunStatus
 from iolab.core.stopping import SeriesStatus
 from iolab.core.study import Study
 from iolab.core.workload import Workload
+from iolab.dataclass import dataclass
 from iolab.stats.repeats import (
     BIAS_ALLOWANCE,
     BIN_ERROR,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import stdev
 from typing import Final
 
@@ -19,6 +18,7 @@ from iolab.core.metric_spec import spec_of
 from iolab.core.resources import ResourceUse, RunResources
 from iolab.core.study import Study
 from iolab.core.workload import Workload
+from iolab.dataclass import dataclass
 from iolab.stats.scaling import POINTS_LEAST, REACH, Known, Prediction, predict
 
 HOSTS = "hosts"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
@@ -32,6 +31,7 @@ from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.resources import RunResources
 from iolab.core.run import RunKey
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.stats.comparison import ComparisonVerdict
 
 Cell = tuple[str, Axis]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.bottleneck.decision import law_of
@@ -12,6 +11,7 @@ from iolab.analysis.points import Axis, PointSummary, curves, priors_of
 from iolab.core.metric import Metric
 from iolab.core.study import Study
 from iolab.core.workload import HOSTS, Workload
+from iolab.dataclass import dataclass
 
 if TYPE_CHECKING:
     from iolab.stats.curve import Usl

@@ -7,7 +7,6 @@ second, what `lat_*` says is service time already, and a result has no such metr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from iolab.core.histogram import Histogram
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction, ServiceTime
+from iolab.dataclass import dataclass
 
 SERVICE_PERCENTILES: Final = (("p50", 50.0), ("p99", 99.0), ("p99_9", 99.9))
 """Those that tell whether a tail is the target's or of waiting for it."""

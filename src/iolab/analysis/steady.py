@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from iolab.analysis.window import EDGE_SLACK_NS, Window, controller_ns, submitte
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints, counted_once, rows_by_host
 from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, RuleSettings, SeriesStatus, Steadiness
+from iolab.dataclass import dataclass
 from iolab.stats.batches import EFFECTIVE_MIN
 from iolab.stats.stopping import Live, Status, StoppingDecision, decide, judge
 from iolab.units import NS_PER_S

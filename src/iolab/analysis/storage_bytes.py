@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from iolab.core.host import HostFacts, Role
 from iolab.core.run import Bystander, DeviceDelta, RunRecord
 from iolab.core.workload import Direction
+from iolab.dataclass import dataclass
 
 LOOPBACK = "lo"
 

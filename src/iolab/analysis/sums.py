@@ -7,7 +7,6 @@ those on files and trees, those on keys. Sums of different hosts add, and their 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from iolab.core.histogram import Histogram
 from iolab.core.run import DirectionTotals, HostRun, RunRecord
 from iolab.core.samples import BinParts, Floats, Ints
 from iolab.core.workload import Direction
+from iolab.dataclass import dataclass
 
 DIRECTIONS: Final = (Direction.READ, Direction.WRITE, Direction.TRIM)
 """The directions that have numbers, in the order of the arrays' second axis."""

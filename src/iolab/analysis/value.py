@@ -7,7 +7,7 @@ with an interval, of chance or of rounding, and what is made of it inherits that
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import islice
 from typing import Final
@@ -17,6 +17,7 @@ from iolab.core.configuration import Configuration
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better, Combine, spec_of
 from iolab.core.run import RunKey
+from iolab.dataclass import dataclass
 
 MONEY: Final = 1000.0
 """Rates are told for so much money: for one unit of a currency they are too small to read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from iolab.core.metric import NodeResult
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints, rows_by_host
 from iolab.core.workload import AnyJob, Direction, ServiceTime
+from iolab.dataclass import dataclass
 from iolab.units import NS_PER_S
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ Hosts whose intervals never shared a window have no fleet rate.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy.typing as npt
 
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import BinParts, Ints
+from iolab.dataclass import dataclass
 
 EDGE_SLACK_NS: Final = 50_000_000
 """How far an interval may stick out of the window and still count: engines print times in whole

@@ -6,13 +6,13 @@ import inspect
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from iolab.dataclass import dataclass
 from iolab.errors import HostError
 
 if TYPE_CHECKING:

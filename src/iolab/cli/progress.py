@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import Final
 
@@ -25,6 +25,7 @@ from iolab.core.events import (
 from iolab.core.histogram import Histogram, of_sparse
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun
+from iolab.dataclass import dataclass
 from iolab.report.numbers import count
 from iolab.study.cost import RUN_OVERHEAD_S
 

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -42,6 +41,7 @@ from iolab.core.host import HostFacts, HostKind, HostSpec
 from iolab.core.metric import Result
 from iolab.core.run import Plan, PlannedRun, RunStatus
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.errors import ExitCode, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import Stop
 from iolab.hosts.connect import hosts_of

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from iolab.core.toml import read_regular
+from iolab.dataclass import dataclass
 from iolab.errors import StoreError, UsageError
 
 if TYPE_CHECKING:

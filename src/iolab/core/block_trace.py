@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from iolab.core.workload import Direction
+from iolab.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

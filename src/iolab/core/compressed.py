@@ -9,10 +9,11 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Self
 
 import zstandard
+
+from iolab.dataclass import dataclass
 
 BLOCK_BYTES: Final = 128 << 10
 """Packed at a time. Each host holds one such block unpacked; twice as much would save a tenth."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from iolab.core.bins import PERCENTILE_LABELS
+from iolab.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

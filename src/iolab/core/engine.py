@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NewType
 
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 
 EngineName = NewType("EngineName", str)

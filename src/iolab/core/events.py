@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from iolab.core.host import HostFacts
 from iolab.core.run import Plan, PlannedRun, RunRecord
 from iolab.core.target_state import Ledger
+from iolab.dataclass import dataclass
 
 if TYPE_CHECKING:
     from iolab.core.samples import Whole

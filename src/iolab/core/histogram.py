@@ -9,13 +9,13 @@ midpoints equal fio's `plat_val_to_idx` and `plat_idx_to_val` (stat.c, FIO_IO_U_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from iolab.core.bins import BIN_COUNT, BINS_PER_OCTAVE, BITS
+from iolab.dataclass import dataclass
 
 Counts = npt.NDArray[np.int64]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -11,6 +11,7 @@ from iolab.core.resources import RunResources
 from iolab.core.run import RunKey, RunStatus
 from iolab.core.stopping import Steadiness
 from iolab.core.workload import Direction
+from iolab.dataclass import dataclass
 
 Evidence = Mapping[str, int | float | str | bool | None]
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
+
+from iolab.dataclass import dataclass
 
 OPS_PER_S: Final = "ops_per_s"
 """The rate of all operations, each counted once."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from iolab.core.host import Role
+from iolab.dataclass import dataclass
 
 
 class Resource(StrEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
@@ -17,6 +17,7 @@ from iolab.core.owned import Owned
 from iolab.core.stopping import RuleSettings
 from iolab.core.target_state import TargetState
 from iolab.core.workload import AnyJob, DataSet, Direction
+from iolab.dataclass import dataclass
 
 if TYPE_CHECKING:
     from iolab.core.compressed import Packed

@@ -9,7 +9,7 @@ would wrap around without a word.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import pairwise
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from iolab.core.bins import BIN_COUNT
 from iolab.core.workload import ServiceTime
+from iolab.dataclass import dataclass
 
 Ints = npt.NDArray[np.int64]
 Whole = npt.NDArray[np.signedinteger[Any]]

@@ -6,10 +6,12 @@ The values were chosen by the simulations of `bench/method`; docs/explanation/me
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
+
+from iolab.dataclass import dataclass
 
 BLOCKS_MIN: Final = 4
 """Blocks of which a series must consist: of fewer no transient could be told."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar, Final
@@ -14,6 +13,7 @@ from iolab.core.owned import Owned
 from iolab.core.stopping import RuleSettings
 from iolab.core.target_state import PLAIN, Precondition
 from iolab.core.workload import Workload
+from iolab.dataclass import dataclass
 
 
 class MethodKind(StrEnum):

@@ -6,10 +6,10 @@ From the providers' tables of November 2025, linked in `docs/reference/checks/bu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from iolab.core.host import CloudVolume, HostFacts
+from iolab.dataclass import dataclass
 from iolab.units import GIB, MIB
 
 MB: Final = 1_000_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NewType, Self
@@ -12,6 +12,7 @@ from iolab.core.configuration import EVERY_POINT, WorkloadObjective
 from iolab.core.engine import EngineName
 from iolab.core.metric_spec import Combine, rate_key, spec_of, whole_rate_key
 from iolab.core.owned import Owned
+from iolab.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ holds the wait for a bound of IOPS and for every copy of the image.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Final
 
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from iolab.core.run import MAX_COUNT, Count
 from iolab.core.workload import Direction
+from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.guests.guest import BlockCounts, GuestUse
 from iolab.guests.machine import DISK_ID

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from iolab.core.events import Phase
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.guests.guest import GuestSettings
 from iolab.guests.hypervisor import Hypervisor

@@ -6,13 +6,14 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, Protocol
 
 from iolab.core.events import Notice, Phase
 from iolab.core.host import HostFacts, HostSpec
 from iolab.core.run import PlannedRun, RunRecord
 from iolab.core.workload import DataSet
+from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.guests.blocks import COUNTERS, GuestDiskCounts, blocks_between, guest_use, read_blocks
 from iolab.guests.copies import Copies

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import Axis, PointSummary, value_of
@@ -11,6 +11,7 @@ from iolab.core.metric import Result
 from iolab.core.run import Plan
 from iolab.core.study import Study
 from iolab.core.workload import Workload
+from iolab.dataclass import dataclass
 from iolab.report.best import Headline, group_name, headline_of, median_repeat
 from iolab.report.numbers import axis_label, count
 

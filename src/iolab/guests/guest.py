@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import ClassVar, Final
 
@@ -12,6 +12,7 @@ from iolab.core.host import HostKind
 from iolab.core.run import Fleet, RunManifest
 from iolab.core.study import BootedGuests, Study
 from iolab.core.workload import Direction
+from iolab.dataclass import dataclass
 from iolab.study.targets import nodes_of
 from iolab.units import format_bytes, format_rate_bytes
 

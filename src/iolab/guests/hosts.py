@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final
 
 from iolab.core.host import CpuFacts, HostFacts, HostKind, HostSpec, NumaNode, Role, Room
 from iolab.core.run import Point
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.guests.guest import (
     GUEST_DISK,
     GUEST_SERIAL,

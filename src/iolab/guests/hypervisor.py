@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from iolab.core.events import GuestUp, Notice
 from iolab.core.host import HostFacts, HostSpec
+from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.guests.blocks import HISTOGRAM_ARGUMENTS, HISTOGRAMS
 from iolab.guests.guest import Accelerator, DiskKind, GuestSettings

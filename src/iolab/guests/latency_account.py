@@ -6,10 +6,10 @@ A bar is a whole latency, whatever its length: of 1.4 ms and of 90 µs the parts
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from iolab.core.metric import LatencyLayer, Level
+from iolab.dataclass import dataclass
 from iolab.report.charts.chart import ABOVE, MIDDLE, Boxes, Figure, Mark, Plot, TextMark, label
 from iolab.report.charts.palette import INK, MUTED, PAPER, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH

@@ -6,10 +6,10 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.guests.guest import GUEST_SERIAL, Accelerator, DiskKind, GuestSettings
 from iolab.hosts.answers import ClockAnswer, read_answer

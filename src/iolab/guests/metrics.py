@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from iolab.core.bins import PERCENTILES
 from iolab.core.metric import LatencyLayer, LayerLatency, Level, Metric, NodeResult, Outlier, Result
 from iolab.core.study import Study
 from iolab.core.workload import Direction
+from iolab.dataclass import dataclass
 from iolab.guests.guest import Accelerator
 from iolab.guests.nodes import (
     Guest,

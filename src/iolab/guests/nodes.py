@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from iolab.core.metric import Written
 from iolab.core.run import Bystander, DeviceDelta, RunRecord
 from iolab.core.samples import Floats
 from iolab.core.workload import Direction
+from iolab.dataclass import dataclass
 from iolab.guests.guest import BlockCounts, DiskKind, GuestRun, boot_settings, fleet_in
 from iolab.hosts.rates import ALL_CORES
 

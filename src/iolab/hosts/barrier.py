@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError, Fault, HostError, Interrupted, IolabError
 
 

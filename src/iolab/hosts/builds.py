@@ -16,11 +16,11 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from iolab.core.host import HostKind
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import FileAnswer, read_answer
 from iolab.hosts.host import Host

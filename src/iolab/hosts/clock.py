@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
 from typing import Final, Protocol
 from weakref import WeakKeyDictionary
 
+from iolab.dataclass import dataclass
 from iolab.hosts.answers import ClockAnswer, read_answer
 from iolab.hosts.host import Host
 

@@ -7,13 +7,13 @@ seen. All rates are made from whole arrays; nothing loops over rows of the table
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from iolab.core.samples import CodedNames, CounterTable, Ints, Whole
+from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import GUESTS, OF_SERVERS
 
 Flags = npt.NDArray[np.bool_]

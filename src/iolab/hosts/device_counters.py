@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, fields, replace
 from typing import Any, Final
 
 from iolab.core.run import DeviceDelta, IdleProof
+from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import DISK
 from iolab.hosts.host import Host
 from iolab.hosts.message import Message

@@ -7,13 +7,13 @@ feeds the command's standard output, in pieces of any size, to the reader that b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar, runtime_checkable
 
 from iolab.core.engine import EngineName
 from iolab.core.host import ToolFacts
 from iolab.core.run import EngineTotals
 from iolab.core.workload import AnyJob, DataSet
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.intervals import Interval
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Self, overload
 
 import numpy as np
@@ -15,6 +14,7 @@ from iolab.core.events import IntervalSeen
 from iolab.core.run import PlannedRun
 from iolab.core.samples import BinTable, IntervalTable, Ints, Whole, narrow, no_bins, no_intervals
 from iolab.core.workload import ServiceTime
+from iolab.dataclass import dataclass
 from iolab.units import NS_PER_S
 
 SERVICE_TIMES: Final = frozenset(ServiceTime)

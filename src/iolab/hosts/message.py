@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol, Self
 
 from pydantic import Field
 
 from iolab.core.run import Count
+from iolab.dataclass import dataclass
 from iolab.errors import HostError
 
 SAID_LIMIT: Final = 400

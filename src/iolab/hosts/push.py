@@ -13,10 +13,10 @@ import os
 import platform
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.message import ReachError, printable, printable_bytes
 from iolab.hosts.process import ending, not_started, run_here

@@ -8,12 +8,12 @@ docs/reference/telemetry.md has every metric with its formula.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from iolab.core.samples import CounterTable, Floats, Ints
+from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import CPU, GUEST_DISK, GUEST_USE, GUESTS, NIC
 from iolab.hosts.counters import Block, Deltas, Flags, blocks, deltas
 from iolab.units import NS_PER_S

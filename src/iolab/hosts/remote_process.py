@@ -8,9 +8,9 @@ import posixpath
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, FileAnswer, read_answer
 from iolab.hosts.engine import Command

@@ -9,11 +9,12 @@ import shlex
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, cast
 
 import asyncssh
 
+from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.message import printable
 from iolab.hosts.process import LAST_WORDS_S, STDERR_TAIL_BYTES, ending

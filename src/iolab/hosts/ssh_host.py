@@ -11,13 +11,14 @@ import logging
 import stat
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import asyncssh
 
 from iolab.core.host import Hop, HostSpec, SshRoute
+from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.host import Host, Link
 from iolab.hosts.message import printable

@@ -6,10 +6,11 @@ Nothing in such files says so: one by one they look like repeats of one load.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.importers.files import Sourced, clean
 from iolab.importers.model import ForeignRun, ImportedClient
 from iolab.importers.session import Placed, runtime_ns

@@ -6,11 +6,11 @@ import codecs
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Final
 from xml.etree import ElementTree as ET
 
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError, Fault
 from iolab.importers.files import SENTENCE, Folder, ForeignFault, ForeignFile, clean
 from iolab.importers.model import (

@@ -7,11 +7,12 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
 from iolab.analysis.metrics import is_supported
+from iolab.dataclass import dataclass
 from iolab.importers.files import Folder, ForeignFault, ForeignFile, clean, parsed, table_of
 from iolab.importers.model import (
     Figures,

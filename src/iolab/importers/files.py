@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from iolab.core.toml import read_regular
+from iolab.dataclass import dataclass
 from iolab.errors import Fault
 from iolab.importers.model import ForeignRun
 

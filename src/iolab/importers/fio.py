@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from iolab.core.histogram import Histogram, bin_of_midpoint, of_sparse
+from iolab.dataclass import dataclass
 from iolab.importers import fio_logs
 from iolab.importers.files import (
     Folder,

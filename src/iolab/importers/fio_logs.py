@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Final
 
 from iolab.core.bins import BIN_COUNT
+from iolab.dataclass import dataclass
 from iolab.importers.files import Folder, ForeignFault, ForeignFile
 from iolab.importers.model import Bins, ImportedSecond
 from iolab.units import NS_PER_MS

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.errors import UsageError
 from iolab.importers.files import SENTENCE, clean, table_of, texts_of
 from iolab.loads.fileio.options import FIO_OPTIONS, LEFT_OUT, REFUSED

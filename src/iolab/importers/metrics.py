@@ -8,7 +8,7 @@ bins there is no percentile: those of parts cannot be averaged.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import itemgetter
 from typing import Final
 
@@ -20,6 +20,7 @@ from iolab.core.bins import PERCENTILES as RESULT_PERCENTILES
 from iolab.core.histogram import Histogram, of_sparse
 from iolab.core.metric import Metric
 from iolab.core.run import RunRecord
+from iolab.dataclass import dataclass
 from iolab.importers.model import Figures, ImportedHost, ImportedJob, ImportedRun
 
 PERCENTILES: Final = tuple(

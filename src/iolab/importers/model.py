@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Final, Self
 
 from iolab.core.engine import EngineName
 from iolab.core.run import HostDetails, RunDetails
 from iolab.core.workload import AnyJob, Direction
+from iolab.dataclass import dataclass
 from iolab.loads.fileio.workload import BANDWIDTH_BLOCK_BYTES
 
 IO_OPERATIONS: Final[Mapping[str, int]] = {way.key: int(way) for way in Direction}

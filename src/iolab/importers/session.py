@@ -8,7 +8,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +34,7 @@ from iolab.core.run import (
 from iolab.core.samples import BinTable, IntervalTable, no_counters
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
 from iolab.core.workload import Axis, Indicator, Workload
+from iolab.dataclass import dataclass
 from iolab.importers.files import ForeignFile, Sourced, clean, host_name
 from iolab.importers.model import ForeignRun, ImportedClient, ImportedJob
 from iolab.store.writer import SessionWriter, refuse_existing

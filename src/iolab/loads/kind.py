@@ -6,8 +6,9 @@ report.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from iolab.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ from iolab.core.configuration import Capacity, Configuration
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import OPS_PER_S, Better, Combine, spec_of
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.published.audit.document import (
     MODULES,
     FigureRange,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.configuration import LATENCIES, Configuration, limit_name
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import spec_of
+from iolab.dataclass import dataclass
 from iolab.published.audit.document import PublishedSet, items, span, whole_number
 from iolab.report.numbers import show_value
 from iolab.study.load_tables import parse_limit

@@ -6,13 +6,13 @@ They come as TOML of a loose form: tables of `[[result]]` with whatever was prin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
 from iolab.analysis.value import Quotient, factor, quotients, scaled
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
+from iolab.dataclass import dataclass
 from iolab.published.against import StatedFigure, configurations_of, maxima_of, recomputed_figures
 from iolab.published.audit.document import PublishedSet, flat, words
 from iolab.published.audit.relations import shown

@@ -8,11 +8,12 @@ with what it was measured on; a key that nobody knows is passed over.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from iolab.analysis.points import Axis
 from iolab.core.metric_spec import OPS_PER_S, Better, spec_of, whole_rate_key
+from iolab.dataclass import dataclass
 from iolab.published.audit.document import (
     FigureRange,
     PublishedSet,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,7 @@ from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.report.best import BestFigure, VerdictCounts
 from iolab.report.numbers import NOTHING, TOO_FEW, count, show, why_no_interval
 from iolab.report.phrases import Objection, joined, names_among_several, percent, whose_run

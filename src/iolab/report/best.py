@@ -9,7 +9,6 @@ the invalid ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import Axis, PointSummary, value_of
@@ -18,6 +17,7 @@ from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import Better, Combine, spec_of
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
+from iolab.dataclass import dataclass
 from iolab.report.numbers import axis_label
 
 if TYPE_CHECKING:

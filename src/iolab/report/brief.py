@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
 
 from iolab.core.workload import Direction, ServiceTime
+from iolab.dataclass import dataclass
 from iolab.report.user_text import NO_TEXT, UserText
 
 if TYPE_CHECKING:

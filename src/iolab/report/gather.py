@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol
 
 from iolab.analysis.bottleneck.watch import view_of, watch
@@ -23,6 +23,7 @@ from iolab.core.run import Plan, RunKey, RunRecord, RunStatus
 from iolab.core.samples import BinTable, CounterTable, IntervalTable, no_counters
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger, RoundsSeries
+from iolab.dataclass import dataclass
 from iolab.errors import StoreError
 from iolab.hosts.rates import derive
 from iolab.report.best import Headline

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +12,7 @@ from iolab.core.metric import worst_level
 from iolab.core.metric_spec import Better, shared_label
 from iolab.core.run import RunKey
 from iolab.core.workload import HOSTS
+from iolab.dataclass import dataclass
 from iolab.report.best import Headline
 from iolab.report.charts.bars import Bar, BarGroup, charts_by_unit, group_by, horizontal_bars
 from iolab.report.charts.chart import ChartGroup, ReportSection

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
 
@@ -25,6 +25,7 @@ from iolab.core.samples import BinTable, CounterTable, IntervalTable
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger
 from iolab.core.workload import Axis, DataSet, Workload
+from iolab.dataclass import dataclass
 from iolab.errors import Fault, StoreError, UsageError
 from iolab.report.brief import ALONE, Member, RunSource, SessionDifferences, Sessions
 from iolab.report.gather import SessionSource

@@ -6,7 +6,6 @@ No sentence without a finding. What an interval does not support is not said as 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import singledispatch
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +27,7 @@ from iolab.core.metric import Metric
 from iolab.core.metric_spec import Better, spec_of
 from iolab.core.run import RunKey
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.report.bottleneck import limit_words
 from iolab.report.numbers import (
     axis_word,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,7 @@ from iolab.core.metric import CheckResult, Level, Metric, Result
 from iolab.core.metric_spec import OPS_PER_S, is_known, spec_of
 from iolab.core.run import Point
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.report.numbers import (
     axis_label,
     axis_word,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +11,7 @@ from iolab.analysis.bottleneck.watch import view_of, watch
 from iolab.analysis.prediction import Predicted, Watch, predictions
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.resources import ResourceUse, RunResources
+from iolab.dataclass import dataclass
 from iolab.errors import StoreError
 from iolab.report.brief import Brief
 from iolab.report.charts.bars import Bar, BarGroup, charts_by_unit, group_by, horizontal_bars

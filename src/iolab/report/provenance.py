@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 from shlex import join
 from typing import Final
@@ -13,6 +13,7 @@ from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
 from iolab.core.run import Plan
 from iolab.core.study import IDLE_WATCH_S, Method, RunOrder, Study
+from iolab.dataclass import dataclass
 from iolab.report.best import VerdictCounts
 from iolab.report.brief import ALONE, Brief, Kinds, Member, Sessions
 from iolab.report.merged import workloads_as_asked

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from iolab.core.bins import PERCENTILE_LABELS
@@ -12,6 +11,7 @@ from iolab.core.metric_spec import declared_among
 from iolab.core.run import HostRun
 from iolab.core.study import Study
 from iolab.core.workload import Workload
+from iolab.dataclass import dataclass
 from iolab.report.brief import LoadReport
 from iolab.report.numbers import NOTHING, axis_names, count, listing, show, show_steadiness
 from iolab.report.phrases import names_among_several, run_name

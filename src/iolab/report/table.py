@@ -10,11 +10,12 @@ import csv
 import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from typing import Any, Final
 
 from iolab.core.metric import Level
+from iolab.dataclass import dataclass
 from iolab.report.numbers import NOTHING, clean, mark
 
 

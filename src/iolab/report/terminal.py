@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -15,6 +14,7 @@ from rich.text import Text
 from iolab.core.metric import Level, Metric, Result, directions_in
 from iolab.core.metric_spec import declared_among
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.report.numbers import (
     NOTHING,
     axis_label,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from iolab.dataclass import dataclass
 from iolab.errors import Fault, UsageError
 from iolab.report.numbers import clean
 

@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 from urllib.parse import urlencode
@@ -26,6 +25,7 @@ from starlette.routing import Route
 from iolab.analysis.comparison import compare_sides
 from iolab.analysis.differences import ComparisonSide, read_side
 from iolab.analysis.points import summarise
+from iolab.dataclass import dataclass
 from iolab.errors import IolabError, UsageError
 from iolab.report.brief import Kinds
 from iolab.report.formats.openmetrics import CONTENT_TYPE

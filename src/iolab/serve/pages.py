@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, chain
 from pathlib import Path
@@ -26,6 +25,7 @@ from iolab.core.metric import Result
 from iolab.core.metric_spec import Combine, is_known, spec_of
 from iolab.core.run import Plan, RunStatus
 from iolab.core.samples import Floats, IntervalTable
+from iolab.dataclass import dataclass
 from iolab.errors import StoreError
 from iolab.report.best import VerdictCounts, tally
 from iolab.report.brief import Kinds, LoadReport

@@ -12,10 +12,10 @@ import json
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.errors import ExitCode, IolabError, ReportError
 from iolab.hosts.process import run_here
 from iolab.serve.server import (

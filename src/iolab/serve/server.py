@@ -10,12 +10,12 @@ import ipaddress
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from iolab.dataclass import dataclass
 from iolab.errors import IolabError, UsageError
 
 DEPTH_MAX: Final = 4

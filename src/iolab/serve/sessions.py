@@ -7,7 +7,6 @@ import os
 import stat
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -16,6 +15,7 @@ from iolab.analysis.resume_marks import marked_results
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Result
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.errors import IolabError, StoreError
 from iolab.report.best import VerdictCounts, tally
 from iolab.serve.server import (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Protocol
 
 from iolab.core.events import Phase
 from iolab.core.run import PlannedRun
+from iolab.dataclass import dataclass
 from iolab.hosts.host import Host
 from iolab.session.discovery import Questions
 from iolab.study.targets import makers_of

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from iolab.core.host import DeviceFacts, HostFacts, HostSpec, Role, TargetProbe
 from iolab.core.run import IdleProof
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.answers import Leftovers, read_answer, read_facts
 from iolab.hosts.barrier import Outcomes, together

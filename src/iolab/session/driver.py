@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import Packed
@@ -22,6 +22,7 @@ from iolab.core.run import (
     ProcessUse,
     RunRecord,
 )
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.barrier import joined, together
 from iolab.hosts.clock import ClockOffset

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts
 from iolab.core.run import PlannedRun, RunRecord
+from iolab.dataclass import dataclass
 from iolab.hosts.engine import Engine, FileEngine
 from iolab.hosts.telemetry import CounterCollector
 from iolab.session.context import SessionContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Final, Protocol
 
@@ -16,6 +16,7 @@ from iolab.core.run import EngineOutput, PlannedRun, RunKey, RunRecord, RunStatu
 from iolab.core.stopping import RuleSettings
 from iolab.core.study import OnFailure
 from iolab.core.target_state import EMPTY, Ledger
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.barrier import together
 from iolab.hosts.clock import measure_offset

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from iolab.core.events import Notice, TelemetrySeen
 from iolab.core.host import HostSpec
 from iolab.core.run import Bystander, PlannedRun
+from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.barrier import together
 from iolab.hosts.clock import ClockOffset, StepMeter, measure_offset

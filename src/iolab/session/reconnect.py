@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from iolab.core.events import Notice
 from iolab.core.host import HostFacts, HostSpec
+from iolab.dataclass import dataclass
 from iolab.errors import HostError, Interrupted
 from iolab.hosts.host import Host
 from iolab.session.context import SessionContext

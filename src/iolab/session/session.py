@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from iolab.core.events import (
@@ -20,6 +20,7 @@ from iolab.core.host import HostKind, Role
 from iolab.core.run import Plan, PlannedRun, RunKey
 from iolab.core.study import Study
 from iolab.core.target_state import EMPTY, Ledger
+from iolab.dataclass import dataclass
 from iolab.errors import HostError, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import Stop, alongside, together
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock

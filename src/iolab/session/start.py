@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 from iolab.core.events import Phase
 from iolab.core.run import PlannedRun
+from iolab.dataclass import dataclass
 from iolab.hosts.barrier import alongside, halting
 from iolab.hosts.clock import ClockOffset, measure_offset
 from iolab.hosts.device_counters import DeviceSnapshot, idle_proof, snapshot

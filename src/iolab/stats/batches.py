@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from iolab.core.samples import Floats
+from iolab.dataclass import dataclass
 from iolab.stats.special import student_quantile
 
 EFFECTIVE_MIN: Final = 20.0

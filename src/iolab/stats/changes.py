@@ -12,13 +12,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from iolab.core.samples import Floats
+from iolab.dataclass import dataclass
 from iolab.stats.repeats import log_means
 
 ALPHA: Final = 0.01

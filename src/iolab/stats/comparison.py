@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
 from iolab.core.metric_spec import Better
+from iolab.dataclass import dataclass
 from iolab.stats.repeats import CONFIDENT, NO_PRIOR, Prior, Variance, log_means, own_spread
 from iolab.stats.special import student_excess, student_quantile
 

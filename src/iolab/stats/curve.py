@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from iolab.core.samples import Floats
+from iolab.dataclass import dataclass
 from iolab.stats.repeats import BIAS_ALLOWANCE
 from iolab.stats.seeds import seed_loads
 from iolab.stats.special import student_quantile

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from iolab.dataclass import dataclass
 from iolab.stats.comparison import RATIO_ALLOWANCE, Comparison
 from iolab.stats.repeats import CONFIDENT
 from iolab.stats.special import student_quantile

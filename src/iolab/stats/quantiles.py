@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from iolab.core.samples import Floats, Ints
+from iolab.dataclass import dataclass
 from iolab.stats import batches
 from iolab.stats.repeats import BIN_ERROR, CONFIDENT
 from iolab.stats.special import student_quantile

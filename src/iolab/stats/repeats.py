@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.stats.special import digamma, student_quantile, trigamma, trigamma_inverse
 
 Place = tuple[Hashable, ...]

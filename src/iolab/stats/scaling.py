@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
@@ -19,6 +18,7 @@ from typing import Final
 import numpy as np
 
 from iolab.core.samples import Floats
+from iolab.dataclass import dataclass
 from iolab.stats.curve import Z95, fit_usl
 from iolab.stats.special import student_quantile
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from statistics import NormalDist
 from typing import Final
@@ -18,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from iolab.core.samples import Floats
+from iolab.dataclass import dataclass
 from iolab.stats.curve import Z95, Surrogate, fit_gaussian, scaled
 from iolab.stats.repeats import NO_PRIOR, Prior, Variance
 from iolab.stats.seeds import LOAD_RUNS_MOST, PEAK_RUNS_MOST, peak_seeds

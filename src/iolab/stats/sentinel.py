@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.stats.repeats import log_means
 
 _JUMP_SDS: Final = 4.5

@@ -8,13 +8,13 @@ the cut: a raw MSER cuts at a stall and so leaves out what stalls cost.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from iolab.core.samples import Floats
+from iolab.dataclass import dataclass
 
 BLOCK_S: Final = 5
 """Seconds of a block as a rule: the 5 of MSER-5."""

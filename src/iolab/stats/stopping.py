@@ -12,7 +12,7 @@ series of any length is worth, for runs whose length was fixed beforehand.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
@@ -20,6 +20,7 @@ import numpy as np
 
 from iolab.core.samples import Floats
 from iolab.core.stopping import BLOCKS_MIN, RAW_BLOCK, RuleSettings
+from iolab.dataclass import dataclass
 from iolab.stats import batches, steady_state
 from iolab.stats.batches import MeanVariance, Octave
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from iolab.core.events import PhaseTime, SessionStatus
 from iolab.core.host import HostFacts
@@ -11,6 +11,7 @@ from iolab.core.metric import Result
 from iolab.core.run import Plan, RunManifest
 from iolab.core.study import Study
 from iolab.core.target_state import Ledger
+from iolab.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
 from iolab.core.metric import Result
 from iolab.core.run import RunKey
 from iolab.core.toml import open_regular, read_regular
+from iolab.dataclass import dataclass
 from iolab.errors import StoreError
 from iolab.store import layout
 from iolab.store.codec import damaged, decode_sealed, parse, refuse_other_content

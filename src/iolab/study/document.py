@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from iolab.core.toml import PARTS_MOST, DeepKeyError, parse_toml
+from iolab.dataclass import dataclass
 from iolab.errors import Fault
 from iolab.study.wording import shown
 

@@ -7,7 +7,7 @@ Those of `[[workload]]` belong to the kinds of load; faults of several keys are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Final, Protocol, Union
 
 from pydantic import Field, create_model
@@ -19,6 +19,7 @@ from iolab.core.stopping import PRESETS, LoadPattern, RuleSettings
 from iolab.core.study import MethodKind, OnFailure, RunOrder
 from iolab.core.target_state import PLAIN, Purge, Restore
 from iolab.core.volume import VOLUME_TYPES
+from iolab.dataclass import dataclass
 from iolab.study import ssh_addresses, values
 from iolab.study.document import StudyDocument
 from iolab.study.load_tables import Id, Label, LoadTable, NumJobs, Prose, StudyTable, Title

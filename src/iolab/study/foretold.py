@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from iolab.core.metric import Level, worst_level
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.units import format_duration_s
 
 RUN_SHORT_S: Final = 18.0

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 
 from iolab.core.host import HostKind, HostSpec, Role
+from iolab.dataclass import dataclass
 from iolab.errors import Fault, HostError, StudyError, UsageError
 from iolab.study import values
 from iolab.study.build import host_spec

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ from iolab.core.host import DeviceFacts, HostFacts, HostProgram, HostSpec, Targe
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
 from iolab.core.workload import Workload
+from iolab.dataclass import dataclass
 from iolab.errors import Fault
 from iolab.study.document import StudyDocument
 from iolab.study.file import FileForm, StudySection

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from typing import Any, Final
 
 from iolab.core.configuration import DEFAULT_CONFIGURATION, LOCAL_HOST
 from iolab.core.engine import EngineName
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.errors import StudyError
 from iolab.study.build import build_study
 from iolab.study.checks import check_devices, check_paths, check_tables

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, get_args, get_origin
 
 from iolab.core.engine import EngineName
+from iolab.dataclass import dataclass
 from iolab.study import values
 from iolab.study.document import Path, StudyDocument, ValueOrigin
 from iolab.study.file import ITEMS, FileForm

@@ -8,7 +8,7 @@ import json
 import random
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, astuple, dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, astuple, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from iolab.core.configuration import Configuration, Objective
@@ -23,6 +23,7 @@ from iolab.core.workload import (
     Direction,
     Workload,
 )
+from iolab.dataclass import dataclass
 from iolab.stats.seeds import LOAD_RUNS_MOST, PEAK_RUNS_MOST, Place, peak_seeds, seed_loads
 from iolab.study.cost import budget_of, destroyed
 from iolab.study.targets import participants, targets_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pydantic import ValidationError
@@ -12,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from iolab.core.engine import EngineOption
 from iolab.core.host import Role
+from iolab.dataclass import dataclass
 from iolab.study.document import Path, StudyDocument
 from iolab.study.file import (
     EXAMPLES,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostSpec, Role
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
 from iolab.core.workload import DataSet
+from iolab.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

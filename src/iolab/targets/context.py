@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from iolab.core.engine import EngineName
 from iolab.core.events import Event, Phase, PhaseStarted, Recorder
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.hosts.barrier import Stop
 from iolab.hosts.clock import Clock
 from iolab.hosts.engine import FileEngine

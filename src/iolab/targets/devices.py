@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import posixpath
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from iolab.core.host import DeviceFacts, DeviceObjection, HostFacts, HostKind, TargetFacts
 from iolab.core.run import ExtentProof
 from iolab.core.study import TargetSettings
+from iolab.dataclass import dataclass
 from iolab.hosts.answers import (
     FilesystemAnswer,
     read_answer,

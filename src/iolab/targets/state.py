@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from iolab.core.host import HostFacts
 from iolab.core.run import HostRun, PlannedRun, RunRecord
 from iolab.core.target_state import Ledger, LedgerRun, LedgerTarget, RoundsSeries, TargetState
 from iolab.core.workload import DataSet, Direction
+from iolab.dataclass import dataclass
 from iolab.hosts.answers import LedgerAnswer, read_answer
 from iolab.hosts.device_counters import DeviceSnapshot
 from iolab.hosts.engine import BlockLedger

@@ -6,12 +6,13 @@ import hashlib
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from iolab.core.host import SCRATCH_PREFIX, TargetFacts
 from iolab.core.run import CacheProof, ExtentProof
 from iolab.core.workload import DataSet
+from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.answers import EvictAnswer, FileAnswer, read_answer
 from iolab.hosts.barrier import together

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from iolab.analysis.points import REPLICATED, PointSummary
 from iolab.core.resources import Flight, Loop, Resource, ResourceUse, RunResources
 from iolab.core.run import RunKey
+from iolab.dataclass import dataclass
 
 if TYPE_CHECKING:
     from iolab.stats.curve import Usl

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from iolab.analysis.check import (
@@ -24,6 +23,7 @@ from iolab.analysis.view import RunView
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.run import DeviceDelta, ExtentProof, HostRun
 from iolab.core.workload import Direction
+from iolab.dataclass import dataclass
 from iolab.units import format_bytes
 
 MISSING_GOOD: Final = 0.98

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.units import format_bytes
 

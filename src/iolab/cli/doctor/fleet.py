@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
@@ -28,6 +28,7 @@ from iolab.core.host import (
     TargetFacts,
     version_commands,
 )
+from iolab.dataclass import dataclass
 from iolab.errors import IolabError
 from iolab.hosts.barrier import Outcomes
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset

@@ -11,10 +11,10 @@ import hashlib
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.guests.kit.debian import (
     NAME_YOURS,

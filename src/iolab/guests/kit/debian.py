@@ -8,10 +8,11 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.message import printable_bytes
 from iolab.hosts.process import run_here

@@ -16,11 +16,11 @@ import shutil
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.guests.kit.debian import PathPrograms
 

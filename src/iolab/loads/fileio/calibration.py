@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from statistics import geometric_mean
 from typing import Final
@@ -18,6 +18,7 @@ from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts, HostSpec, ToolFacts
 from iolab.core.metric_spec import Better
 from iolab.core.workload import DataSet
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError, Fault, HostError, IolabError
 from iolab.hosts.answers import ScratchAnswer, read_answer, read_facts
 from iolab.hosts.barrier import halting, together

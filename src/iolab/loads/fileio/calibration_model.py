@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from iolab.core.bins import BIN_COUNT
 from iolab.core.engine import EngineName
 from iolab.core.histogram import Counts, Histogram
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError, Fault, UsageError
 from iolab.hosts.engine import EngineReading
 from iolab.hosts.intervals import SERVICE_TIMES

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Final
 
 from iolab.analysis.check import percent
 from iolab.core.engine import EngineName
+from iolab.dataclass import dataclass
 from iolab.loads.fileio.calibration import CalibrationRow, rows_of
 from iolab.loads.fileio.calibration_model import Calibration, HostCalibration
 from iolab.loads.fileio.checks import BOUND_SHARE

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from iolab.core.events import Phase
 from iolab.core.run import NOT_DROPPED, EngineTotals, PlannedRun
+from iolab.dataclass import dataclass
 from iolab.errors import HostError
 from iolab.hosts.barrier import alongside
 from iolab.hosts.engine import Command, FileEngine, OutputReader, with_ledger

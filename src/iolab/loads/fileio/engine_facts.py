@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts, HostProgram, ToolFacts, version_commands
+from iolab.dataclass import dataclass
 from iolab.study.wording import shown
 
 FIO_ENGINE: Final = EngineName("fio")

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from iolab.core.engine import FLAG, EngineOption
+from iolab.dataclass import dataclass
 from iolab.loads.fileio.engine_facts import AUTO
 from iolab.loads.fileio.workload import WHOLE, shares_of
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar, Final
 
 from iolab.core.engine import EngineName
 from iolab.core.workload import PER_NODE, AnyJob, DataSet, Direction
+from iolab.dataclass import dataclass
 from iolab.loads.fileio.engine_facts import FILE_ENGINES, LIBAIO
 from iolab.units import parse_size
 

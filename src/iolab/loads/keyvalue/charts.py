@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from iolab.analysis.pairs import ComparedMetric, Gains, LargestGain, gains
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Result
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.evidence import Hosts, device_table, store_table
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, WHOLE_KEY
 from iolab.loads.keyvalue.tables import (

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from iolab.core.run import Plan, PlannedRun, Point
 from iolab.core.study import Method, Study
+from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.table import WRITERS_BESIDE
 from iolab.loads.keyvalue.workload import (
     KeyJob,

@@ -12,13 +12,14 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
 from iolab.core.events import Phase
 from iolab.core.run import NOT_DROPPED, CacheProof, PlannedRun
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError, IolabError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host

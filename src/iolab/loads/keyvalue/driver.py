@@ -11,13 +11,14 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from iolab.core.events import Notice, Phase
 from iolab.core.run import NOT_DROPPED, PlannedRun, RunRecord
 from iolab.core.study import Method
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.barrier import alongside, together
 from iolab.hosts.host import Host

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from iolab.analysis.storage_bytes import devices_once
@@ -12,6 +11,7 @@ from iolab.core.metric import Result
 from iolab.core.run import HostRun, RunKey
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob
+from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.metrics import WHOLE_KEY
 from iolab.loads.keyvalue.tables import key_workloads
 from iolab.loads.keyvalue.workload import (

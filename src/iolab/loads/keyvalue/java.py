@@ -9,11 +9,12 @@ import re
 import shutil
 import zipfile
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.builds import (
     DIGEST_SHOWN,

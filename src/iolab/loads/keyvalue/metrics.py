@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Final
 
@@ -45,6 +45,7 @@ from iolab.core.metric_spec import OPS_PER_S
 from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints
 from iolab.core.stopping import SeriesStatus
+from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.workload import (
     READ_RANDOM,
     READ_RANDOM_WRITE_RANDOM,

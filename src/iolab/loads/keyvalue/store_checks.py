@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from iolab.analysis.check import (
@@ -22,6 +21,7 @@ from iolab.analysis.checks.bytes import COLD_RESIDENT_SHARE, moved_by_device, ta
 from iolab.analysis.checks.idle import idle_before
 from iolab.core.host import HostFacts
 from iolab.core.run import CacheProof, DeviceDelta, HostRun
+from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.db_bench.run import shape_faults
 from iolab.loads.keyvalue.metrics import KeyValueView
 from iolab.loads.keyvalue.workload import (

@@ -12,7 +12,7 @@ import ipaddress
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Final
 
@@ -21,6 +21,7 @@ from pydantic import Field
 from iolab.core.engine import FLAG, FOLDERS, EngineName, EngineOption, engine_options
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Indicator
+from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.workload import (
     BY_KEY_OPERATIONS,
     DB_BENCH_ENGINE,

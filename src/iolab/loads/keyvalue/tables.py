@@ -7,13 +7,14 @@ main axis is told by itself, as published briefs do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from iolab.analysis.points import Axis, PointSummary
 from iolab.core.metric import Metric, Result
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
+from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.metrics import KEY_PERCENTILES, LATENCY_NAMES, WHOLE_KEY
 from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, YcsbJob
 from iolab.report.best import NOT_KNOWN, Headline, group_name, headline_of

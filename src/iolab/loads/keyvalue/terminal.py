@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
@@ -11,6 +10,7 @@ from rich.text import Text
 from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.charts import Largest, interval_text, key_gains, largest_gains, share_text
 from iolab.loads.keyvalue.metrics import WHOLE_KEY
 from iolab.loads.keyvalue.tables import (

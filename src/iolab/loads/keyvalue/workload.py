@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
@@ -12,6 +12,7 @@ from iolab.core.engine import EngineName
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
 from iolab.core.study import ServedBy, Study
 from iolab.core.workload import AnyJob, Indicator, NamedOperation
+from iolab.dataclass import dataclass
 from iolab.units import parse_size
 
 BY_KEY_OPERATIONS: Final = Indicator("key-operations")

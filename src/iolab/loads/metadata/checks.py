@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -34,6 +33,7 @@ from iolab.analysis.window import EDGE_SLACK_NS
 from iolab.core.bins import PERCENTILES
 from iolab.core.run import HostRun, RunStatus
 from iolab.core.samples import Ints
+from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import TARGET
 from iolab.loads.metadata.metrics import FILE_OPERATIONS, MetadataView, PhaseLoad
 from iolab.loads.metadata.table import PHASE_SHORT_S

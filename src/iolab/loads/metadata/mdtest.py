@@ -6,7 +6,7 @@ import asyncio
 import posixpath
 import re
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from iolab.core.engine import allowed
 from iolab.core.events import Phase
 from iolab.core.host import HostKind
 from iolab.core.run import PlannedRun, RunRecord
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import read_facts
 from iolab.hosts.barrier import alongside, together

@@ -13,10 +13,10 @@ import math
 import re
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.loads.metadata.workload import Operation, ReportedRate
 from iolab.units import finite
 

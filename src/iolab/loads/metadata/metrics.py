@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -27,6 +27,7 @@ from iolab.core.histogram import Histogram
 from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
 from iolab.core.run import HostRun, RunRecord, RunStatus
 from iolab.core.samples import Floats, Ints
+from iolab.dataclass import dataclass
 from iolab.loads.metadata.workload import (
     MetadataJob,
     Operation,

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NoReturn, cast
 
@@ -16,6 +15,7 @@ from iolab.core.events import Phase
 from iolab.core.histogram import MIDDLE_NS, of_sparse
 from iolab.core.run import NOT_DROPPED, CacheProof, PlannedRun
 from iolab.core.samples import narrow
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import MeasuredAnswer, MetadataIntervalAnswer, read_answer
 from iolab.hosts.barrier import alongside, halting

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from iolab.core.host import HostFacts, TargetFacts
 from iolab.core.run import Plan, Point
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.errors import Fault
 from iolab.loads.metadata.table import MetadataTable
 from iolab.loads.metadata.workload import MDTEST_ENGINE, MDTEST_OPTIONS, MetadataJob, space_of

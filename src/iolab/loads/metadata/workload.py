@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from iolab.core.engine import FLAG, FOLDERS, EngineName, engine_options
 from iolab.core.run import HostDetails, HostRun, RunDetails, RunManifest
 from iolab.core.workload import AnyJob, Indicator, NamedOperation
+from iolab.dataclass import dataclass
 
 BY_OPERATIONS: Final = Indicator("operations")
 """The rate of each operation: no single figure."""

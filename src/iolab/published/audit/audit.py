@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from iolab.core.bins import PERCENTILES
 from iolab.core.metric import Metric, Result, worst_level
 from iolab.core.run import Point
+from iolab.dataclass import dataclass
 from iolab.published.audit import figures, rates
 from iolab.published.audit.document import FigureRange, PublishedSet, exact
 from iolab.published.audit.relations import Agreement, Outcome, agreement, shown

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from math import inf, prod
 from typing import Any, Final, TypeGuard
 
 from iolab.core.toml import DeepKeyError, parse_toml
+from iolab.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

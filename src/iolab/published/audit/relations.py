@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
+from iolab.dataclass import dataclass
 from iolab.published.audit.document import Element, FigureRange, exact, flat, span, words
 
 

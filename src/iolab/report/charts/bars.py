@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from textwrap import wrap
 from typing import Final, TypeVar
 
 from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better
+from iolab.dataclass import dataclass
 from iolab.report.charts.chart import (
     LINE_GAP,
     MIDDLE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from string import ascii_uppercase
 from textwrap import wrap
@@ -17,6 +17,7 @@ from typing import Final
 
 from iolab.core.metric import Level, Metric
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.report.charts.palette import RAISED, Token, series_token
 from iolab.report.charts.scale import LEFT, PLOT_WIDTH, WIDTH, ChartAxis, Scale
 from iolab.report.numbers import TOO_FEW, TOO_UNLIKE, clean, short, why_no_interval

@@ -7,11 +7,11 @@ are in one currency.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from textwrap import wrap
 from typing import Final
 
 from iolab.core.configuration import Configuration, ProcurementCost
+from iolab.dataclass import dataclass
 from iolab.report.charts.chart import (
     ABOVE,
     KEY_CHARACTERS,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.report.charts.chart import End, Figure, Line, Mark, MarkTip, Plot, Points
 from iolab.report.charts.palette import Token
 from iolab.report.charts.scale import PLOT_WIDTH, ChartAxis, Scale, log_scale

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from iolab.analysis.findings import LoadCurve
 from iolab.analysis.points import PointSummary, value_of
 from iolab.core.metric import Level, Metric, worst_level
 from iolab.core.metric_spec import Better, spec_of
+from iolab.dataclass import dataclass
 from iolab.report.best import NOT_KNOWN
 from iolab.report.charts.chart import (
     HEAD,

@@ -7,8 +7,9 @@ lightened on dark paper.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from iolab.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.report.charts.series import Panel
 from iolab.report.numbers import DIGITS, axis_word
 

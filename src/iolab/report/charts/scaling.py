@@ -7,13 +7,14 @@ Universal Scalability Law, where it describes every point.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from iolab.analysis.scaling import Scaling, ScalingStep
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
 from iolab.core.workload import HOSTS
+from iolab.dataclass import dataclass
 from iolab.report.charts.chart import End, Figure, Mark, MarkTip, Plot, Rules, bar_notes
 from iolab.report.charts.chart import Line as LineMark
 from iolab.report.charts.lines import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from iolab.core.histogram import LOWER_NS, MIDDLE_NS, UPPER_NS, Counts
 from iolab.core.metric import Outlier, Result
 from iolab.core.run import RunKey, RunRecord
 from iolab.core.samples import Floats, Ints, counted_once
+from iolab.dataclass import dataclass
 from iolab.report.charts.palette import Token
 
 Anchors = Mapping[RunKey, str]

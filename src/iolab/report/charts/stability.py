@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from iolab.analysis.points import Alarm, alarm_text
 from iolab.core.metric import Result
 from iolab.core.target_state import RoundsSeries, RoundsVerdict
+from iolab.dataclass import dataclass
 from iolab.report.charts.chart import (
     Boxes,
     DotStyle,

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import singledispatchmethod
 from html import escape
 from typing import Any, Final
 
 from iolab.core.metric import Level
+from iolab.dataclass import dataclass
 from iolab.report.charts.chart import (
     ABOVE,
     LINE_GAP,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from textwrap import wrap
 from typing import Final
@@ -12,6 +11,7 @@ from typing import Final
 from iolab.core.configuration import Configuration
 from iolab.core.host import HostFacts
 from iolab.core.study import Study
+from iolab.dataclass import dataclass
 from iolab.report.brief import Brief
 from iolab.report.hardware import HOSTS_NAMED
 from iolab.report.numbers import clean, count, listing

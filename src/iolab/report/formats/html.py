@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,7 @@ from markupsafe import Markup
 
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunStatus
+from iolab.dataclass import dataclass
 from iolab.report.answer import Answer, answer
 from iolab.report.best import tally
 from iolab.report.brief import Brief, PublishedTables

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from iolab.core.histogram import UPPER_NS
 from iolab.core.metric import Metric, Result
 from iolab.core.metric_spec import MetricSpec, is_declared, is_known, spec_of
 from iolab.core.samples import BinTable, CounterTable, Floats, IntervalTable, Ints
+from iolab.dataclass import dataclass
 from iolab.hosts.counters import blocks
 from iolab.report.numbers import axis_label, clean
 from iolab.store.documents import SessionDocument

@@ -13,7 +13,7 @@ import re
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from iolab.core.bins import BIN_COUNT
 from iolab.core.histogram import MIDDLE_NS, Counts, Histogram
 from iolab.core.run import DirectionTotals, EngineTotals
 from iolab.core.workload import Direction
+from iolab.dataclass import dataclass
 from iolab.units import NS_PER_MS
 
 DOCUMENT_LIMIT_BYTES: Final = 8 << 20

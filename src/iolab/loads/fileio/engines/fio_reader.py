@@ -18,7 +18,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
@@ -26,6 +26,7 @@ import numpy as np
 
 from iolab.core.run import EngineTotals
 from iolab.core.workload import Direction
+from iolab.dataclass import dataclass
 from iolab.hosts.engine import EngineReading, ReadingFaults
 from iolab.hosts.intervals import DirectionInterval, Interval, IntervalLog
 from iolab.loads.fileio.engines.fio_output import (

@@ -7,10 +7,10 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.engine import Command
 from iolab.hosts.message import printable

@@ -6,11 +6,11 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from iolab.core.events import Notice
 from iolab.core.run import PlannedRun
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import ExitedAnswer, ScratchAnswer, read_answer
 from iolab.hosts.engine import Command

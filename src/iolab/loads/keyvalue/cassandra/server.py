@@ -6,10 +6,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from iolab.core.run import CacheProof, PlannedRun
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.message import printable
 from iolab.hosts.telemetry import CounterCollector

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -18,6 +18,7 @@ from iolab.core.compressed import Packed
 from iolab.core.engine import allowed
 from iolab.core.events import IntervalSeen
 from iolab.core.run import PlannedRun
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.hosts.host import Host

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.hosts.engine import EngineReading
 from iolab.loads.keyvalue.db_bench.output import BenchmarkOutput, Build, DbBenchOutput, parse
 from iolab.loads.keyvalue.db_bench.run import (

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
+from iolab.dataclass import dataclass
 from iolab.loads.keyvalue.db_bench.run import progress_of
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,

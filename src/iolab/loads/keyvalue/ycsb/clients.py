@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 from iolab.core.compressed import Packed
 from iolab.core.events import IntervalSeen, Phase
 from iolab.core.run import PlannedRun
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError, Interrupted
 from iolab.hosts.barrier import alongside, halting
 from iolab.hosts.engine import Command

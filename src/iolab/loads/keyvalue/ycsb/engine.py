@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from iolab.core.engine import allowed
+from iolab.dataclass import dataclass
 from iolab.errors import EngineError
 from iolab.hosts.engine import Command
 from iolab.loads.keyvalue.table import BINDING, HEAP, YCSB_OPTIONS

@@ -13,13 +13,13 @@ import binascii
 import math
 import re
 import zlib
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from iolab.core.samples import Ints
+from iolab.dataclass import dataclass
 from iolab.hosts.message import printable_bytes
 from iolab.loads.keyvalue.workload import KeyOperation
 from iolab.units import NS_PER_S, NS_PER_US

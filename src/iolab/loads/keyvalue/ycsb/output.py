@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from iolab.core.histogram import bin_of_ns
 from iolab.core.samples import narrow
+from iolab.dataclass import dataclass
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.hosts.message import printable, printable_bytes
 from iolab.loads.keyvalue.workload import KeyOperation, OperationCount, Statistic, YcsbJob
