@@ -105,11 +105,11 @@ class HostWatch:
         with suppress(HostError):
             if self._held is not None:
                 self._add(self._held)
-                told = (last or await snapshot(self._host, self._inodes_of)).told
-                self._steps.look(told.get("real_ns"), told.get("boot_ns"))
+                newest = (last or await snapshot(self._host, self._inodes_of)).told
+                self._steps.look(newest.get("real_ns"), newest.get("boot_ns"))
                 # The watch may have told once more since.
-                if told["mono_ns"] > self._held["mono_ns"]:
-                    self._add({**told, "seq": self._held["seq"] + 1})
+                if newest["mono_ns"] > self._held["mono_ns"]:
+                    self._add({**newest, "seq": self._held["seq"] + 1})
             await self._host.ask("unwatch", deadline_s=UNWATCH_LIMIT_S, watch=self._stream.id)
 
     async def _next(self, stream: Stream, limit_s: float) -> Mapping[str, Any]:
