@@ -100,15 +100,16 @@ class LoadSums:
 
     def histogram(self, hosts: list[int], ways: list[int]) -> Histogram:
         """The latencies of those hosts and directions merged bin by bin, with known extremes."""
-        picked = np.ix_(hosts, ways)
-        bins = self.bins[picked]
-        busy = bins.any(axis=2)
-        lows = self.lat_min_ns[picked][busy]
-        highs = self.lat_max_ns[picked][busy]
+        busy = [(host, way) for host in hosts for way in ways if self.bins[host, way].any()]
+        counts = np.zeros(BIN_COUNT, dtype=np.int64)
+        for place in busy:  # picked out together, those of a thousand hosts would be 30 MB more
+            counts += self.bins[place]
+        lows = [int(self.lat_min_ns[place]) for place in busy]
+        highs = [int(self.lat_max_ns[place]) for place in busy]
         return Histogram(
-            bins.sum(axis=(0, 1)),
-            int(lows.min()) if lows.size and lows.min() >= 0 else None,
-            int(highs.max()) if highs.size and highs.min() >= 0 else None,
+            counts,
+            min(lows) if lows and min(lows) >= 0 else None,
+            max(highs) if highs and min(highs) >= 0 else None,
         )
 
 
