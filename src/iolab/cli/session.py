@@ -46,6 +46,7 @@ from iolab.errors import ExitCode, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import Stop
 from iolab.hosts.connect import hosts_of
 from iolab.hosts.host import Host
+from iolab.hosts.intervals import give_back
 from iolab.report.numbers import count
 from iolab.report.results import session_document
 from iolab.report.terminal import one_line
@@ -125,6 +126,7 @@ class SessionRecorder:
         self._times.loaded(load_s(event.record))
         self._times.begin(JUDGE)
         result = judge(event.record, self._facts, analyses())
+        give_back()  # what writes tables has memory of its own
         self._times.begin(COMMIT)
         if self._writer is not None:
             self._writer.commit(event.record, result, analysis_version=ANALYSIS_VERSION)
