@@ -109,9 +109,6 @@ _PART: Final = 4
 _WIDTHS: Final = (np.dtype(np.int16), np.dtype(np.int32), np.dtype(np.int64))
 """What bins and counts are kept in: the narrowest that holds all of a host's."""
 
-_LIMITS: Final = tuple((int(np.iinfo(kind).min), int(np.iinfo(kind).max)) for kind in _WIDTHS)
-"""The least and the largest number of each width."""
-
 
 class IntervalLog(Sequence[Interval]):
     """Intervals in order, each made anew when it is looked at; their parts are by direction."""
@@ -227,13 +224,12 @@ class _Column:
     def extend(self, values: Whole) -> None:
         """Take more; those of a narrow type need no look at each."""
         kind = _WIDTHS[self._width]
-        if values.dtype.itemsize > kind.itemsize and values.size:
-            least, most = _LIMITS[self._width]
-            if values.max() > most or values.min() < least:
-                self._widen()
-                self.extend(values)
-                return
-        self._held += values.astype(kind).data
+        held = values.astype(kind)
+        if values.dtype.itemsize > kind.itemsize and (held != values).any():
+            self._widen()
+            self.extend(values)
+        else:
+            self._held += held.data
 
     def values(self) -> Whole:
         """All of them, as a view: while it is looked at nothing can be added."""
