@@ -27,6 +27,16 @@ def test_the_screen_names_the_assumption() -> None:
     told = call("choose", "ssd-cluster", "-n", "seq-read-1m >= 150GB/s", "--scaling", "0.5")
     assert "likely  performance (ssd-cluster)  4 nodes" in told.stdout
     assert "50 %" in told.stdout
+    assert told.stdout.splitlines()[1].split()[-2:] == ["margin", "nodes"]
+
+
+def test_where_no_nodes_are_known_nothing_is_assumed_of_more(tmp_path: Path) -> None:
+    owners = tuple(replace(one, nodes=None) for one in STUDY.configurations)
+    unsized = make_session(tmp_path / "S", study=replace(STUDY, configurations=owners))
+    told = call("choose", unsized, "-n", "workload-1 >= 1").stdout
+    assert "margin" in told.splitlines()[1].split()[-1]
+    assert "80 %" not in told
+    assert "no `nodes`" in told
 
 
 def test_a_large_margin_is_no_power_of_ten() -> None:

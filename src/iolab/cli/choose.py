@@ -186,6 +186,7 @@ def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
     from iolab.report.numbers import NOTHING, axis_label, count
     from iolab.report.terminal import Heading, plain, table
 
+    sized = any(fit.offer.nodes is not None for fit in fits)
     for number, fit in enumerate(fits):
         if number:
             yield ""
@@ -205,7 +206,7 @@ def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
                 plain(part.name),
                 plain(part.says + (f" at {axis_label(part.axis)}" if part.axis else "")),
                 Text(NOTHING if part.margin is None else _times(part.margin)),
-                Text(NOTHING if part.nodes is None else str(part.nodes)),
+                *([Text(NOTHING if part.nodes is None else str(part.nodes))] if sized else []),
             ]
             for part in fit.parts
         ]
@@ -215,15 +216,16 @@ def _screen(fits: Sequence[Fit], scaling: float) -> Iterator[RenderableType]:
             Heading("need", main=True),
             Heading(state, main=True),
             Heading("margin", number=True),
-            Heading("takes", number=True),
+            *([Heading("nodes", number=True)] if sized else []),
         ]
         yield table(headings, rows)
     yield ""
-    yield Text(
+    note = (
         f"Each node beyond those measured is taken to add {100 * scaling:g} % of what one of them "
-        "did, and latencies to stay: an assumption, not a measurement.",
-        "dim",
+        "did, and latencies to stay: an assumption, not a measurement."
     )
+    unsized = "How many nodes would do is unknown: the study's configurations have no `nodes`."
+    yield Text(note if sized else unsized, "dim")
     yield from _currencies(fits)
 
 
