@@ -685,7 +685,7 @@ PLANTED: Final = (
         lambda s: s.but(on(s.record, idle=IdleProof(1.0, 2000.0 * BLOCK, 2000.0))),
     ),
     Planted(
-        "bystander-lost",
+        "monitored-node-lost",
         INDICATIVE,
         "A storage node could not be watched to the end; its disks are compared with nothing.",
         FILES,

@@ -14,7 +14,7 @@ from iolab.analysis.kinds import ANALYSIS_VERSION, judge
 from iolab.cli.kinds import LOADS, analyses
 from iolab.core.metric_spec import MetricSpec, spec_of
 
-RECORDED: Final = (14, "76984e3e10e6ac58")
+RECORDED: Final = (15, "423f00d61cea4d0b")
 """The version, and the digest of what it judges by."""
 
 ROOMS: Final = ("iolab.analysis.", "iolab.stats.")

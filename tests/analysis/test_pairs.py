@@ -43,13 +43,13 @@ def test_a_cell_is_compared_with_itself_by_pairs_of_repeats() -> None:
 
 def test_runs_of_two_sessions_are_no_pairs() -> None:
     high = [12_900.0, 13_500.0, 12_700.0]
-    later = [replace(run, sitting=OF_SESSION) for run in results(OTHER, rates(high))]
+    later = [replace(run, segment=OF_SESSION) for run in results(OTHER, rates(high))]
     (cell,) = of(results(BASE, rates(LOW)), later).of("ops_per_s")
     wanted = stats.ttest_ind(np.log(high), np.log(LOW), equal_var=False).confidence_interval()
     low, high_end = np.exp(wanted.low - RATIO_ALLOWANCE), np.exp(wanted.high + RATIO_ALLOWANCE)
     assert cell.interval == pytest.approx((low - 1, high_end - 1))
     assert not cell.comparison.paired
-    resumed = [replace(run, sitting=2) for run in later]
+    resumed = [replace(run, segment=2) for run in later]
     (cell,) = of(results(BASE, rates(LOW)), resumed).of("ops_per_s")
     assert cell.comparison.paired
 

@@ -22,9 +22,9 @@ UPDATED = {
 }
 
 
-def of_sitting(sitting: int) -> list[Result]:
-    """All but the first result are of a later sitting."""
-    return [RESULTS[0], *(replace(result, sitting=sitting) for result in RESULTS[1:])]
+def of_segment(segment: int) -> list[Result]:
+    """All but the first result are of a later segment."""
+    return [RESULTS[0], *(replace(result, segment=segment) for result in RESULTS[1:])]
 
 
 def marks(results: tuple[Result, ...]) -> set[Level | None]:
@@ -32,18 +32,18 @@ def marks(results: tuple[Result, ...]) -> set[Level | None]:
     return {check.get(CODE) for check in checks}
 
 
-def test_one_sitting_is_not_spoken_of() -> None:
+def test_one_segment_is_not_spoken_of() -> None:
     assert mark_resumed(RESULTS, [FACTS]) == tuple(RESULTS)
 
 
-def test_sittings_on_the_same_hosts_mix_well() -> None:
-    marked = mark_resumed(of_sitting(2), [FACTS, FACTS])
+def test_segments_on_the_same_hosts_mix_well() -> None:
+    marked = mark_resumed(of_segment(2), [FACTS, FACTS])
     assert marks(marked) == {Level.VALID}
     assert [r.verdict.level for r in marked] == [r.verdict.level for r in RESULTS]
 
 
-def test_sittings_on_hosts_that_changed_are_indicative_and_say_what_changed() -> None:
-    marked = mark_resumed(of_sitting(2), [FACTS, UPDATED])
+def test_segments_on_hosts_that_changed_are_indicative_and_say_what_changed() -> None:
+    marked = mark_resumed(of_segment(2), [FACTS, UPDATED])
     assert marks(marked) == {Level.INDICATIVE}
     check = marked[0].verdict.checks[-1]
     assert "The kernel of host" in check.says
@@ -51,9 +51,9 @@ def test_sittings_on_hosts_that_changed_are_indicative_and_say_what_changed() ->
     assert all(result.verdict.level is not Level.VALID for result in marked)
 
 
-def test_a_change_between_sittings_that_did_not_measure_the_curve_does_not_matter() -> None:
+def test_a_change_between_segments_that_did_not_measure_the_curve_does_not_matter() -> None:
     later = [FACTS, UPDATED, FACTS]
-    assert marks(mark_resumed(of_sitting(3), later)) == {Level.VALID}
+    assert marks(mark_resumed(of_segment(3), later)) == {Level.VALID}
 
 
 def test_results_without_a_host_stand_in_a_configuration_of_their_own() -> None:

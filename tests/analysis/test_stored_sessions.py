@@ -24,6 +24,9 @@ CLOSE = 1e-9
 LATER: Final[frozenset[str]] = frozenset()
 """Metrics that came after these sessions, which have nothing to be held against."""
 
+RENAMED: Final = {"bystander-lost": "monitored-node-lost"}
+"""Checks that these sessions have by an older code."""
+
 
 @pytest.fixture(scope="module", params=STUDIES)
 def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -53,12 +56,13 @@ def test_every_run_is_judged_as_it_was(session: Path) -> None:
 
 def test_what_programs_are_told_has_the_same_numbers(session: Path) -> None:
     told = json.loads(call("show", session, "--json").stdout)
-    was = json.loads((session / "show.json").read_bytes())
+    text = (session / "show.json").read_text(encoding="utf-8")
+    was = json.loads(text.replace('"sitting"', '"segment"'))
     same(figures(told), figures(was))
 
 
 def levels(result: Result) -> dict[str, Any]:
-    checks = {check.code: check.word for check in result.verdict.checks}
+    checks = {RENAMED.get(check.code, check.code): check.word for check in result.verdict.checks}
     return {"": result.verdict.level, **checks}
 
 

@@ -3,7 +3,7 @@
     python -m tests.campaign.campaign [--faults N] [--seed S] [--minutes M] [--lanes L] [--trial T]
 
 Each trial is a small session on hosts of its own, disturbed, resumed until it is whole, and looked
-at after every sitting: no process, file, mount, loop device or control group is left; what was
+at after every segment: no process, file, mount, loop device or control group is left; what was
 committed is as it was; the runs of the plan are there, once, and verified. A trial that fails is
 played again with fewer faults. Needs root; see CONTRIBUTING.md.
 """
@@ -114,7 +114,7 @@ def play(trial: Trial) -> Outcome:
     trouble = ""
     try:
         stage.set_up()
-        Sittings(stage, list(trial.faults), counts).play()
+        Segments(stage, list(trial.faults), counts).play()
     except Trouble as found:
         trouble = str(found)
     except Exception as error:
@@ -133,7 +133,7 @@ def play(trial: Trial) -> Outcome:
 
 
 @dataclass
-class Sittings:
+class Segments:
     """The run and the resumes of one trial."""
 
     stage: Stage
@@ -142,7 +142,7 @@ class Sittings:
     unswept: bool = False
 
     def play(self) -> None:
-        """Sitting after sitting, until one was not disturbed."""
+        """Segment after segment, until one was not disturbed."""
         kept: dict[str, str] = {}
         while True:
             before = self._commits()
@@ -159,13 +159,13 @@ class Sittings:
             if not happened:
                 break
         if self.stage.code:
-            raise Trouble(f"unfinished: the undisturbed sitting exits with {self.stage.code}")
+            raise Trouble(f"unfinished: the undisturbed segment exits with {self.stage.code}")
         complete(self.stage.session)
         if self.unswept and self.stage.left():
             self._sweep()
 
     def _sit(self) -> list[Fault]:
-        """One sitting; the faults that took place in it."""
+        """One segment; the faults that took place in it."""
         happened = []
         stage = self.stage
         stage.begin()

@@ -179,7 +179,7 @@ def test_a_session_that_is_killed_leaves_nothing_and_goes_on_from_the_same_state
     assert target["filled"] == 3.0
 
 
-def test_what_others_write_between_two_sittings_is_noticed(spare: Spare, tmp_path: Path) -> None:
+def test_what_others_write_between_two_segments_is_noticed(spare: Spare, tmp_path: Path) -> None:
     session = session_of(spare, tmp_path, 'purge = "discard"')
     (reading,) = [
         path.parents[1]

@@ -69,10 +69,10 @@ def test_damage_is_measured_again_and_a_changed_host_is_refused(
     assert "1 of 3 runs are done, 2 are left." in resumed.stderr
     assert "Accepted: The kernel of host 'local' was '1.2.3'" in resumed.stderr
     results = json.loads(resumed.stdout)["results"]
-    assert sorted((one["sitting"], one["attempt"]) for one in results) == [(1, 1), (2, 1), (2, 2)]
+    assert sorted((one["segment"], one["attempt"]) for one in results) == [(1, 1), (2, 1), (2, 2)]
     for result in results:
         levels = {one["code"]: one["level"] for one in result["verdict"]["checks"]}
-        assert levels["mixed-sittings"] == "indicative"
+        assert levels["resumed-on-changed-host"] == "indicative"
     assert (kept / "manifest.json").read_bytes() == before
     assert damaged.with_name("run-1.attempt-1").is_dir()
     assert "2 starts" in iolab("show", session).stdout

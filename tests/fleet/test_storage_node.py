@@ -122,7 +122,7 @@ def test_the_account_of_bytes_is_that_of_the_kernel(served: Bed, tmp_path: Path)
         assert evidence[f"disks_{key}_bytes"] == moved[way][f"{key}_bytes"]
         assert claimed <= evidence[f"disks_{key}_bytes"] <= 1.1 * claimed + (8 << 20)
         assert result["spread"]["slowest"] in ("c01", "c02")
-        assert check_of(result, "bystander-lost")["level"] == "valid"
+        assert check_of(result, "monitored-node-lost")["level"] == "valid"
     for record in records.values():
         assert [host["clock_offset_after_ns"] is not None for host in record["hosts"]] == [True] * 2
     assert iolab("report", session, home=tmp_path).returncode == 0

@@ -14,7 +14,7 @@ def test_runs_before_and_after_a_resume_are_told() -> None:
     rows = [[cell.text for cell in row] for row in versions_table(brief).rows]
     assert not any("resume" in cells[0] for cells in rows)
     first, *others = brief.results
-    later = (first, *(replace(result, sitting=2) for result in others))
+    later = (first, *(replace(result, segment=2) for result in others))
     hour_ns = 3_600_000_000_000
     resumed = with_results(replace(brief, begun=(0, hour_ns)), later)
     rows = [[cell.text for cell in row] for row in versions_table(resumed).rows]

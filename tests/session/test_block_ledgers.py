@@ -161,7 +161,7 @@ def test_a_device_that_is_not_filled_has_no_ledger() -> None:
     assert told.ledgers == [("randwrite", None)]
 
 
-def test_a_later_sitting_fills_a_device_anew_as_nobody_knows_its_blocks() -> None:
+def test_a_later_segment_fills_a_device_anew_as_nobody_knows_its_blocks() -> None:
     first, _ = play(WRITE, READ)
     left = first.notes.of(LedgerKept)[-1].ledger
     done = frozenset((run.point.digest, 1) for run in first.plan.runs[:1])

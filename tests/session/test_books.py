@@ -1,4 +1,4 @@
-"""The account of a target over sittings: what the counters tell, and what nobody can tell."""
+"""The account of a target over segments: what the counters tell, and what nobody can tell."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def look(written: int) -> DeviceSnapshot:
 
 
 def gone_on(known: LedgerTarget, written: int) -> LedgerTarget:
-    """The account after a new sitting has looked."""
+    """The account after a new segment has looked."""
     told: list[Ledger] = []
     books = SessionLedger(Ledger((known,)), told.append)
     books.open(SITE, TARGET, FACTS, look(written), 1 << 20)
@@ -75,7 +75,7 @@ def test_what_cannot_be_known_is_said(known: LedgerTarget, written: int, says: s
     assert says in (gone_on(known, written).unknown or "")
 
 
-def test_files_of_a_new_sitting_are_in_no_state_yet() -> None:
+def test_files_of_a_new_segment_are_in_no_state_yet() -> None:
     folder = replace(SITE, device="")
     known = replace(KNOWN, serial=None, restored_for="once", steady=(("a/b", True),))
     books = SessionLedger(Ledger((known,)), lambda _: None)

@@ -1,4 +1,4 @@
-"""A session that was resumed: damaged runs are set aside, and each run knows its sitting."""
+"""A session that was resumed: damaged runs are set aside, and each run knows its segment."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ FIRST = (PLAN.runs[0].point.digest, 1)
 HOUR_NS = 3_600_000_000_000
 
 
-def test_each_result_says_in_which_sitting_it_was_measured(tmp_path: Path) -> None:
+def test_each_result_says_in_which_segment_it_was_measured(tmp_path: Path) -> None:
     with create(tmp_path / "S") as writer:
         commit(writer, replace(record_of(0), started_real_ns=NOON_NS + 1))
     with SessionWriter.reopen(tmp_path / "S", clock=lambda: NOON_NS + HOUR_NS) as writer:
         writer.started(make_facts(SHAPE), "0.1.0")
         commit(writer, replace(record_of(1), started_real_ns=NOON_NS + HOUR_NS + 1))
     reader = SessionReader(tmp_path / "S")
-    assert [result.sitting for result in reader.results()] == [1, 2]
+    assert [result.segment for result in reader.results()] == [1, 2]
     assert reader.begun() == [NOON_NS, NOON_NS + HOUR_NS]
 
 

@@ -406,7 +406,7 @@ class AdaptiveQueue:
     """Asks for one run after the other; `learn` what came of each before the next."""
 
     def __init__(self, study: Study, plan: Plan, stored: Iterable[Result] = ()) -> None:
-        """Take what earlier sittings have `stored`: runs of it that are done are not made again."""
+        """Take what earlier segments have `stored`: runs of it that are done are not made again."""
         self._study = study
         self._parts = decision_groups(study, plan)
         self._log = Log(study)

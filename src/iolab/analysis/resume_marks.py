@@ -25,7 +25,7 @@ def marked_results(session: Stored) -> tuple[Study, tuple[Result, ...]]:
     """The study and its results for people and programs to read.
 
     Results that were measured without hosts are those of a configuration of their own, and results
-    of several sittings say so, and those that were measured while the sentinel moved; repeats that
+    of several segments say so, and those that were measured while the sentinel moved; repeats that
     do not agree with each other do as well.
     """
     planned = session.study

@@ -10,17 +10,17 @@ from iolab.core.host import HostFacts
 from iolab.core.metric import CheckResult, Level, Result
 from iolab.study.guard import changes
 
-CODE: Final = "mixed-sittings"
-"""The check's code; docs/reference/checks/mixed-sittings.md says what it means."""
+CODE: Final = "resumed-on-changed-host"
+"""The check's code; docs/reference/checks/resumed-on-changed-host.md says what it means."""
 
 
 OF_SESSION: Final = 1000
-"""Sittings of the n-th of several sessions count from n times this on; no session has as many."""
+"""Segments of the n-th of several sessions count from n times this on; no session has as many."""
 
 
 def session_of(result: Result) -> int:
     """Which of several sessions that are looked at together made a result; 0 where there is one."""
-    return result.sitting // OF_SESSION
+    return result.segment // OF_SESSION
 
 
 class SessionStart(Protocol):
@@ -43,9 +43,9 @@ class ResumedSession(Protocol):
 
 
 def checked(results: tuple[Result, ...], session: ResumedSession) -> tuple[Result, ...]:
-    """The session's results; those of curves that several sittings measured say so."""
+    """The session's results; those of curves that several segments measured say so."""
     # Facts of a fleet are large: they are read only where the session was resumed.
-    if len({result.sitting for result in results}) < 2:
+    if len({result.segment for result in results}) < 2:
         return results
     return mark_resumed(results, [start.facts for start in session.starts])
 
@@ -53,31 +53,31 @@ def checked(results: tuple[Result, ...], session: ResumedSession) -> tuple[Resul
 def mark_resumed(
     results: Sequence[Result], facts: Sequence[Mapping[str, HostFacts]]
 ) -> tuple[Result, ...]:
-    """The results with one more check where a curve's points are of several sittings.
+    """The results with one more check where a curve's points are of several segments.
 
-    `facts` are those of each sitting, the first one first. A curve is a workload in a
+    `facts` are those of each segment, the first one first. A curve is a workload in a
     configuration. The check is valid while the hosts were the same, else indicative.
     """
     curves: dict[tuple[str, str], set[int]] = {}
     for result in results:
-        curves.setdefault((result.configuration, result.workload), set()).add(result.sitting)
+        curves.setdefault((result.configuration, result.workload), set()).add(result.segment)
     checks = {
-        curve: _check(sorted(sittings), facts)
-        for curve, sittings in curves.items()
-        if len(sittings) > 1
+        curve: _check(sorted(segments), facts)
+        for curve, segments in curves.items()
+        if len(segments) > 1
     }
     return tuple(
         result.judged(checks.get((result.configuration, result.workload))) for result in results
     )
 
 
-def _check(sittings: Sequence[int], facts: Sequence[Mapping[str, HostFacts]]) -> CheckResult:
-    present = [facts[sitting - 1] for sitting in sittings if sitting <= len(facts)]
+def _check(segments: Sequence[int], facts: Sequence[Mapping[str, HostFacts]]) -> CheckResult:
+    present = [facts[segment - 1] for segment in segments if segment <= len(facts)]
     changed = [
         fault.happened for before, after in pairwise(present) for fault in changes(before, after)
     ]
-    text = ", ".join(str(sitting) for sitting in sittings)
-    evidence: dict[str, int | str] = {"sittings": text, "changes": len(changed)}
+    text = ", ".join(str(segment) for segment in segments)
+    evidence: dict[str, int | str] = {"segments": text, "changes": len(changed)}
     if not changed:
         says = f"Measured over several starts ({text}) of the session, on unchanged hosts."
         return CheckResult(CODE, Level.VALID, says, evidence)

@@ -74,7 +74,7 @@ def session_heading(
     if damaged := sum(1 for damage in reader.met() if damage.run):
         line.append(f", {damaged} damaged", style=STATUS_STYLES[SessionStatus.FAILED])
     yield line
-    yield from _sittings(reader, results)
+    yield from _segments(reader, results)
     if session.reason:
         yield plain(session.reason, STATUS_STYLES[session.status])
     if advise and is_unfinished(reader):
@@ -95,17 +95,17 @@ def resume_line(directory: str) -> str:
     return f"iolab resume {shlex.quote(directory)}"
 
 
-def _sittings(reader: SessionReader, results: Sequence[Result]) -> Iterator[RenderableType]:
+def _segments(reader: SessionReader, results: Sequence[Result]) -> Iterator[RenderableType]:
     """Which of the results were measured after a resume."""
-    counts = Counter(result.sitting for result in results)
+    counts = Counter(result.segment for result in results)
     if len(counts) < 2:
         return
     begun = reader.begun()
     parts = [
-        f"{count(number, 'run')} {'since the start on' if sitting == 1 else 'after a resume on'} "
-        f"{show_moment(begun[sitting - 1])} UTC"
-        for sitting, number in sorted(counts.items())
-        if sitting <= len(begun)
+        f"{count(number, 'run')} {'since the start on' if segment == 1 else 'after a resume on'} "
+        f"{show_moment(begun[segment - 1])} UTC"
+        for segment, number in sorted(counts.items())
+        if segment <= len(begun)
     ]
     yield plain(f"Measured over {len(counts)} starts of the session: {', '.join(parts)}.")
 

@@ -164,7 +164,7 @@ class SessionRecorder:
 class SessionRequest:
     """What a session is to do.
 
-    `earlier` is what it has of earlier sittings. `open_writer` is called with the facts of the
+    `earlier` is what it has of earlier segments. `open_writer` is called with the facts of the
     hosts when the plan can run there; until then nothing is written. It may raise IolabError to
     refuse. `queue`, made anew at each call, decides which runs are made; None for those of the
     plan.

@@ -268,7 +268,7 @@ class Result:
     `operation_spreads` is, by the operation's key as in its metrics.
 
     `without` names hosts that were left out after they had failed: such a result stands apart from
-    those of the whole fleet. `attempt` is how often it was tried, `sitting` in which start of the
+    those of the whole fleet. `attempt` is how often it was tried, `segment` in which start of the
     session, from 1, it was measured, `order` its place among the session's runs, from 1 (0 where it
     was stored without). `steadiness` is what its seconds say of it, None where they are too few or
     the load is not one that goes on alike; they are of whole operations where one has several I/Os.
@@ -291,7 +291,7 @@ class Result:
     spread: Spread | None = None
     without: tuple[str, ...] = ()
     attempt: int = 1
-    sitting: int = 1
+    segment: int = 1
     order: int = 0
     operation_spreads: Mapping[str, Spread] = field(default_factory=dict)
     steadiness: Steadiness | None = None

@@ -75,7 +75,7 @@ class Member:
     """One of the sessions by itself, under the names that it has without the others.
 
     `label` is how the report calls it. `results` are its own, and `damaged` is how many of its runs
-    cannot be read. `begun` is when each of its sittings began (UTC, ns). `titles` are those of its
+    cannot be read. `begun` is when each of its segments began (UTC, ns). `titles` are those of its
     configurations, as the report calls them.
     """
 
@@ -164,7 +164,7 @@ class Brief:
     inside: NodeTimeline | None = None
     sections: tuple[SectionMaker, ...] = ()
     begun: tuple[int, ...] = ()
-    """When each sitting of the session began (UTC, ns), oldest first."""
+    """When each segment of the session began (UTC, ns), oldest first."""
     sessions: Sessions = ALONE
     """The sessions that it is made of, where there are several."""
     watched: Mapping[RunKey, RunResources] = field(default_factory=dict)

@@ -419,12 +419,12 @@ class _Part:
     before: int
 
     def result(self, result: Result) -> Result:
-        """The result among those of all sessions; a session is one sitting of the whole."""
+        """The result among those of all sessions; a session is one segment of the whole."""
         return replace(
             result_named(result, self.hosts),
             configuration=self.ids[result.configuration],
             digest=self.digests[result.digest],
-            sitting=self.number * OF_SESSION,
+            segment=self.number * OF_SESSION,
             order=result.order + self.before if result.order else 0,
         )
 

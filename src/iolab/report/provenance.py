@@ -269,24 +269,24 @@ def versions_table(brief: Brief) -> Table:
         row("Engine", ", ".join(brief.engine_versions) or NOTHING),
         row("Seed of the order", str(brief.study.method.seed)),
         row("Plan", brief.plan.digest),
-        *_sittings(brief),
+        *_segments(brief),
     ]
     return Table("Versions", columns(("What", "Which")), tuple(rows))
 
 
-def _sittings(brief: Brief) -> Iterator[tuple[Cell, ...]]:
+def _segments(brief: Brief) -> Iterator[tuple[Cell, ...]]:
     """Which runs were measured before and after each resume, where there was one."""
-    by_sitting: dict[int, list[int]] = {}
+    by_segment: dict[int, list[int]] = {}
     order = {(run.point.digest, run.repeat): run.order for run in brief.plan.runs}
     for result in brief.results:
         planned = order.get(result.key, 0)
-        by_sitting.setdefault(result.sitting, []).append(result.order or planned)
-    if len(by_sitting) < 2:
+        by_segment.setdefault(result.segment, []).append(result.order or planned)
+    if len(by_segment) < 2:
         return
-    for sitting, runs in sorted(by_sitting.items()):
-        label = "Measured at first" if sitting == 1 else "Measured after a resume"
-        is_known = sitting <= len(brief.begun)
-        begun = f"{show_moment(brief.begun[sitting - 1])} UTC" if is_known else NOTHING
+    for segment, runs in sorted(by_segment.items()):
+        label = "Measured at first" if segment == 1 else "Measured after a resume"
+        is_known = segment <= len(brief.begun)
+        begun = f"{show_moment(brief.begun[segment - 1])} UTC" if is_known else NOTHING
         yield row(label, f"{begun}: runs {spans(runs)}")
 
 

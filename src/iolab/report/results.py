@@ -206,7 +206,7 @@ def _result(result: Result) -> dict[str, Any]:
         "axis": dict(result.axis),
         "repeat": result.repeat,
         "attempt": result.attempt,
-        "sitting": result.sitting,
+        "segment": result.segment,
         "without": list(result.without),
         "digest": result.digest,
         "status": result.status.value,
@@ -284,7 +284,7 @@ def result_columns(results: Sequence[Result]) -> dict[str, list[Value]]:
         else:
             lists[key] = [finite(metric.value) for metric in metrics]
     lists["attempt"] = [result.attempt for result in results]
-    lists["sitting"] = [result.sitting for result in results]
+    lists["segment"] = [result.segment for result in results]
     lists["without"] = [" ".join(result.without) for result in results]
     lists["failure"] = [result.failure for result in results]
     lists["digest"] = [result.digest for result in results]

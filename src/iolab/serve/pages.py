@@ -259,7 +259,7 @@ class LivePage:
 def live_page(kinds: Kinds, opened: LoadedSession, now_ns: int) -> LivePage:
     """The page of a session as it stands at `now_ns` (UTC)."""
     session, results = opened.session, opened.results
-    last = max(results, key=lambda result: (result.sitting, result.order), default=None)
+    last = max(results, key=lambda result: (result.segment, result.order), default=None)
     return LivePage(
         title=session.title,
         status=session.status,
@@ -322,7 +322,7 @@ def live_figure(subject: str, by_second: Floats, unit: str) -> Figure | None:
 
 def newest_table(results: Sequence[Result]) -> Table:
     """The runs that were measured last, the newest first."""
-    newest = sorted(results, key=lambda result: (result.sitting, result.order))[-NEWEST_MAX:]
+    newest = sorted(results, key=lambda result: (result.segment, result.order))[-NEWEST_MAX:]
     several = len({result.configuration for result in results}) > 1
     heads = columns(
         ("Run", *(("Configuration",) if several else ()), "Verdict"),

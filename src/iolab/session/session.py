@@ -153,7 +153,7 @@ NAMED_HOSTS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What earlier sittings of the session have left.
+    """What earlier segments of the session have left.
 
     `done` are the runs, each (digest, repeat), that need not be measured again; `tried` is how
     often each was tried; `left_out` are the hosts that the session goes on without,

@@ -41,7 +41,7 @@ class SessionDocument:
     `command` is the command line that created it; `history` holds the start, each end and each
     resume, oldest first. `agent_version` is None until the hosts were reached. `files` are the
     digests of study.toml and plan.json, which never change. `times` says where the time of all
-    sittings that ended went; empty in sessions of older versions.
+    segments that ended went; empty in sessions of older versions.
     """
 
     format: int
@@ -92,7 +92,7 @@ class StartHead:
 
 @dataclass(frozen=True, slots=True)
 class HostsHead:
-    """The part of hosts.json that tells sittings apart."""
+    """The part of hosts.json that tells segments apart."""
 
     format: int
     starts: tuple[StartHead, ...]

@@ -165,7 +165,7 @@ class SessionReader:
 
         Those of runs that results asked for follow, as they were made.
 
-        Each says in which sitting it was measured, and of what kind its job was.
+        Each says in which segment it was measured, and of what kind its job was.
         """
         heads = self._read_heads()
         loads = {workload.id: workload.job.stored_as for workload in self.study.workloads}
@@ -177,7 +177,7 @@ class SessionReader:
         return tuple(
             dataclasses.replace(
                 heads[key].analysis.result,
-                sitting=max(1, bisect_right(begun, heads[key].started_real_ns)),
+                segment=max(1, bisect_right(begun, heads[key].started_real_ns)),
                 load=loads[heads[key].analysis.result.workload],
             )
             for key in keys
@@ -266,7 +266,7 @@ class SessionReader:
         return unsound
 
     def begun(self) -> list[int]:
-        """When each sitting began (UTC, ns), oldest first."""
+        """When each segment began (UTC, ns), oldest first."""
         document = self._own(HostsHead, layout.HOSTS)
         return [start.real_ns for start in document.starts] if document else []
 

@@ -174,7 +174,7 @@ class SessionWriter:
         reason: str | None = None,
         times: Sequence[PhaseTime] = (),
     ) -> None:
-        """Say how the session ended, and where the time of this sitting went; let go of it."""
+        """Say how the session ended, and where the time of this segment went; let go of it."""
         self._session = dataclasses.replace(
             self._session, times=_together(self._session.times, times)
         )
@@ -294,7 +294,7 @@ def _begun(
 
 
 def _together(before: Iterable[PhaseTime], now: Iterable[PhaseTime]) -> tuple[PhaseTime, ...]:
-    """The times of several sittings, each phase once."""
+    """The times of several segments, each phase once."""
     by_phase: dict[str, PhaseTime] = {}
     for spent in (*before, *now):
         had = by_phase.get(spent.phase, PhaseTime(spent.phase, 0, 0.0))

@@ -80,7 +80,7 @@ class SessionLedger:
         else:
             new = _gone_on(old, workdir, boot, counter)
             if not workdir.raw and workdir.key not in self._opened:
-                # The files of an earlier sitting are gone; these were laid out just now.
+                # The files of an earlier segment are gone; these were laid out just now.
                 new = replace(new, restored_for=None, filled=0.0, under_way="", steady=())
         self._opened.add(workdir.key)
         self.keep(new)

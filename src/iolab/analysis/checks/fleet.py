@@ -170,7 +170,7 @@ def unevenness(view: RunView, rates: Floats, shares: Floats, unit: str) -> Check
     return valid(f"{text}.", **evidence)
 
 
-@check("bystander-lost", "Monitored node lost", needs_load=False)
+@check("monitored-node-lost", "Monitored node lost", needs_load=False)
 def bystander_lost(view: RunView) -> CheckAnswer:
     """Whether every storage node and hypervisor of the study was watched through the run."""
     watched = view.record.bystanders
