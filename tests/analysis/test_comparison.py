@@ -14,8 +14,7 @@ from iolab.analysis.differences import ComparisonSide
 from iolab.analysis.pairs import ComparedMetric
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.metric_spec import SERVICE_MEAN
-from iolab.loads.metadata.metrics import FILE_OPERATIONS
-from iolab.loads.metadata.workload import Operation
+from iolab.loads.metadata.workload import FILE_OPERATIONS, Operation
 from iolab.stats.comparison import RATIO_ALLOWANCE, ComparisonVerdict
 from iolab.stats.repeats import BIN_ERROR
 from tests.analysis.test_points import RUN, STUDY, repeats

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
+
+STORED = Path(__file__).parents[1] / "golden" / "sessions"
 
 CHECK = """import iolab.cli.kinds, iolab.study.load, iolab.report.terminal
 iolab.cli.kinds.study_kinds()"""
@@ -43,11 +46,26 @@ def test_what_a_command_needs_not_is_not_imported(imports: str, unneeded: set[st
 def test_results_of_a_stored_session_are_shown_without_numpy(
     session: Path, options: tuple[str, ...]
 ) -> None:
-    argv = [sys.executable, "-X", "importtime", "-m", "iolab", "show", str(session), *options]
-    done = subprocess.run(argv, check=True, capture_output=True, text=True)
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    imported = imported_to_show(session, *options)
     assert "iolab.store.reader" in imported
     assert not imported & {"numpy", "duckdb"}
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_results_of_metadata_load_are_shown_without_numpy(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    with tarfile.open(STORED / "cluster-kpi.tar.xz") as packed:
+        packed.extractall(tmp_path, filter="data")
+    imported = imported_to_show(tmp_path / "cluster-kpi", *options)
+    assert "iolab.loads.metadata.iterations" in imported
+    assert not imported & {"numpy", "duckdb"}
+
+
+def imported_to_show(session: Path, *options: str) -> set[str]:
+    argv = [sys.executable, "-X", "importtime", "-m", "iolab", "show", str(session), *options]
+    done = subprocess.run(argv, check=True, capture_output=True, text=True)
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
 
 
 def test_a_page_is_made_without_what_draws_on_terminals(session: Path, tmp_path: Path) -> None:

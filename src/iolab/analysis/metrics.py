@@ -18,7 +18,7 @@ import numpy as np
 from iolab.analysis.steady import Steady
 from iolab.analysis.sums import LoadSums
 from iolab.analysis.window import Cut, Window, controller_ns
-from iolab.core.bins import BIN_COUNT, PERCENTILES
+from iolab.core.bins import BIN_COUNT, LATENCY_NAMES, PERCENTILES
 from iolab.core.histogram import MIDDLE_NS, UPPER_NS, Histogram
 from iolab.core.metric import Metric
 from iolab.core.metric_spec import spec_of
@@ -52,10 +52,6 @@ def is_supported(total: int, percent: float) -> bool:
     return total >= ios_needed(percent)
 
 
-LATENCIES: Final = ("mean", *(name for name, _ in PERCENTILES), "max")
-"""The latencies of a result, as they are called in metrics' keys."""
-
-
 def scopes(ways: Ways) -> list[tuple[str, list[int]]]:
     """Prefixes of keys and the directions that each speaks of: of all, then of each by itself."""
     each = ((f"{way.key}_", [int(way)]) for way in ways)
@@ -66,7 +62,7 @@ def _keys(*prefixes: str) -> tuple[str, ...]:
     return (
         *(f"{prefix}iops" for prefix in prefixes),
         *(f"{prefix}bw_bytes_per_s" for prefix in prefixes),
-        *(f"{prefix}lat_ns_{name}" for prefix in prefixes for name in LATENCIES),
+        *(f"{prefix}lat_ns_{name}" for prefix in prefixes for name in LATENCY_NAMES),
     )
 
 

@@ -21,5 +21,8 @@ PERCENTILES: Final = (
 )
 """The percentiles of a result: (name in a metric's key, percent), in rising order."""
 
+LATENCY_NAMES: Final = ("mean", *(name for name, _ in PERCENTILES), "max")
+"""The latencies of a result, as they are called in metrics' keys."""
+
 PERCENTILE_LABELS: Final = {f"lat_ns_{name}": f"p{percent:g}" for name, percent in PERCENTILES}
 """How each is called where it is shown, by the metric's key."""

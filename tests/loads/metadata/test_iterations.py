@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from iolab.analysis.metrics import with_values
 from iolab.core.metric import Level, Result, Verdict
 from iolab.core.run import RunStatus
-from iolab.loads.metadata.metrics import METADATA_KEYS, is_metadata, point_statistics
+from iolab.loads.metadata.iterations import is_metadata, point_statistics
+from iolab.loads.metadata.metrics import METADATA_KEYS
 from iolab.loads.metadata.tables import rate_texts
 from iolab.loads.metadata.terminal import operations_screen
 from iolab.loads.metadata.workload import MetadataJob, Operation

@@ -15,8 +15,10 @@ import pytest
 
 from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
-from iolab.loads.metadata.metrics import METADATA_KEYS, point_statistics
-from iolab.loads.metadata.report import MetadataReport, best_points, operation_token, rates_figure
+from iolab.loads.metadata.charts import operation_token, rates_figure
+from iolab.loads.metadata.iterations import best_points, point_statistics
+from iolab.loads.metadata.metrics import METADATA_KEYS
+from iolab.loads.metadata.report import MetadataReport
 from iolab.loads.metadata.tables import brief_rates, host_rate_keys, rate_text, summary_table
 from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation
 from iolab.report.brief import Brief

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 from iolab.core.run import RunRecord
 from iolab.loads.metadata.metrics import (
-    FILE_OPERATIONS,
     METADATA_KEYS,
     measure_metadata,
     metadata_host_metrics,
     metadata_metrics,
 )
-from iolab.loads.metadata.workload import MetadataRun, Operation, phases_of
+from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataRun, Operation, phases_of
 from tests.analysis.records import GO_NS, SECOND
 from tests.histograms import of_latencies
 from tests.judging import judge

@@ -35,9 +35,9 @@ from iolab.core.run import HostRun, RunStatus
 from iolab.core.samples import Ints
 from iolab.dataclass import dataclass
 from iolab.hosts.counter_names import TARGET
-from iolab.loads.metadata.metrics import FILE_OPERATIONS, MetadataView, PhaseLoad
+from iolab.loads.metadata.metrics import MetadataView, PhaseLoad
 from iolab.loads.metadata.table import PHASE_SHORT_S
-from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation, reported_in
+from iolab.loads.metadata.workload import FILE_OPERATIONS, MDTEST_ENGINE, Operation, reported_in
 from iolab.units import format_count, format_ns
 
 REPORTED_GOOD: Final = 0.01

@@ -9,26 +9,23 @@ counted once, and the hosts told the exact extremes of all.
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
 import numpy as np
 
-from iolab.analysis.metrics import LATENCIES, latencies_of, with_values
-from iolab.analysis.points import is_publishable
-from iolab.analysis.resume_marks import compare_repeats
+from iolab.analysis.metrics import latencies_of, with_values
 from iolab.analysis.sums import OperationSums, sum_operations
 from iolab.analysis.view import RunView
 from iolab.analysis.window import EDGE_SLACK_NS, Mask, Window, joint
-from iolab.core.bins import PERCENTILES
+from iolab.core.bins import LATENCY_NAMES
 from iolab.core.histogram import Histogram
-from iolab.core.metric import CheckResult, Level, Metric, Result, worst_level
-from iolab.core.run import HostRun, RunRecord, RunStatus
+from iolab.core.metric import Metric
+from iolab.core.run import HostRun, RunRecord
 from iolab.core.samples import Floats, Ints
 from iolab.dataclass import dataclass
 from iolab.loads.metadata.workload import (
+    FILE_OPERATIONS,
     MetadataJob,
     Operation,
     OperationRun,
@@ -36,15 +33,6 @@ from iolab.loads.metadata.workload import (
     phases_of,
     reported_in,
 )
-
-FILE_OPERATIONS: Final = (
-    Operation.FILE_CREATE,
-    Operation.FILE_STAT,
-    Operation.FILE_READ,
-    Operation.FILE_REMOVE,
-)
-"""Operations of which each rank does many. Of the trees it does one, and no operation can end while
-all ranks are still at theirs: trees have a rate over the whole phase only."""
 
 EDGE_SHARE: Final = 0.05
 """How far an interval may stick out of the window as a share of it, where that is less than the
@@ -237,7 +225,7 @@ METADATA_KEYS: Final = tuple(
     for key in (
         *((operation.rate_key,) if operation in FILE_OPERATIONS else ()),
         operation.whole_rate_key,
-        *(operation.latency_key(name) for name in LATENCIES),
+        *(operation.latency_key(name) for name in LATENCY_NAMES),
     )
 )
 """Every metric of a metadata result, in the order in which they are shown."""
@@ -289,155 +277,6 @@ def _latencies(phase: PhaseLoad, hosts: list[int]) -> dict[str, float | None]:
     waited, total = float(phase.lat_sum_ns[hosts].sum()), int(phase.ops[hosts].sum())
     values = latencies_of(phase.histogram(hosts), waited, total)
     return {phase.operation.latency_key(name): value for name, value in values.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class OperationStatistics:
-    """One operation over the iterations of a point; rates in operations a second.
-
-    `metric` is the key of the rate: that over the common window where all iterations have it, else
-    that over the whole phase. `std_dev` is None of a single iteration. `shown` is the iteration
-    whose rate is the median (of two the lower), and `latencies` are its own by name: `mean`, `p50`
-    and so on, without percentiles for which any iteration did too little. `compared` are the rates
-    above 0 of iterations that are not invalid. `level` is the worst verdict of the iterations and
-    of `disagreement`.
-    """
-
-    operation: Operation
-    metric: str
-    values: tuple[float, ...]
-    shown: Result
-    latencies: Mapping[str, Metric]
-    level: Level
-    compared: tuple[float, ...]
-
-    @property
-    def disagreement(self) -> CheckResult | None:
-        """The objection to rates that are too unlike."""
-        return compare_repeats(self.compared, self.metric)
-
-    @property
-    def over_window(self) -> bool:
-        """Whether the rate is that over the common window."""
-        return self.metric == self.operation.rate_key
-
-    @property
-    def tail(self) -> float:
-        """The highest percentile that every iteration supports, 0.0 for none."""
-        percents = (
-            percent for name, percent in PERCENTILES if self.latencies[name].value is not None
-        )
-        return max(percents, default=0.0)
-
-    @property
-    def n(self) -> int:
-        """How many iterations."""
-        return len(self.values)
-
-    @property
-    def maximum(self) -> float:
-        """The highest rate."""
-        return max(self.values)
-
-    @property
-    def minimum(self) -> float:
-        """The lowest rate."""
-        return min(self.values)
-
-    @property
-    def mean(self) -> float:
-        """The arithmetic mean."""
-        return statistics.fmean(self.values)
-
-    @property
-    def std_dev(self) -> float | None:
-        """The sample's standard deviation."""
-        return statistics.stdev(self.values) if len(self.values) > 1 else None
-
-
-@dataclass(frozen=True, slots=True)
-class PointStatistics:
-    """A point's iterations: those of other hosts (`without`) stand apart.
-
-    `results` are the iterations that count, in their order; `left_out` is how many did not.
-    """
-
-    configuration: str
-    workload: str
-    axis: tuple[tuple[str, int | str], ...]
-    digest: str
-    without: tuple[str, ...]
-    results: tuple[Result, ...]
-    left_out: int
-    operations: tuple[OperationStatistics, ...]
-
-
-def is_metadata(result: Result) -> bool:
-    """Whether the result is of metadata load: its metrics are those of operations."""
-    return Operation.FILE_CREATE.whole_rate_key in result.metrics
-
-
-def point_statistics(results: Sequence[Result]) -> tuple[PointStatistics, ...]:
-    """Every point of metadata load among the results, in their order."""
-    grouped: dict[tuple[str, tuple[str, ...]], list[Result]] = {}
-    for result in results:
-        if is_metadata(result):
-            grouped.setdefault((result.digest, result.without), []).append(result)
-    return tuple(_point(group) for group in grouped.values())
-
-
-def _point(group: Sequence[Result]) -> PointStatistics:
-    done = sorted((r for r in group if r.status is RunStatus.DONE), key=lambda r: r.repeat)
-    operations = [_operation(operation, done) for operation in Operation]
-    first = group[0]
-    return PointStatistics(
-        configuration=first.configuration,
-        workload=first.workload,
-        axis=first.axis,
-        digest=first.digest,
-        without=first.without,
-        results=tuple(done),
-        left_out=len(group) - len(done),
-        operations=tuple(operation for operation in operations if operation is not None),
-    )
-
-
-def _operation(operation: Operation, done: Sequence[Result]) -> OperationStatistics | None:
-    """The operation over the iterations; None where none has a rate of it."""
-    over_window = operation in FILE_OPERATIONS and all(
-        _value(result, operation.rate_key) is not None for result in done
-    )
-    key = operation.rate_key if over_window else operation.whole_rate_key
-    rates = [(value, result) for result in done if (value := _value(result, key)) is not None]
-    if not rates:
-        return None
-    ordered = sorted(rates, key=lambda pair: pair[0])
-    shown = ordered[(len(ordered) - 1) // 2][1]
-    keys = {name: operation.latency_key(name) for name in LATENCIES}
-    compared = tuple(value for value, run in rates if value and is_publishable(run))
-    levels = [run.verdict.level for _, run in rates]
-    disagreement = compare_repeats(compared, key)
-    if disagreement and disagreement.level:
-        levels.append(disagreement.level)
-    return OperationStatistics(
-        operation=operation,
-        metric=key,
-        values=tuple(value for value, _ in rates),
-        shown=shown,
-        latencies={
-            name: shown.metrics[latency]
-            if all(_value(run, latency) is not None for _, run in rates)
-            else Metric(None, "ns")
-            for name, latency in keys.items()
-        },
-        level=worst_level(levels),
-        compared=compared,
-    )
-
-
-def _value(result: Result, key: str) -> float | None:
-    metric = result.metrics.get(key)
-    return None if metric is None else metric.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, ClassVar, Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from iolab.analysis.points import PointSummary
-from iolab.core.metric import Level, Metric, Result
+from iolab.core.metric import Metric, Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, NamedOperation, Workload
-from iolab.loads.metadata.metrics import (
-    FILE_OPERATIONS,
+from iolab.loads.metadata.iterations import (
     OperationStatistics,
     PointStatistics,
-    measure_metadata,
+    best_points,
     point_statistics,
 )
 from iolab.loads.metadata.tables import (
@@ -27,48 +22,23 @@ from iolab.loads.metadata.tables import (
     brief_rates,
     host_rate_keys,
     iterations_document,
-    iterations_text,
     jobs_table,
-    mean_text,
     operation_columns,
-    over,
-    point_name,
-    rate_text,
     summary_table,
 )
 from iolab.loads.metadata.terminal import operations_screen
-from iolab.loads.metadata.workload import MetadataJob, Operation
+from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, Operation
 from iolab.report.best import BestFigure, reason_of
 from iolab.report.brief import Brief, Charts, Latencies, LoadReport, Measurements
-from iolab.report.charts.chart import (
-    ChartGroup,
-    End,
-    Figure,
-    Looks,
-    Mark,
-    MarkTip,
-    Plot,
-    Points,
-    Rules,
-    TextMark,
-)
-from iolab.report.charts.distribution import DrawnCurve, distribution_figure
-from iolab.report.charts.palette import FAINT, INK, MUTED, Token, series_token
-from iolab.report.charts.run_series import (
-    curve_of,
-    only_operation,
-    p99_by_cell,
-    spread_over,
-    tail_of,
-)
-from iolab.report.charts.scale import ChartAxis, log_scale
-from iolab.report.charts.series import Anchors, Grid, LatencyCurve, Panel, RunDetail, trace_on_grid
-from iolab.report.numbers import NOTHING, axis_label, count, show
+from iolab.report.numbers import axis_label, show
 from iolab.report.runs import every_run
-from iolab.report.table import Table, columns, markdown, row
+from iolab.report.table import Table, markdown
 from iolab.report.terminal import Screen
-from iolab.study.wording import capitalised
-from iolab.units import format_count
+
+if TYPE_CHECKING:
+    from iolab.report.charts.chart import Figure
+    from iolab.report.charts.palette import Token
+    from iolab.report.charts.series import Anchors, Grid, Panel, RunDetail
 
 
 class MetadataReport(LoadReport):
@@ -104,37 +74,20 @@ class MetadataReport(LoadReport):
 
     def latencies(self, record: RunRecord, name: str) -> Latencies:
         """Each operation on files."""
-        phases = measure_metadata(record)
-        hosts = list(range(len(record.hosts)))
-        curves = tuple(
-            curve_of(NAMES[phase.operation], phase.histogram(hosts)) for phase in phases.file_phases
-        )
-        return Latencies(LatencyCurve(name, 0, (), ()), curves, phases.span())
+        from iolab.loads.metadata.charts import run_latencies
+
+        return run_latencies(record, name)
 
     def panels(self, record: RunRecord, grid: Grid) -> list[Panel]:
         """Rate and p99 of each operation on files, all hosts together, while its phase ran."""
-        rates, tails = [], []
-        for operation in FILE_OPERATIONS:
-            own = only_operation(record, operation)
-            if len(own.intervals) == 0:
-                continue
-            ends = grid.since_start_ns(own.intervals.end_real_ns, own.intervals.host)
-            begun, ended = (ends - own.intervals.span_ns).min(), ends.max()
-            edges = np.clip(grid.edges_ns, begun, ended)
-            seconds = np.diff(edges) / 1e9
-            done = spread_over(own, grid, own.intervals.ios.astype(np.float64), operation)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                rate = np.where(seconds > 0, done / seconds, np.nan)
-            name, token = operation.key.removeprefix("file_"), operation_token(operation)
-            rates.append(replace(trace_on_grid(name, rate), token=token))
-            tails.append(replace(trace_on_grid(name, p99_by_cell(own, grid)), token=token))
-        return [
-            Panel("Operations", "ops/s", tuple(rates), log=True),
-            Panel("Latency p99", "ns", tuple(tails), log=True),
-        ]
+        from iolab.loads.metadata.charts import run_panels
+
+        return run_panels(record, grid)
 
     def distribution(self, subject: str, detail: RunDetail, token: Token) -> Figure | None:  # noqa: ARG002
         """Each operation in a colour of its own."""
+        from iolab.loads.metadata.charts import operations_distribution
+
         return operations_distribution(subject, "Latency by percentile", detail)
 
     def best_figures(self, measurements: Measurements) -> tuple[BestFigure, ...]:
@@ -143,6 +96,8 @@ class MetadataReport(LoadReport):
 
     def charts(self, brief: Brief) -> Charts:
         """Of every workload, also of one point."""
+        from iolab.loads.metadata.charts import operation_charts
+
         return {
             workload.id: operation_charts(
                 brief,
@@ -187,10 +142,6 @@ class MetadataReport(LoadReport):
     ) -> dict[str, Any]:
         """The statistics over iterations."""
         return {"iterations": iterations_document(results)}
-
-
-_HEADLINE: Final = Operation.FILE_CREATE
-"""The operation by which the best point is chosen."""
 
 
 def operation_figures(measurements: Measurements) -> tuple[BestFigure, ...]:
@@ -245,228 +196,3 @@ def _reason(statistics: OperationStatistics, point: PointStatistics) -> tuple[st
     reason = reason_of((statistics.shown, *point.results), statistics.level)
     doubt = statistics.disagreement
     return (doubt.code, doubt.says) if doubt and not reason[0] else reason
-
-
-def best_points(points: Sequence[PointStatistics]) -> tuple[PointStatistics, ...]:
-    """Of each configuration the point that creates most, of those that are not invalid if any."""
-    best: dict[tuple[str, tuple[str, ...]], PointStatistics] = {}
-    for point in points:
-        key = (point.configuration, point.without)
-        if key not in best or _goodness(point) > _goodness(best[key]):
-            best[key] = point
-    return tuple(best.values())
-
-
-def _goodness(point: PointStatistics) -> tuple[bool, float]:
-    create = next(
-        (operation for operation in point.operations if operation.operation is _HEADLINE), None
-    )
-    return (False, -1.0) if create is None else (create.level is not Level.INVALID, create.mean)
-
-
-def operation_charts(
-    brief: Brief,
-    workload: Workload,
-    results: Sequence[Result],
-) -> list[ChartGroup]:
-    """The workload's summary, rates of every iteration, and latencies of the median one."""
-    points = [point for point in point_statistics(results) if point.operations]
-    if not points:
-        return []
-    figures = (rates_figure(workload.title, points, brief.study, brief.looks),)
-    further: list[Figure] = []
-    for point in best_points(points):
-        shown = next(
-            (operation for operation in point.operations if operation.operation is _HEADLINE),
-            point.operations[0],
-        ).shown
-        detail = brief.details.get((shown.digest, shown.repeat))
-        if detail is None:
-            continue
-        name = point_name(point, brief.study)
-        # The curves are of one iteration, the table's latencies of each operation's own median.
-        title = f"Latency by percentile{f', {name}' if name else ''}, iteration {shown.repeat}"
-        tails = {NAMES[operation.operation]: operation.tail for operation in point.operations}
-        curves = operations_distribution(workload.title, title, detail, tails)
-        further += [curves] if curves else []
-    table = summary_table(points, brief.study, brief.anchors)
-    iterations = "; ".join(dict.fromkeys(iterations_text(point) for point in points))
-    note = f"{iterations}. {RATE_NOTE}"
-    return [ChartGroup(workload.title, figures, table, note, further=tuple(further))]
-
-
-NAME_ROOM: Final = 24
-"""Units over a row's markers for the operation's name."""
-
-LINE: Final = 15
-"""Units of each point's markers in a row."""
-
-MAX_POINTS: Final = 4
-"""Points drawn in a row; the others stand in the table alone."""
-
-HEAD: Final = 8
-_AXIS: Final = "operations a second"
-
-
-def operation_token(operation: Operation) -> Token:
-    """The colour of an operation where lines are told apart by it."""
-    return series_token(list(Operation).index(operation) - 1)
-
-
-def rates_figure(
-    subject: str,
-    points: Sequence[PointStatistics],
-    study: Study,
-    looks: Looks,
-) -> Figure:
-    """The rate of every iteration, a row for each operation, and beside it the mean."""
-    drawn = points[:MAX_POINTS]
-    operations = [op for op in Operation if any(_of(point, op) for point in drawn)]
-    step = NAME_ROOM + LINE * len(drawn)
-    height = step * len(operations)
-    values = [v for point in drawn for operation in point.operations for v in operation.values]
-    marks: list[Mark] = []
-    ends: list[End] = []
-    for index, operation in enumerate(operations):
-        top = index * step
-        marks.append(_text(NAMES[operation], 0, top + 16, INK))
-        for line, point in enumerate(drawn):
-            own = _of(point, operation)
-            if own is not None:
-                y = top + NAME_ROOM + LINE * line + LINE / 2 - 3
-                token = looks[point.configuration].token
-                marks += _markers(own, point, y, token)
-                text = _end(own, point, points)
-                ends += [End(text, y, token)] if text != NOTHING else []
-    left_out = len(points) - len(drawn)
-    note = (
-        "One marker is one iteration; beside it stands the arithmetic mean of "
-        "a row, in operations a second."
-    )
-    note += f" {count(left_out, 'point')} more in the table." if left_out > 0 else ""
-    return Figure(
-        subject=subject,
-        title="Rate of each operation",
-        finding=_finding(drawn, study),
-        note=note,
-        plots=(Plot(height, marks, _axis(values), ends=ends, top=HEAD),),
-        table=_table(points, study),
-        by_configuration=True,
-    )
-
-
-def _axis(values: Sequence[float]) -> ChartAxis:
-    """In plain operations a second: rates of operations share no unit that reads well."""
-    scale = log_scale("ops/s", values, most=6)
-    low, high, divisor = scale.low * scale.divisor, scale.high * scale.divisor, scale.divisor
-    plain = replace(scale, divisor=1.0, unit=_AXIS, low=low, high=high)
-    ticks = tuple((tick * divisor, format_count(tick * divisor)) for tick in scale.ticks)
-    return ChartAxis(plain, ticks, _AXIS, grid=True)
-
-
-def _of(point: PointStatistics, operation: Operation) -> OperationStatistics | None:
-    return next(
-        (statistics for statistics in point.operations if statistics.operation is operation), None
-    )
-
-
-def _markers(
-    statistics: OperationStatistics, point: PointStatistics, y: float, token: Token
-) -> list[Mark]:
-    """A guide and a marker for each iteration, by its verdict."""
-    marks: list[Mark] = [Rules(token=FAINT, pieces=[(None, y, None, y)], width=1)]
-    rates = [(value, level) for value, level in _values(statistics, point) if value > 0]
-    if rates:
-        places = [(value, y) for value, _ in rates]
-        levels = [level for _, level in rates]
-        tip = MarkTip(NAMES[statistics.operation])
-        marks.append(Points(token=token, places=places, levels=levels, tip=tip))
-    return marks
-
-
-def _end(
-    statistics: OperationStatistics, point: PointStatistics, points: Sequence[PointStatistics]
-) -> str:
-    """The mean, before it what tells the points of a configuration apart; none where invalid."""
-    several = len({other.axis for other in points}) > 1
-    values = " ".join(str(value) for _, value in point.axis)
-    mean = mean_text(statistics)
-    return f"{values}: {mean}" if several else mean
-
-
-def _values(statistics: OperationStatistics, point: PointStatistics) -> list[tuple[float, Level]]:
-    """(rate, verdict) of each iteration."""
-    return [
-        (value, result.verdict.level)
-        for result in point.results
-        if (value := result.metrics[statistics.metric].value) is not None
-    ]
-
-
-def _text(text: str, x: float, y: float, token: Token) -> Mark:
-    return TextMark(token=token, places=[(x, y, text)], fixed=True)
-
-
-def _finding(points: Sequence[PointStatistics], study: Study) -> str:
-    """The mean of every operation; of several points that of creates; with the worst verdict.
-
-    Operations that are invalid have none.
-    """
-    sentences = []
-    for point in points:
-        name = point_name(point, study)
-        own = [
-            operation
-            for operation in point.operations
-            if len(points) == 1 or operation.operation is Operation.FILE_CREATE
-        ]
-        means = [
-            f"{NAMES[statistics.operation].lower()} {mean_text(statistics)}"
-            for statistics in own
-            if statistics.level is not Level.INVALID
-        ]
-        worst = max(
-            (operation.level for operation in point.operations), key=lambda level: level.rank
-        )
-        text = f"arithmetic mean of operations a second: {', '.join(means)}; "
-        text = f"{text if means else 'no mean: '}at worst {worst.value}."
-        sentences.append(f"{name}: {text}" if name else text)
-    return " ".join(capitalised(sentence) for sentence in sentences)
-
-
-def _table(points: Sequence[PointStatistics], study: Study) -> Table:
-    heads = columns(("Operation", "Point", "Rate over"), ("Repeat", "Operations/s"), ("Verdict",))
-    rows = tuple(
-        row(
-            NAMES[operation.operation],
-            point_name(point, study) or NOTHING,
-            over(operation),
-            str(result.repeat),
-            rate_text(result.metrics[operation.metric].value),
-            result.verdict.level,
-        )
-        for point in points
-        for operation in point.operations
-        for result in point.results
-    )
-    return Table("Rate of each operation", heads, rows)
-
-
-def operations_distribution(
-    subject: str, title: str, detail: RunDetail, tails: Mapping[str, float] = MappingProxyType({})
-) -> Figure | None:
-    """One run's latency by percentile, a curve for each operation; None without any.
-
-    `tails` are the highest percentiles of operations that go no further, by their names.
-    """
-    tokens = {name: operation_token(operation) for operation, name in NAMES.items()}
-    curves = [
-        curve if curve.name not in tails else curve.up_to(tail_of(tails[curve.name]))
-        for curve in detail.curves
-    ]
-    drawn = [
-        DrawnCurve(curve, curve.name.removeprefix("File "), tokens.get(curve.name, MUTED))
-        for curve in curves
-        if curve.tail
-    ]
-    return distribution_figure(subject, title, drawn, "operations") if drawn else None

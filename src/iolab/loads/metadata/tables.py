@@ -11,13 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from iolab.core.metric import Level, Metric, Result
 from iolab.core.study import Study
 from iolab.core.workload import Workload
-from iolab.loads.metadata.metrics import (
-    FILE_OPERATIONS,
-    OperationStatistics,
-    PointStatistics,
-    point_statistics,
-)
-from iolab.loads.metadata.workload import MetadataJob, Operation
+from iolab.loads.metadata.iterations import OperationStatistics, PointStatistics, point_statistics
+from iolab.loads.metadata.workload import FILE_OPERATIONS, MetadataJob, Operation
 from iolab.report.numbers import NOTHING, axis_label, count, show, show_value
 from iolab.report.table import Cell, Table, columns, row, verdict_cell
 from iolab.units import format_bytes

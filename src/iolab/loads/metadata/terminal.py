@@ -10,7 +10,7 @@ from rich.text import Text
 from iolab.analysis.resume_marks import CODE
 from iolab.core.metric import Level, Result
 from iolab.core.study import Study
-from iolab.loads.metadata.metrics import OperationStatistics, PointStatistics, point_statistics
+from iolab.loads.metadata.iterations import OperationStatistics, PointStatistics, point_statistics
 from iolab.loads.metadata.tables import NAMES, iterations_text, point_name, rate_texts
 from iolab.report.numbers import show
 from iolab.report.terminal import QUIET_STYLE, Grouped, Heading, plain, title, verdict

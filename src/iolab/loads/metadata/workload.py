@@ -33,6 +33,15 @@ class Operation(NamedOperation):
     TREE_REMOVE = 21
 
 
+FILE_OPERATIONS: Final = (
+    Operation.FILE_CREATE,
+    Operation.FILE_STAT,
+    Operation.FILE_READ,
+    Operation.FILE_REMOVE,
+)
+"""Operations of which each rank does many. Of the trees it does one, and no operation can end while
+all ranks are still at theirs: trees have a rate over the whole phase only."""
+
 FILES_LEAST: Final = 40_000
 """A client's files where phases end by the clock: enough that at 400,000 a second, which one
 client's memory answers, a phase still takes the 0.1 s below which it is not judged."""
