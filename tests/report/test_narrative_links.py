@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from iolab.report.narrative import FIRST, LINKS_MOST, linked_sentences
+from iolab.report.narrative import (
+    FIRST,
+    LINKS_MOST,
+    LinkedSentence,
+    doubt_of_all,
+    linked_sentences,
+)
 from tests.report import shared
 from tests.report.made import build_brief
 from tests.report.studies import pair, sweep
@@ -42,6 +48,16 @@ def test_runs_are_named_with_their_configuration_where_there_are_several() -> No
     assert first.more == "and 20 more runs"
     one = linked_sentences(build_brief(sweep(seconds=6)))[0]
     assert all(" of " not in name for _, name in one.links)
+
+
+def test_a_doubt_of_all_findings_is_told_once_and_one_of_some_with_each() -> None:
+    doubtful = LinkedSentence("a: The best is 1. This is indicative only.", (), "")
+    sure = LinkedSentence("b: The best is 2.", (), "")
+    shorter, note = doubt_of_all((doubtful, replace(doubtful, text=f"b{doubtful.text[1:]}")))
+    assert [item.text for item in shorter] == ["a: The best is 1.", "b: The best is 1."]
+    assert "indicative" in note
+    for some in ((doubtful, sure), (doubtful,), ()):
+        assert doubt_of_all(some) == (some, "")
 
 
 def test_hostile_titles_stay_text_in_sentences() -> None:

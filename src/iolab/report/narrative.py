@@ -6,6 +6,7 @@ No sentence without a finding. What an interval does not support is not said as 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import singledispatch
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,7 @@ from iolab.analysis.findings import (
 )
 from iolab.analysis.pairs import gains
 from iolab.analysis.ranked_findings import findings
-from iolab.core.metric import Metric
+from iolab.core.metric import Level, Metric
 from iolab.core.metric_spec import Better, spec_of
 from iolab.core.run import RunKey
 from iolab.core.study import Study
@@ -374,6 +375,24 @@ def linked_sentences(
     every = findings(study, points, gains(study, points), brief.watched)
     sentences = without_repeats(sentences_on(study, every))
     return tuple(_linked(sentence, names, brief.anchors) for sentence in sentences)
+
+
+def doubt_of_all(
+    sentences: tuple[LinkedSentence, ...],
+) -> tuple[tuple[LinkedSentence, ...], str]:
+    """The sentences without the doubt that all of several end with, and that doubt once."""
+    for level, of_all in _OF_ALL.items():
+        end = LEVELS[level]
+        if len(sentences) > 1 and all(sentence.text.endswith(end) for sentence in sentences):
+            shorter = (replace(item, text=item.text.removesuffix(end)) for item in sentences)
+            return tuple(shorter), of_all
+    return sentences, ""
+
+
+_OF_ALL: Final = {
+    Level.INDICATIVE: "All of these are indicative only.",
+    Level.INVALID: "No run of these is valid.",
+}
 
 
 def _linked(sentence: Sentence, names: Anchors, anchors: Anchors) -> LinkedSentence:

@@ -39,7 +39,7 @@ from iolab.report.hardware import (
 )
 from iolab.report.maxima import ANCHOR as MAXIMA
 from iolab.report.narrative import FIRST as FINDINGS_FIRST
-from iolab.report.narrative import LinkedSentence, linked_sentences
+from iolab.report.narrative import LinkedSentence, doubt_of_all, linked_sentences
 from iolab.report.numbers import clean, count, listing, mark
 from iolab.report.phrases import (
     Objection,
@@ -82,6 +82,7 @@ class ReportPage:
     topology: Topology | None
     gains: tuple[tuple[Table, str], ...]
     findings: tuple[LinkedSentence, ...]
+    findings_note: str
     objections: tuple[Objection, ...]
     failures: tuple[Result, ...]
     more_failures: str
@@ -142,7 +143,7 @@ def make_page(brief: Brief) -> ReportPage:
     kinds = brief.kinds.within(brief.study)
     failures = tuple(r for r in brief.results if r.status is not RunStatus.DONE)
     workloads, notes = shared_notes(workload_charts(brief))
-    sentences = linked_sentences(brief)
+    sentences, doubt = doubt_of_all(linked_sentences(brief))
     every_section = sections(brief)
     in_brief = tuple(section for section in every_section if not section.in_appendix)
     backing = (
@@ -164,6 +165,7 @@ def make_page(brief: Brief) -> ReportPage:
         topology=topology(brief),
         gains=gains,
         findings=sentences,
+        findings_note=doubt,
         objections=caveats,
         failures=failures[:MAX_FAILURES],
         more_failures=more,

@@ -85,6 +85,7 @@ def _objection(objection: Objection) -> str:
 def _findings(page: ReportPage) -> Iterator[str]:
     if page.findings:
         yield from ("", "## Key findings", "")
+        yield from (page.findings_note, "") if page.findings_note else ()
         yield from (f"- {text(finding.text)}" for finding in page.findings)
     if page.gains:
         yield from ("", "## Gains")

@@ -144,6 +144,7 @@ def render_appendix(brief: Brief, paper: Paper = Paper.A4) -> bytes:
         **_frame(brief, page, paper, "appendix"),
         **_caveats(brief, page),
         "findings": [finding.text for finding in page.findings],
+        "findings_note": page.findings_note,
         "gains": [{"table": typst(table), "note": note} for table, note in page.gains],
         "sections": [_section(section, figures) for section in page.backing],
         "configuration": _tables([*page.jobs, *page.guests]),
