@@ -326,9 +326,10 @@ def _published(source: SessionSource) -> PublishedTables | None:
     """What others published of the same study, to be read beside it."""
     from iolab.cli.kinds import reported
     from iolab.cli.studies import open_published, published_ids
-    from iolab.published.report import published_tables
 
     study = source.study
     if not reported().has_published(study) or study.id not in published_ids():
         return None
+    from iolab.published.report import published_tables  # which few sessions need
+
     return published_tables(open_published(study.id))

@@ -69,10 +69,13 @@ def open_regular(path: Path) -> int:
 def read_regular(path: Path, most: int = BYTES_MOST) -> bytes:
     """All that is in a regular file; OSError where it cannot be read, or has more than `most`."""
     content = bytearray()
-    with open(open_regular(path), "rb") as file:
+    descriptor = open_regular(path)
+    try:
         # In pieces, since a reader sets aside all that it is asked for.
-        while len(content) <= most and (piece := file.read(min(most + 1, _PIECE_BYTES))):
+        while len(content) <= most and (piece := os.read(descriptor, min(most + 1, _PIECE_BYTES))):
             content += piece
+    finally:
+        os.close(descriptor)
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
     return bytes(content)
