@@ -109,9 +109,6 @@ $(AGENT): $(AGENT_SOURCES) | .venv/.synced
 # With one compiler for all, so that they are the same wherever they are made; without .venv, which would compile
 # this machine's agent once more.
 agents: packages $(AGENT_SOURCES) ## compile the agents for x86_64 and aarch64, as they are in a wheel
-	@tools/packages.sh required \
-	    "aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu libc6-dev-arm64-cross:to link the agent for aarch64" \
-	    "x86_64-linux-gnu-gcc:gcc-x86-64-linux-gnu libc6-dev-amd64-cross:to link the agent for x86_64"
 	@RUSTC=$$(tools/cross_rust.sh .tools/rust $(MACHINES)) && export RUSTC && \
 	    $(PYTHON) build_agent.py $(MACHINES)
 
@@ -128,7 +125,7 @@ wheels: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct 2>/dev/null |
 wheels: agents $(filter .tools/%,$(UV)) ## build the wheel for PyPI, with all agents, and the source archive in dist
 	@rm -rf dist
 	@RUSTC=$$(tools/cross_rust.sh .tools/rust $(MACHINES)) && export RUSTC && \
-	    $(PYTHON) tools/sbom.py "$$RUSTC" $$(getconf GNU_LIBC_VERSION | cut -d" " -f2) >$(SBOM) && \
+	    $(PYTHON) tools/sbom.py $$(getconf GNU_LIBC_VERSION | cut -d" " -f2) >$(SBOM) && \
 	    IOLAB_MACHINES="$(MACHINES)" $(UV) build --quiet --wheel --out-dir dist
 	@$(UV) build --quiet --sdist --out-dir dist
 	@$(UV) run --frozen --quiet --isolated --only-group release twine check --strict dist/*
@@ -163,15 +160,19 @@ lint: setup ## formats, linters and types
 	@cargo clippy --manifest-path agent/Cargo.toml --quiet --locked --all-targets -- -D warnings
 
 rust: setup ## the tests of the agent
-	@cargo test --manifest-path agent/Cargo.toml --quiet --locked
+	@cargo test --manifest-path agent/Cargo.toml --quiet --locked \
+	    --target $$($(PYTHON) -c 'import build_agent as b, platform; print(b.target(platform.machine()))')
 
 # What is skipped needs what qemu-user lacks: io_uring, name spaces of one thread, the program's own file.
 rust-aarch64: agents ## the tests of the agent for aarch64, emulated
 	@tools/packages.sh required "qemu-aarch64-static:qemu-user-static:to run programs for aarch64"
-	@RUSTC=$$(tools/cross_rust.sh .tools/rust $(MACHINES)) \
+	@RUSTC=$$(tools/cross_rust.sh .tools/rust $(MACHINES)) && export RUSTC && \
+	    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld \
+	    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER=qemu-aarch64-static \
 	    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=qemu-aarch64-static RUSTFLAGS="-C target-feature=+crt-static" \
-	    cargo test --manifest-path agent/Cargo.toml --quiet --locked --target aarch64-unknown-linux-gnu -- \
+	    cargo test --manifest-path agent/Cargo.toml --quiet --locked \
+	    --target $$($(PYTHON) -c 'import build_agent; print(build_agent.target("aarch64"))') -- \
 	    --skip it_survives_the_writer_being_killed --skip what_is_mounted_inside_stays_with_all_in_it \
 	    --skip one_write_at_a_time_to_a_file_is_made_by_a_plain_call
 

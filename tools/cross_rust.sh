@@ -1,8 +1,9 @@
 #!/bin/sh
 # Print the path of a rustc with the standard library of every MACHINE: cross_rust.sh FOLDER MACHINE ...
 #
-# The one on PATH if it has them all (`rustup target add MACHINE-unknown-linux-gnu`); else, on Debian and its kin,
-# that of the distribution's packages, unpacked into FOLDER without a change to the system.
+# The one on PATH if build_agent.py takes musl for them all; else, with GNU's linkers, one with all standard libraries
+# for glibc: that on PATH, or, on Debian and its kin, that of the distribution's packages, unpacked into FOLDER without
+# a change to the system.
 set -eu
 
 folder=$1
@@ -14,14 +15,26 @@ has_all() {
     done
 }
 
+takes_musl() {
+    for machine in "$@"; do
+        target=$(PYTHONPATH="$(dirname "$0")/.." "${PYTHON:-python3}" -c \
+            "import build_agent; print(build_agent.target('$machine'))" 2>/dev/null)
+        [ "$target" = "$machine-unknown-linux-musl" ] || return 1
+    done
+}
+
 rustc=$(command -v rustc || true)
+[ -n "$rustc" ] && takes_musl "$@" && { echo "$rustc"; exit 0; }
+"$(dirname "$0")/packages.sh" required \
+    "aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu libc6-dev-arm64-cross:to link the agent for aarch64" \
+    "x86_64-linux-gnu-gcc:gcc-x86-64-linux-gnu libc6-dev-amd64-cross:to link the agent for x86_64" >&2
 [ -n "$rustc" ] && has_all "$@" && { echo "$rustc"; exit 0; }
 rustc=$(readlink -m "$folder")/rustc
 [ -x "$rustc" ] && has_all "$@" && { echo "$rustc"; exit 0; }
 
 command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || {
     echo "missing: the standard library of Rust for: $*" >&2
-    echo "         install it with: rustup target add MACHINE-unknown-linux-gnu" >&2
+    echo "         install it with: rustup target add MACHINE-unknown-linux-musl" >&2
     exit 1
 }
 

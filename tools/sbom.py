@@ -1,21 +1,26 @@
 """Print what is linked into the agents, with versions and licences, as CycloneDX 1.6 in JSON.
 
-Usage: sbom.py RUSTC GLIBC_VERSION. The same commit and versions give the same bytes: it has no time
-and no serial number.
+Usage: RUSTC=... sbom.py GLIBC_VERSION, which agents have that are linked with glibc. The same
+commit and versions give the same bytes: it has no time and no serial number.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-TARGETS: Final = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
+sys.path.insert(0, str(ROOT))
+
+from build_agent import MACHINES, target  # noqa: E402 - a module of the checkout
+
 AGENT: Final = "iolab-agent"
 
 
@@ -24,11 +29,11 @@ def output(*words: str) -> str:
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 
-def crates() -> Iterator[dict[str, Any]]:
+def crates(targets: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The packages that cargo links into the agent for any of its targets, without the agent."""
     found: dict[str, dict[str, Any]] = {}
-    for target in TARGETS:
-        asked = ("--locked", "--format-version", "1", "--filter-platform", target)
+    for triple in targets:
+        asked = ("--locked", "--format-version", "1", "--filter-platform", triple)
         manifest = str(ROOT / "agent" / "Cargo.toml")
         told = json.loads(output("cargo", "metadata", "--manifest-path", manifest, *asked))
         packages = {package["id"]: package for package in told["packages"]}
@@ -62,8 +67,23 @@ def component(name: str, version: str, licence: str, purl: str) -> dict[str, Any
     }
 
 
-def main(rustc: str, glibc: str) -> None:
+def c_libraries(rustc: str, targets: Sequence[str], glibc: str) -> Iterator[dict[str, Any]]:
+    """The C libraries of the targets; that of musl comes with the compiler."""
+    for triple in targets:
+        if triple.endswith("-musl"):
+            folder = Path(output(rustc, "--print", "target-libdir", "--target", triple).strip())
+            archive = (folder / "self-contained" / "libc.a").read_bytes()
+            (version,) = re.findall(rb"\0(\d+\.\d+\.\d+)\0", archive)
+            musl = version.decode()
+            yield component("musl", musl, "MIT", f"pkg:generic/musl@{musl}")
+        else:
+            yield component("glibc", glibc, "LGPL-2.1-or-later", f"pkg:generic/glibc@{glibc}")
+
+
+def main(glibc: str) -> None:
     """Print the document."""
+    rustc = os.environ.get("RUSTC") or "rustc"
+    targets = [target(machine) for machine in MACHINES]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     release = output(rustc, "--version").split()[1]
     linked = [
@@ -73,10 +93,10 @@ def main(rustc: str, glibc: str) -> None:
             one["license"].replace("/", " OR "),
             f"pkg:cargo/{one['name']}@{one['version']}",
         )
-        for one in crates()
+        for one in crates(targets)
     ]
     rust = component("rust-std", release, "MIT OR Apache-2.0", f"pkg:generic/rust-std@{release}")
-    libc = component("glibc", glibc, "LGPL-2.1-or-later", f"pkg:generic/glibc@{glibc}")
+    libraries = {one["bom-ref"]: one for one in c_libraries(rustc, targets, glibc)}
     what = component(
         project["name"],
         project["version"],
@@ -88,7 +108,7 @@ def main(rustc: str, glibc: str) -> None:
         "specVersion": "1.6",
         "version": 1,
         "metadata": {"component": {**what, "type": "application"}},
-        "components": [*linked, rust, libc],
+        "components": [*linked, rust, *libraries.values()],
     }
     print(json.dumps(document, indent=1))
 

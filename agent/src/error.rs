@@ -62,14 +62,16 @@ impl<T> Context<T> for io::Result<T> {
     }
 }
 
-/// The message of an operating system error with the errno's name: `No such file… (ENOENT)`.
+/// The message of an operating system error with the errno's name: `No such file… (ENOENT)`; with
+/// its number where it has none here.
 #[must_use]
 pub fn sentence(error: &io::Error) -> String {
     let text = error.to_string();
-    let plain = text.split(" (os error").next().unwrap_or(&text);
     match error.raw_os_error().and_then(errno_name) {
-        Some(name) => format!("{plain} ({name})"),
-        None => plain.to_owned(),
+        // What file systems say of damage; musl has no words for it.
+        Some(name @ "EUCLEAN") => format!("Structure needs cleaning ({name})"),
+        Some(name) => format!("{} ({name})", text.split(" (os error").next().unwrap_or(&text)),
+        None => text,
     }
 }
 
@@ -150,6 +152,17 @@ mod tests {
         let error = Error::io("open /nowhere", &io::Error::from_raw_os_error(libc::ENOENT));
         assert_eq!(error.code, "ENOENT");
         assert_eq!(error.says, "cannot open /nowhere: No such file or directory (ENOENT)");
+    }
+
+    #[test]
+    fn every_named_error_has_words() {
+        for &(number, name) in ERRNO_NAMES {
+            let says = sentence(&io::Error::from_raw_os_error(number));
+            assert!(says.ends_with(&format!(" ({name})")), "{says}");
+            assert!(!says.starts_with("No error information"), "{says}");
+        }
+        let says = sentence(&io::Error::from_raw_os_error(libc::EBADE));
+        assert!(says.contains("52"), "{says}");
     }
 
     #[test]

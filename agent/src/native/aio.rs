@@ -133,7 +133,7 @@ impl Aio {
 
     fn take(&mut self, least: usize, time: Option<Duration>) -> io::Result<()> {
         let time = time.map(|time| libc::timespec {
-            tv_sec: time.as_secs() as libc::time_t,
+            tv_sec: time.as_secs() as _,
             tv_nsec: libc::c_long::from(time.subsec_nanos()),
         });
         let time = time.as_ref().map_or(ptr::null(), ptr::from_ref);

@@ -58,7 +58,7 @@ pub fn load_module(module: &File) -> io::Result<()> {
 /// Set `CLOCK_REALTIME`, in nanoseconds since 1970.
 pub fn set_real_ns(real_ns: u64) -> io::Result<()> {
     let time = libc::timespec {
-        tv_sec: (real_ns / SECOND_NS) as libc::time_t,
+        tv_sec: (real_ns / SECOND_NS) as _,
         tv_nsec: (real_ns % SECOND_NS) as libc::c_long,
     };
     // SAFETY: `time` is a valid timespec for the whole call.

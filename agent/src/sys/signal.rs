@@ -35,7 +35,7 @@ pub fn block() {
 pub fn wait(patience: Duration) -> Seen {
     let set = taken();
     let timeout = libc::timespec {
-        tv_sec: patience.as_secs() as libc::time_t,
+        tv_sec: patience.as_secs() as _,
         tv_nsec: libc::c_long::from(patience.subsec_nanos() as i32),
     };
     // SAFETY: set and timeout are valid; the details of the signal are not asked for.

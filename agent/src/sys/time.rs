@@ -48,7 +48,7 @@ pub fn own_cpu_ns() -> u64 {
 /// Sleep until `CLOCK_REALTIME` shows `until_ns`; returns at once when that is in the past.
 pub fn sleep_until_real(until_ns: u64) {
     let until = libc::timespec {
-        tv_sec: (until_ns / SECOND_NS) as libc::time_t,
+        tv_sec: (until_ns / SECOND_NS) as _,
         tv_nsec: (until_ns % SECOND_NS) as libc::c_long,
     };
     loop {
