@@ -202,11 +202,36 @@ fn put_stamp(sector: &mut Sector, stamp: Stamp, combined: usize) {
     put(sector, OFFSET, stamp.offset);
     put(sector, SEQUENCE, stamp.sequence);
     put(sector, WHOLE, whole);
-    for bytes in sector[STAMP_BYTES..].chunks_exact_mut(WORD).take(combined) {
+    let mut groups = sector[STAMP_BYTES..][..combined * WORD].chunks_exact_mut(GROUP * WORD);
+    for group in &mut groups {
+        if let Ok(group) = <&mut [u8; GROUP * WORD]>::try_from(group) {
+            combine::<0>(group, change);
+            combine::<1>(group, change);
+            combine::<2>(group, change);
+            combine::<3>(group, change);
+            combine::<4>(group, change);
+            combine::<5>(group, change);
+            combine::<6>(group, change);
+            combine::<7>(group, change);
+        }
+    }
+    for bytes in groups.into_remainder().chunks_exact_mut(WORD) {
         if let Ok(bytes) = <&mut [u8; WORD]>::try_from(bytes) {
             *bytes = (u64::from_le_bytes(*bytes) ^ change).to_le_bytes();
         }
     }
+}
+
+/// Words that are combined in one turn of the loop, which a compiler that keeps programs small does
+/// not unroll: most of what a write of random bytes takes.
+const GROUP: usize = 8;
+
+#[inline]
+fn combine<const AT: usize>(group: &mut [u8; GROUP * WORD], change: u64) {
+    let mut bytes = [0; WORD];
+    bytes.copy_from_slice(&group[AT * WORD..][..WORD]);
+    let word = u64::from_le_bytes(bytes) ^ change;
+    group[AT * WORD..][..WORD].copy_from_slice(&word.to_le_bytes());
 }
 
 /// The stamp of a sector; None when any of its bytes is not as it was written.
