@@ -43,11 +43,11 @@ _NOTHING: Final = DiskCounts(*[0] * len(_COUNTERS))
 
 @dataclass(frozen=True, slots=True)
 class DeviceSnapshot:
-    """The devices of a host at one moment of its monotonic clock, and all that it told then."""
+    """The devices of a host at one moment of its monotonic clock, and the whole `sample` of it."""
 
     mono_ns: int
     disks: dict[str, DiskCounts]
-    told: Mapping[str, Any]
+    sample: Mapping[str, Any]
 
 
 def look_of(sample: Message) -> DeviceSnapshot:

@@ -105,9 +105,9 @@ class HostWatch:
         with suppress(HostError):
             if self._held is not None:
                 self._add(self._held)
-                newest = (last or await snapshot(self._host, self._inodes_of)).told
+                newest = (last or await snapshot(self._host, self._inodes_of)).sample
                 self._steps.look(newest.get("real_ns"), newest.get("boot_ns"))
-                # The watch may have told once more since.
+                # The watch may have shown a newer one since.
                 if newest["mono_ns"] > self._held["mono_ns"]:
                     self._add({**newest, "seq": self._held["seq"] + 1})
             await self._host.ask("unwatch", deadline_s=UNWATCH_LIMIT_S, watch=self._stream.id)
