@@ -129,6 +129,7 @@ def target(machine: str) -> str:
     if shutil.which("rustup"):
         # Without a network, or with a Rust that is not rustup's, this fails and changes nothing.
         fetch = ["rustup", "target", "add", musl]
+        print(f"Fetching what the agent is linked from: {' '.join(fetch)}", file=sys.stderr)
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(fetch, capture_output=True, check=False, timeout=FETCH_LIMIT_S)
         if has_musl(musl):

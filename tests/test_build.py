@@ -83,7 +83,7 @@ def test_musl_is_linked_where_the_compiler_has_all_for_it(
 
 
 def test_a_musl_that_cannot_be_fetched_is_done_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("rustc", "rustup"):
         (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
@@ -91,6 +91,9 @@ def test_a_musl_that_cannot_be_fetched_is_done_without(
     monkeypatch.delenv("RUSTC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert target("aarch64") == "aarch64-unknown-linux-gnu"
+    fetched, without = capsys.readouterr().err.splitlines()
+    assert fetched.endswith(": rustup target add aarch64-unknown-linux-musl")
+    assert "linked with glibc" in without
 
 
 def test_the_agent_is_one_small_program_that_loads_no_library() -> None:
