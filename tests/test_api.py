@@ -81,6 +81,9 @@ def test_evidence_is_what_was_stored(session: iolab.Session, folder: Path) -> No
     for percent in (50.0, 99.0, 99.99):
         assert run.bins.percentile_ns(percent) == merged.percentile_ns(percent)
     assert run.bins.percentile_ns(99.0, "write") is None
+    for percent in (-1.0, 100.1, float("nan")):
+        with pytest.raises(ValueError, match="give 0 to 100"):
+            run.bins.percentile_ns(percent)
     assert run.bins.polars()["count"].sum() == run.intervals.count.sum()
     busy = run.telemetry.pandas()
     assert {"cpu", "disk", "nic"} <= set(busy["scope"])

@@ -167,8 +167,11 @@ class Bins(_Table):
     def percentile_ns(self, percent: float, operation: str | None = None) -> float | None:
         """A percentile over all hosts and intervals, of one operation or of all, each counted once.
 
-        Bins are merged, percentiles never averaged. None where nothing was counted.
+        Bins are merged, percentiles never averaged. None where nothing was counted. Raises
+        ValueError for less than 0 or more than 100 percent.
         """
+        if not 0 <= percent <= 100:
+            raise ValueError(f"{percent:g} is no percentile: give 0 to 100")
         again = [
             name.startswith("intended_") or name.endswith("_from_submission")
             for name in self.operation

@@ -52,11 +52,12 @@ def test_no_output_goes_over_the_files_of_a_session(tmp_path: Path, place: str) 
 @pytest.mark.parametrize(
     "words", [("report", "--html"), ("report", "--pdf"), ("export", "-f", "csv", "-o")]
 )
-def test_a_dash_is_not_the_name_of_an_output(
-    words: tuple[str, ...], session: Path, tmp_path: Path
+@pytest.mark.parametrize("name", ["-", "--md"])
+def test_neither_a_dash_nor_an_option_is_the_name_of_an_output(
+    words: tuple[str, ...], name: str, session: Path, tmp_path: Path
 ) -> None:
     command, *options = words
-    done = call(command, session, *options, "-", cwd=tmp_path)
+    done = call(command, session, *options, name, cwd=tmp_path)
     assert done.returncode == 2
-    assert "'-'" in done.stderr
+    assert f"'{name}' is not the name of a file" in done.stderr
     assert list(tmp_path.iterdir()) == []

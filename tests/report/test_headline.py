@@ -136,6 +136,16 @@ def test_checks_that_say_the_same_of_the_same_runs_are_one_objection() -> None:
     assert [one.code for one in objections(runs)] == [check.code, "zz-other"]
 
 
+def test_where_runs_differ_in_numbers_those_are_said_to_be_of_the_first() -> None:
+    run = result(1, 1.0, Level.INDICATIVE)
+    (check,) = run.verdict.objections
+    other = replace(result(2, 1.0, Level.INDICATIVE), verdict=run.verdict)
+    assert where(objections([run, other])[0]) == "all 2 runs"
+    worse = Verdict(Level.INDICATIVE, (replace(check, says="Busier."),))
+    (differing,) = objections([run, replace(other, verdict=worse)])
+    assert (differing.says, where(differing)) == (check.says, "all 2 runs; numbers of the first")
+
+
 def test_repeats_of_a_point_are_named_once() -> None:
     run = result(1, 1.0, Level.INDICATIVE)
     repeats = [replace(run, repeat=number) for number in (1, 2, 3)]

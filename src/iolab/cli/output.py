@@ -191,13 +191,15 @@ def _write_nowhere(stream: TextIO) -> None:
 
 
 def refuse_output(path: Path) -> None:
-    """UsageError for `-`, a session's own file, or a place in a target's scratch folder."""
+    """UsageError for an option, `-`, a session's own file, or a place in a scratch folder."""
     from iolab.core.host import SCRATCH_PREFIX
     from iolab.store.layout import session_of_file
     from iolab.study.wording import shown
 
-    if path.name == "-":  # elsewhere it means standard output: nobody wants a file of that name
-        raise UsageError("'-' is not the name of a file.", "Give the name of one.")
+    if str(path).startswith("-"):  # standard output elsewhere, or the option that follows
+        raise UsageError(
+            f"{shown(str(path))} is not the name of a file.", "Give one after the option for it."
+        )
     real = Path(os.path.realpath(path))
     session = session_of_file(real)
     if session is not None:

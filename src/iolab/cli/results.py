@@ -207,6 +207,7 @@ def _objections(objections: Sequence[Objection]) -> Iterator[RenderableType]:
             if objection.everywhere
             else f"{len(objection.runs)} of {count(objection.total, 'run')}"
         )
+        whose += objection.whose_numbers
         text = plain(objection.codes, "bold").append(f", {whose}: ", style=QUIET_STYLE)
         rows.append(
             [

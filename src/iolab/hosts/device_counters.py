@@ -49,6 +49,10 @@ class DeviceSnapshot:
     disks: dict[str, DiskCounts]
     sample: Mapping[str, Any]
 
+    def of_devices(self) -> DeviceSnapshot:
+        """The same without the sample, which takes seven times as much memory as the devices."""
+        return replace(self, sample={})
+
 
 def look_of(sample: Message) -> DeviceSnapshot:
     """The part of a `sample` message that deltas need; ValueError when it is not one."""

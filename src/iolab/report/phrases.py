@@ -38,9 +38,9 @@ NAMES_SHOWN: Final = 3
 class Objection:
     """One check's objection at one level, and the runs that it was made to.
 
-    `says` is the sentence of the first run, and `also` are other checks that say the same of the
-    same runs. Of several configurations `names` are those of all by id, and runs are named with
-    theirs.
+    `says` is the sentence of the first run (`differs` if others have other numbers in it), and
+    `also` are other checks that say the same of the same runs. Of several configurations `names`
+    are those of all by id, and runs are named with theirs.
     """
 
     code: str
@@ -50,11 +50,17 @@ class Objection:
     total: int
     names: Mapping[str, str] = field(default_factory=dict)
     also: tuple[str, ...] = ()
+    differs: bool = False
 
     @property
     def codes(self) -> str:
         """The checks that say it, as a list for people."""
         return ", ".join((self.code, *self.also))
+
+    @property
+    def whose_numbers(self) -> str:
+        """What is added to the runs where the sentence has other numbers for each."""
+        return "; numbers of the first" if self.differs else ""
 
     @property
     def everywhere(self) -> bool:
@@ -84,6 +90,7 @@ def objections(
             runs=tuple(result for result, _ in hits),
             total=len(results),
             names=names,
+            differs=len({check.says for _, check in hits}) > 1,
         )
         for (level, code), hits in grouped.items()
     ]
@@ -102,6 +109,10 @@ def objections(
 
 def where(objection: Objection) -> str:
     """To which runs an objection was made, in words: their names where they are few."""
+    return f"{_which_runs(objection)}{objection.whose_numbers}"
+
+
+def _which_runs(objection: Objection) -> str:
     if objection.everywhere:
         return f"all {count(objection.total, 'run')}" if objection.total > 1 else "the only run"
     runs = f"{len(objection.runs)} of {count(objection.total, 'run')}"

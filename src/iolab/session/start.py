@@ -181,7 +181,7 @@ async def load_at_once(
     async def get_ready(share: HostShare) -> None:
         await watches[share.name].begin()
         share.offset = await measure_offset(share.workdir.host, session.clock)
-        share.before = await snapshot(share.workdir.host)
+        share.before = (await snapshot(share.workdir.host)).of_devices()
 
     async def watched_load(share: HostShare) -> None:
         go = Go(start.on(share), start.lead_s)
@@ -197,6 +197,7 @@ async def load_at_once(
         await asyncio.gather(*(watches[share.name].end(share.after) for share in shares))
         for share in shares:
             share.clock_step_ns = watches[share.name].clock_step_ns
+            share.after = share.after and share.after.of_devices()
 
 
 async def drive_and_look(

@@ -374,7 +374,7 @@ async def _watched(
     async def get_ready(share: HostShare) -> None:
         await watches[share.name].begin()
         share.offset = await measure_offset(share.workdir.host, session.clock)
-        share.before = await snapshot(share.workdir.host)
+        share.before = (await snapshot(share.workdir.host)).of_devices()
 
     async def look_again(share: HostShare) -> None:
         share.after = await snapshot(share.workdir.host, share.workdir.inodes_of)

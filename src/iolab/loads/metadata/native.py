@@ -470,7 +470,7 @@ class _Iteration:
         )
         share.cache = NOT_DROPPED
         await self._watches[share.name].begin()
-        share.before = await snapshot(share.workdir.host)
+        share.before = (await snapshot(share.workdir.host)).of_devices()
 
     async def _look_again(self, share: HostShare) -> None:
         share.after = await snapshot(share.workdir.host, share.workdir.inodes_of)
