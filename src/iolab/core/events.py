@@ -21,7 +21,7 @@ class Phase(StrEnum):
     CONNECT = "connect"
     BOOT = "boot guests"
     LAY_OUT = "lay out"
-    PROVE = "prove"
+    PROVE = "verify"
     DROP_CACHES = "drop caches"
     PURGE = "purge"
     PRECONDITION = "precondition"

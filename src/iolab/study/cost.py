@@ -306,7 +306,7 @@ def _reasons(
     study: Study, layout: tuple[Reason, ...], costs: Sequence[LoadCost], runs: int
 ) -> tuple[Reason, ...]:
     method, prepared = study.method, sum(cost.prepared_runs for cost in costs)
-    proving = f"{prepared} runs: verify files, drop caches, check idle, save"
+    proving = f"{prepared} runs: verify, drop caches, idle watch, commit"
     settling = f"rest between {runs} runs: settle {format_duration_s(method.settle_s)}"
     resting_s = rest_s(method, runs)
     return (

@@ -92,7 +92,7 @@ def test_the_time_of_db_bench_is_told_by_its_parts() -> None:
     assert of(found, "load and compact 2 databases") == pytest.approx(20, abs=0.5)
     assert of(found, "4 runs of db_bench: warm-up") == 4 * (1 + 4 + 1)
     assert of(found, "4 runs of db_bench: copy") == pytest.approx(4 * 1.1)
-    assert not any("prove" in why or "lay out" in why for why in found)
+    assert not any("verify" in why or "lay out" in why for why in found)
     made = reasons(text, "target.filesystem=xfs", "target.image=1g")
     assert of(made, "make an XFS") == 2
 
