@@ -30,7 +30,7 @@ KNOWN = LedgerTarget(
 
 
 def look(written: int) -> DeviceSnapshot:
-    return DeviceSnapshot(0, {DEVICE.name: DiskCounts(0, 0, 0, written)}, {})
+    return DeviceSnapshot(0, {DEVICE.name: DiskCounts(0, 0, 0, written)})
 
 
 def gone_on(known: LedgerTarget, written: int) -> LedgerTarget:

@@ -43,15 +43,10 @@ _NOTHING: Final = DiskCounts(*[0] * len(_COUNTERS))
 
 @dataclass(frozen=True, slots=True)
 class DeviceSnapshot:
-    """The devices of a host at one moment of its monotonic clock, and the whole `sample` of it."""
+    """The devices of a host at one moment of its monotonic clock."""
 
     mono_ns: int
     disks: dict[str, DiskCounts]
-    sample: Mapping[str, Any]
-
-    def of_devices(self) -> DeviceSnapshot:
-        """The same without the sample, which takes seven times as much memory as the devices."""
-        return replace(self, sample={})
 
 
 def look_of(sample: Message) -> DeviceSnapshot:
@@ -65,17 +60,22 @@ def look_of(sample: Message) -> DeviceSnapshot:
         name: replace(counts, **merges.get(name, {}))
         for name, counts in (_disk(row) for row in rows)
     }
-    return DeviceSnapshot(_count(header.get("mono_ns")), disks, header)
+    return DeviceSnapshot(_count(header.get("mono_ns")), disks)
 
 
-async def snapshot(host: Host, inodes_of: str | None = None) -> DeviceSnapshot:
-    """The host's devices now, and where asked the inodes of a path's file system.
+async def snapshot(host: Host) -> DeviceSnapshot:
+    """The host's devices now. Raises HostError."""
+    devices, _ = await snapshot_and_sample(host)
+    return devices
 
-    Raises HostError.
-    """
+
+async def snapshot_and_sample(
+    host: Host, inodes_of: str | None = None
+) -> tuple[DeviceSnapshot, Mapping[str, Any]]:
+    """The same and the whole sample, seven times as large, where asked with a path's inodes."""
     sample = await host.ask("snapshot", deadline_s=SNAPSHOT_LIMIT_S, inodes_of=inodes_of)
     try:
-        return look_of(sample)
+        return look_of(sample), sample.header
     except ValueError as fault:
         raise host.give_up(f"sent a sample that makes no sense: {fault}") from None
 

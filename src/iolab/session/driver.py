@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field, replace
+from typing import Any
 
 from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import Packed
@@ -44,7 +45,7 @@ class HostShare:
     `details` are what only its kind of load knows. With `enough` seen, the load was halted by its
     rule. `files` is whatever else its engine left, by name, beside the `output` that it printed,
     and `ceiling_iops` what it reached on a target that does nothing (`ceiling_fault`: why it did
-    not).
+    not). `last_sample` is what the look `after` the load showed, until the host's watch has it.
     """
 
     workdir: WorkDirectory
@@ -58,6 +59,7 @@ class HostShare:
     command: Command | None = None
     before: DeviceSnapshot | None = None
     after: DeviceSnapshot | None = None
+    last_sample: Mapping[str, Any] | None = None
     intervals: IntervalLog = field(default_factory=IntervalLog)
     output: Packed | None = None
     files: dict[str, Packed] = field(default_factory=dict)

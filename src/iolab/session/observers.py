@@ -24,6 +24,7 @@ from iolab.hosts.device_counters import (
     cpu_busy,
     deltas,
     snapshot,
+    snapshot_and_sample,
 )
 from iolab.hosts.host import Host
 from iolab.hosts.message import HostLost, Stream
@@ -94,7 +95,7 @@ class HostWatch:
                     self._session.tell(TelemetrySeen(self._host.name, busy))
             self._held = sample
 
-    async def end(self, last: DeviceSnapshot | None) -> None:
+    async def end(self, last: Mapping[str, Any] | None) -> None:
         """Call it off, whatever became of it; the newest sample counts, and `last`, else one now.
 
         Without that one a run shorter than the interval would have a single sample, and no rate.
@@ -105,7 +106,9 @@ class HostWatch:
         with suppress(HostError):
             if self._held is not None:
                 self._add(self._held)
-                newest = (last or await snapshot(self._host, self._inodes_of)).sample
+                newest = last
+                if newest is None:
+                    _, newest = await snapshot_and_sample(self._host, self._inodes_of)
                 self._steps.look(newest.get("real_ns"), newest.get("boot_ns"))
                 # The watch may have shown a newer one since.
                 if newest["mono_ns"] > self._held["mono_ns"]:
@@ -243,5 +246,5 @@ class Observers:
         await observer.watch.follow(now_ns + (observer.offset.offset_ns if observer.offset else 0))
 
     async def _end(self, observer: _Observer) -> None:
-        observer.after = await snapshot(observer.host)
-        await observer.watch.end(observer.after)
+        observer.after, sample = await snapshot_and_sample(observer.host)
+        await observer.watch.end(sample)

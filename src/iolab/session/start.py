@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -12,7 +12,12 @@ from iolab.core.run import PlannedRun
 from iolab.dataclass import dataclass
 from iolab.hosts.barrier import alongside, halting
 from iolab.hosts.clock import ClockOffset, measure_offset
-from iolab.hosts.device_counters import DeviceSnapshot, idle_proof, snapshot
+from iolab.hosts.device_counters import (
+    DeviceSnapshot,
+    idle_proof,
+    snapshot,
+    snapshot_and_sample,
+)
 from iolab.hosts.engine import Command
 from iolab.hosts.remote_process import Ending, drive
 from iolab.hosts.telemetry import CounterCollector
@@ -181,7 +186,7 @@ async def load_at_once(
     async def get_ready(share: HostShare) -> None:
         await watches[share.name].begin()
         share.offset = await measure_offset(share.workdir.host, session.clock)
-        share.before = (await snapshot(share.workdir.host)).of_devices()
+        share.before = await snapshot(share.workdir.host)
 
     async def watched_load(share: HostShare) -> None:
         go = Go(start.on(share), start.lead_s)
@@ -194,10 +199,15 @@ async def load_at_once(
         start = start_of(session, shares, set_up_s)
         await alongside(on_each(shares, watched_load), session.stop.pass_on(halt))
     finally:
-        await asyncio.gather(*(watches[share.name].end(share.after) for share in shares))
-        for share in shares:
-            share.clock_step_ns = watches[share.name].clock_step_ns
-            share.after = share.after and share.after.of_devices()
+        await end_watches(watches, shares)
+
+
+async def end_watches(watches: Mapping[str, HostWatch], shares: Sequence[HostShare]) -> None:
+    """Call off the watch of every share's host, and fill in what it saw of the host's clock."""
+    await asyncio.gather(*(watches[share.name].end(share.last_sample) for share in shares))
+    for share in shares:
+        share.clock_step_ns = watches[share.name].clock_step_ns
+        share.last_sample = None  # it is large, and the share is kept until the tables are made
 
 
 async def drive_and_look(
@@ -219,5 +229,5 @@ async def drive_and_look(
         on_stderr=on_stderr,
         watch_processor=True,
     )
-    share.after = await snapshot(share.workdir.host)
+    share.after, share.last_sample = await snapshot_and_sample(share.workdir.host)
     return ending

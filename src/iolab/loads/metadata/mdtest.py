@@ -20,7 +20,7 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import read_facts
 from iolab.hosts.barrier import alongside, together
 from iolab.hosts.clock import measure_offset
-from iolab.hosts.device_counters import snapshot
+from iolab.hosts.device_counters import snapshot, snapshot_and_sample
 from iolab.hosts.engine import Command, EngineReading
 from iolab.hosts.message import printable
 from iolab.hosts.remote_process import drive
@@ -45,7 +45,7 @@ from iolab.session.discovery import FACTS_LIMIT_S
 from iolab.session.driver import Driver, HostShare, on_each
 from iolab.session.observers import HostWatch
 from iolab.session.process_driver import ending_fault
-from iolab.session.start import watch_idle
+from iolab.session.start import end_watches, watch_idle
 from iolab.targets.work_directory import WorkDirectory, require_shared
 
 
@@ -374,10 +374,12 @@ async def _watched(
     async def get_ready(share: HostShare) -> None:
         await watches[share.name].begin()
         share.offset = await measure_offset(share.workdir.host, session.clock)
-        share.before = (await snapshot(share.workdir.host)).of_devices()
+        share.before = await snapshot(share.workdir.host)
 
     async def look_again(share: HostShare) -> None:
-        share.after = await snapshot(share.workdir.host, share.workdir.inodes_of)
+        share.after, share.last_sample = await snapshot_and_sample(
+            share.workdir.host, share.workdir.inodes_of
+        )
         share.offset_after = await measure_offset(share.workdir.host, session.clock)
 
     def take(piece: bytes) -> None:
@@ -401,9 +403,7 @@ async def _watched(
         heeding = alongside(load(), session.stop.pass_on(halt))
         await alongside(heeding, beside())
     finally:
-        await asyncio.gather(*(watches[share.name].end(share.after) for share in shares))
-        for share in shares:
-            share.clock_step_ns = watches[share.name].clock_step_ns
+        await end_watches(watches, shares)
     return bytes(raw)
 
 

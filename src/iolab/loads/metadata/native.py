@@ -20,7 +20,7 @@ from iolab.errors import EngineError, HostError
 from iolab.hosts.answers import MeasuredAnswer, MetadataIntervalAnswer, read_answer
 from iolab.hosts.barrier import alongside, halting
 from iolab.hosts.clock import ClockOffset, measure_offset
-from iolab.hosts.device_counters import snapshot
+from iolab.hosts.device_counters import snapshot, snapshot_and_sample
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import DirectionInterval, Interval
 from iolab.hosts.message import Message
@@ -37,7 +37,7 @@ from iolab.loads.metadata.workload import (
 from iolab.session.context import SessionContext
 from iolab.session.driver import Driver, HostShare, on_each
 from iolab.session.observers import HostWatch
-from iolab.session.start import CommonStart, start_of, watch_idle
+from iolab.session.start import CommonStart, end_watches, start_of, watch_idle
 from iolab.targets.work_directory import evict, peer_dir, require_shared
 from iolab.units import NS_PER_S
 
@@ -455,11 +455,7 @@ class _Iteration:
         for task in self._followers.values():
             task.cancel()
         await asyncio.gather(*self._followers.values(), return_exceptions=True)
-        await asyncio.gather(
-            *(self._watches[share.name].end(share.after) for share in self._shares)
-        )
-        for share in self._shares:
-            share.clock_step_ns = self._watches[share.name].clock_step_ns
+        await end_watches(self._watches, self._shares)
 
     async def _get_ready(self, share: HostShare) -> None:
         hello = await share.workdir.host.connect()
@@ -470,10 +466,12 @@ class _Iteration:
         )
         share.cache = NOT_DROPPED
         await self._watches[share.name].begin()
-        share.before = (await snapshot(share.workdir.host)).of_devices()
+        share.before = await snapshot(share.workdir.host)
 
     async def _look_again(self, share: HostShare) -> None:
-        share.after = await snapshot(share.workdir.host, share.workdir.inodes_of)
+        share.after, share.last_sample = await snapshot_and_sample(
+            share.workdir.host, share.workdir.inodes_of
+        )
 
     async def _phases(self) -> None:
         for operation in Operation:
