@@ -18,7 +18,7 @@ from iolab.report.charts.bars import ROWS_MAX, RatioRow, ratio_figure
 from iolab.report.charts.chart import Figure, Mark, Points, ReportSection, Rules, TextMark
 from iolab.report.charts.palette import SERIES
 from iolab.report.formats.markdown import render_markdown
-from iolab.report.formats.render import figure_pdf
+from iolab.report.formats.render import figure_pngs
 from iolab.report.table import Table
 from tests.report import shared
 
@@ -168,7 +168,7 @@ def test_a_name_that_is_longer_than_the_chart_goes_on_in_the_next_line() -> None
 @pytest.mark.parametrize("value", [None, math.pi])
 def test_a_chart_is_drawn_even_of_nothing(value: float | None) -> None:
     made = ratio_figure("a", "b", "c", "", dots(Metric(value, "")), Table("", (), ()))
-    assert figure_pdf(made).startswith(b"%PDF")
+    assert figure_pngs([made])[0].startswith(b"\x89PNG")
 
 
 def test_hardware_that_the_study_tells_stands_beside_what_was_printed() -> None:

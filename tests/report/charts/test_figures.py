@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from itertools import pairwise
 from typing import TypeVar
 
@@ -30,7 +31,7 @@ from iolab.report.charts.scale import linear_scale, log_scale, number_text, time
 from iolab.report.charts.series import LatencyCurve, Panel, PanelTrace, Timeline
 from iolab.report.charts.svg import draw
 from iolab.report.charts.tradeoff import tradeoff_figure
-from iolab.report.formats.render import figure_pdf
+from iolab.report.formats.render import PNG_SCALE, figure_pngs
 from iolab.report.table import Table
 from tests.report.charts.outcomes import WORKLOAD, points, rate_figure, result
 from tests.report.charts.specs import CURVE, figures, lines
@@ -39,11 +40,11 @@ Kind = TypeVar("Kind", bound=Mark)
 
 
 @pytest.mark.parametrize("name", ["throughput", "timeline", "value"])
-def test_a_figure_has_its_whole_size_on_a_page_of_its_own(name: str) -> None:
+def test_a_picture_has_the_whole_size_of_its_figure(name: str) -> None:
     figure = figures()[name]
-    found = re.findall(rb"/MediaBox ?\[0 0 ([\d.]+) ([\d.]+)\]", figure_pdf(figure))
-    assert found
-    assert [float(one) for one in found[0]] == [figure.width, figure.height]
+    (picture,) = figure_pngs([figure])
+    size = struct.unpack(">II", picture[16:24])  # after the signature and the head of its chunk
+    assert size == pytest.approx((figure.width * PNG_SCALE, figure.height * PNG_SCALE), abs=1)
 
 
 def marks(figure: Figure, kind: type[Kind]) -> list[Kind]:

@@ -74,14 +74,12 @@ def draw(figure: Figure) -> Drawing:
     return Drawing(_svg(figure, head, body), _tips(figure))
 
 
-def document(figure: Figure, *, background: str = "") -> str:
+def document(figure: Figure, *, font: str = "sans-serif") -> str:
     """The figure as an SVG document of its own, in the colours of light paper."""
     body = _Pen(lambda token: token.light, frozenset()).plots(figure)
-    if background:
-        body = f'<rect width="100%" height="100%" fill="{background}"/>{body}'
     head = (
         f'xmlns="http://www.w3.org/2000/svg" width="{figure.width}" height="{figure.whole_height}" '
-        'font-family="sans-serif"'
+        f'font-family="{font}"'
     )
     return _svg(figure, head, body)
 

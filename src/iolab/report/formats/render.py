@@ -1,8 +1,8 @@
 """The report as files for other programs: PDF, charts as SVG and PNG, tables as CSV.
 
-The only door to vl_convert, which makes pictures of charts, and to typst, which sets pages. Nothing
-is written in the typesetter's language but its template, which ships with iolab: what comes from
-hosts, files and studies goes in as JSON strings and is set as text.
+The only door to typst, which sets pages and turns charts into pictures. Nothing is written in the
+typesetter's language but templates, which ship with iolab: what comes from hosts, files and studies
+goes in as JSON strings and is set as text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from iolab.core.metric import CheckResult, Level, Result
 from iolab.errors import ReportError
@@ -30,45 +30,59 @@ from iolab.report.runs import RunPart, checks_note, checks_table, evidence_text
 from iolab.report.table import Table, columns, csv_text, filled, row, typst, typst_level
 from iolab.report.user_text import blocks_of
 
+SANS: Final = "IBM Plex Sans"
+"""The letters of paper."""
+
 PNG_SCALE: Final = 3.0
-"""Pixels a unit: sharp at the width of a page."""
+"""Pixels for each unit of a chart: sharp at the width of a page."""
+
+_PICTURES: Final = """#for picture in json(bytes(sys.inputs.doc)) {
+  page(width: picture.width * 1pt, height: picture.height * 1pt, margin: 0pt, image(picture.file))
+}"""
 
 
-def figure_pdf(figure: Figure) -> bytes:
-    """The figure as a PDF of one page, in the colours of light paper."""
-    import vl_convert  # takes 30 ms, and only this needs it
-
-    return vl_convert.svg_to_pdf(document(figure))
-
-
-def figure_png(figure: Figure) -> bytes:
-    """The same as a picture, of `PNG_SCALE` pixels a unit, on white."""
-    import vl_convert
-
-    return vl_convert.svg_to_png(document(figure, background="white"), scale=PNG_SCALE)
+def figure_pngs(figures: Sequence[Figure]) -> list[bytes]:
+    """Each figure as a picture of `PNG_SCALE` pixels a unit, on white. ReportError as `typeset`."""
+    if not figures:
+        return []
+    pictures = [
+        {"file": f"{number}.svg", "width": figure.width, "height": figure.whole_height}
+        for number, figure in enumerate(figures)
+    ]
+    files = {f"{number}.svg": _paper_svg(figure) for number, figure in enumerate(figures)}
+    return _compile(_PICTURES, pictures, files, "png")
 
 
 def typeset(template: str, document: object, files: Mapping[str, bytes]) -> bytes:
     """A PDF of a typst template that reads `document` as JSON; `files` lie beside it.
 
-    Fonts are those that the typesetter brings, so that the pages are the same on every machine, and
-    no package is fetched. ReportError if it cannot be set.
+    Fonts are IBM Plex Sans and those that the typesetter brings, so that pages are the same on
+    every machine, and no package is fetched. ReportError if it cannot be set.
     """
-    import typst  # takes 50 ms, and only a PDF needs it
+    return _compile(template, document, files, "pdf")[0]
+
+
+def _compile(
+    template: str, document: object, files: Mapping[str, bytes], form: Literal["pdf", "png"]
+) -> list[bytes]:
+    """A PDF as one file, or the pages as PNG."""
+    import fontpkg_ibm_plex_sans as sans
+    import typst  # takes 50 ms, and only paper needs it
 
     with tempfile.TemporaryDirectory(prefix="iolab-brief-") as folder:
         main = Path(folder) / "brief.typ"
         main.write_text(template, encoding="utf-8")
         for name, content in files.items():
             (Path(folder) / name).write_bytes(content)
-        data = json.dumps(document, sort_keys=True, allow_nan=False)
         try:
-            pdf = typst.compile(
+            made = typst.compile(
                 str(main),
                 root=folder,
-                format="pdf",
+                format=form,
+                ppi=72 * PNG_SCALE,
                 ignore_system_fonts=True,
-                sys_inputs={"doc": data},
+                font_paths=[str(sans.ROOT / "files")],
+                sys_inputs={"doc": json.dumps(document, sort_keys=True, allow_nan=False)},
                 timestamp=0,
             )
         except (RuntimeError, ValueError) as error:
@@ -76,9 +90,12 @@ def typeset(template: str, document: object, files: Mapping[str, bytes]) -> byte
                 f"The report cannot be typeset: {str(error).splitlines()[0]}.",
                 "Report this with the session directory.",
             ) from error
-    if not isinstance(pdf, bytes):
-        raise ReportError("The report came out as several files.", "Report this as a bug.")
-    return pdf
+    pages = made if isinstance(made, list) else [made]
+    return [page for page in pages if page is not None]
+
+
+def _paper_svg(figure: Figure) -> bytes:
+    return document(figure, font=SANS).encode()
 
 
 DRAWN_RUNS: Final = 12
@@ -218,8 +235,8 @@ class _Figures:
         """What the template says of each, with its file drawn; of `plain` ones nothing twice."""
         drawn = []
         for figure in figures:
-            name = f"figure-{len(self.files)}.pdf"
-            self.files[name] = figure_pdf(figure)
+            name = f"figure-{len(self.files)}.svg"
+            self.files[name] = _paper_svg(figure)
             drawn.append(
                 {
                     "file": name,
@@ -381,10 +398,11 @@ def figure_files(brief: Brief) -> Iterator[tuple[str, str | bytes]]:
     drawn = {
         id(figure): figure for figure in figures_of(page)
     }  # that of the first page stands twice
-    for number, figure in enumerate(drawn.values(), 1):
+    pictures = figure_pngs(list(drawn.values()))
+    for number, (figure, picture) in enumerate(zip(drawn.values(), pictures, strict=True), 1):
         name = _name("figure", number, figure)
         yield f"{name}.svg", document(figure)
-        yield f"{name}.png", figure_png(figure)
+        yield f"{name}.png", picture
         yield f"{name}.csv", csv_text(figure.table)
     for number, table in enumerate(_every_table(page), 1):
         yield f"table-{number:02d}-{_slug(table.title)}.csv", csv_text(table)

@@ -13,7 +13,7 @@ from iolab.errors import ReportError
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import ChartGroup, Figure
 from iolab.report.formats.html import ReportPage, make_page
-from iolab.report.formats.render import figure_png
+from iolab.report.formats.render import figure_pngs
 from iolab.report.numbers import clean, mark
 from iolab.report.phrases import where
 from iolab.report.table import Cell, Table
@@ -98,9 +98,9 @@ def _group(document: Document, group: ChartGroup) -> None:
 def _figures(document: Document, figures: Sequence[Figure]) -> None:
     from docx.shared import Inches
 
-    for figure in figures:
+    for figure, png in zip(figures, figure_pngs(figures), strict=True):
         document.add_paragraph().add_run(clean(figure.title)).bold = True
-        picture = document.add_picture(io.BytesIO(figure_png(figure)), width=Inches(FIGURE_INCHES))
+        picture = document.add_picture(io.BytesIO(png), width=Inches(FIGURE_INCHES))
         picture._inline.docPr.set("descr", clean(figure.alt))
         _paragraphs(document, [figure.note])
 
