@@ -303,7 +303,7 @@ def test_a_folder_of_many_tools_is_one_import(tmp_path: Path) -> None:
     found = read_all([tmp_path], IMPORTERS)
     assert not found.faults
     assert [one.name for one in found.unknown] == ["notes.md"]
-    assert len(found.left_out) == 1
+    assert len(found.refused) == 1
     tools = {run.details.tool for _, run in found.runs}
     assert tools == {"ycsb", "db_bench", "mdtest", "io500", "elbencho", "vdbench", "diskspd"}
 

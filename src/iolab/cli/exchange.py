@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from iolab.store.reader import SessionReader
 
 
-UNKNOWN_SHOWN = 20
-"""Files that no format knows are named up to so many, then counted."""
+SAID_MOST = 20
+"""Of files that are not read, of what is left out and the like so many are named, then counted."""
 
 
 def import_(
@@ -60,8 +61,9 @@ def import_(
 ) -> None:
     """Read results of other tools into a session, and judge them."""
     from iolab.analysis.kinds import judge
-    from iolab.cli.kinds import analyses
-    from iolab.cli.output import open_session, result_json, say
+    from iolab.analysis.resume_marks import marked_results
+    from iolab.cli.kinds import analyses, reported
+    from iolab.cli.output import open_session, result_json
     from iolab.cli.show import print_session
     from iolab.core.host import HostFacts
     from iolab.errors import UsageError
@@ -69,6 +71,7 @@ def import_(
     from iolab.importers.files import read_all
     from iolab.importers.registry import IMPORTERS
     from iolab.importers.session import arrange, write
+    from iolab.report.results import session_document
 
     files_read = read_all(files, IMPORTERS)
     if files_read.faults:
@@ -77,30 +80,44 @@ def import_(
             "Name files of the formats in 'iolab import --help', or folders with some.",
             files_read.faults,
         )
-    for fault in files_read.left_out:
-        say(f"Not read: {fault.happened}")
-    for file in files_read.unknown[:UNKNOWN_SHOWN]:
-        say(f"Not read, in no format that is known: {file.name}")
-    if len(files_read.unknown) > UNKNOWN_SHOWN:
-        say(f"and {len(files_read.unknown) - UNKNOWN_SHOWN} more.")
+    _say_some([f"Not read: {fault.happened} {fault.do}" for fault in files_read.refused])
+    _say_some([f"Not read, in no format that is known: {file.name}" for file in files_read.unknown])
+    _say_some([f"Left out: {entry.message}" for entry in files_read.left_out])
+    _say_some([copy.message for copy in files_read.copies])
     runs = joined_clients(files_read.runs) if clients else files_read.runs
     session = arrange(runs, configuration=configuration, title=configuration)
-    for assumed in () if clients else assumed_repeats(session.runs):
-        say(assumed.says)
+    if not clients:
+        _say_some([assumed.message for assumed in assumed_repeats(session.runs)])
     facts: dict[str, HostFacts] = {}
     write(session, out, sys.argv, lambda record: judge(record, facts, analyses()))
+    # The verdicts are those of `show`: some checks look at all runs together.
+    reader = open_session(out)
+    study, results = marked_results(reader)
     if as_json:
+        document = session_document(reported(), study, results)
         result_json(
             {
                 "format": 1,
                 "session": str(out),
                 "runs": len(session.runs),
                 "unknown": [file.name for file in files_read.unknown],
+                "left_out": [asdict(entry) for entry in files_read.left_out],
+                "copies": [asdict(copy) for copy in files_read.copies],
+                "results": document["results"],
             }
         )
         return
-    reader = open_session(out)
-    print_session(reader, reader.study, reader.results())
+    print_session(reader, study, results)
+
+
+def _say_some(sentences: Sequence[str]) -> None:
+    """Say the first of them, and how many more there are."""
+    from iolab.cli.output import say
+
+    for sentence in sentences[:SAID_MOST]:
+        say(sentence)
+    if len(sentences) > SAID_MOST:
+        say(f"and {len(sentences) - SAID_MOST} more.")
 
 
 class ExportFormat(StrEnum):

@@ -11,8 +11,8 @@ from itertools import chain
 from typing import Final
 
 from iolab.dataclass import dataclass
-from iolab.importers.files import Sourced, clean
-from iolab.importers.model import ForeignRun, ImportedClient
+from iolab.importers.files import Sourced
+from iolab.importers.model import ForeignRun, ImportedClient, ImportedJob
 from iolab.importers.session import Placed, runtime_ns
 
 FILES_SHOWN: Final = 3
@@ -27,23 +27,35 @@ def joined_clients(runs: Sequence[Sourced]) -> tuple[Sourced, ...]:
     """
     groups: dict[object, list[Sourced]] = {}
     for files, run in runs:
-        places = groups.setdefault((run.details.tool, run.name, run.kind, run.axis), [])
-        places.append((files, run))
+        load = tuple(sorted(_shared(run).items()))
+        groups.setdefault((run.details.tool, run.name, run.kind, load), []).append((files, run))
     return tuple(_joined(members) for group in groups.values() for members in _moments(group))
 
 
+def _shared(run: ForeignRun) -> dict[str, str]:
+    """The settings that clients of one load share; each has its own folder or device."""
+    own = (*ImportedJob.places, "clients")
+    return {name: str(value) for name, value in run.load.items() if name not in own}
+
+
 @dataclass(frozen=True, slots=True)
-class Assumed:
-    """Files whose runs of one point were taken as its repeats; `overlap` where they ran at once."""
+class AssumedRepeats:
+    """Runs of one point taken as its repeats: of these files, in so many sources.
+
+    `overlap` is whether some of them ran at the same time.
+    """
 
     files: tuple[str, ...]
+    runs: int
     overlap: bool
 
     @property
-    def says(self) -> str:
+    def message(self) -> str:
         """What was assumed, and how to have it otherwise."""
         more = len(self.files) - FILES_SHOWN
         names = ", ".join(self.files[:FILES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        if len(self.files) == 1:
+            return f"{self.runs} runs in {names} are of one load: taken as repeats."
         if self.overlap:
             return (
                 f"Taken as repeats, but they ran at the same time: {names}. Import with --clients."
@@ -51,21 +63,22 @@ class Assumed:
         return f"Taken as repeats of one load: {names}. If they are of several clients: --clients."
 
 
-def assumed_repeats(runs: Sequence[Placed]) -> Iterator[Assumed]:
+def assumed_repeats(runs: Sequence[Placed]) -> Iterator[AssumedRepeats]:
     """Every set of files of which that was assumed, once."""
     points: dict[str, list[Placed]] = {}
     for placed in runs:
         points.setdefault(placed.planned.point.digest, []).append(placed)
-    overlaps: dict[tuple[str, ...], bool] = {}
+    found: dict[tuple[str, ...], AssumedRepeats] = {}
     for members in points.values():
-        paths = (clean(str(file.path)) for placed in members for file in placed.files)
-        files = tuple(dict.fromkeys(paths))
-        if len(files) > 1:
+        if len(members) > 1:
             group = [(placed.files, placed.run) for placed in members]
+            files = tuple(dict.fromkeys(file.label for own, _ in group for file in own))
             overlap = any(len(moment) > 1 for moment in _overlapping(group))
-            overlaps[files] = overlaps.get(files, False) or overlap
-    for files, overlap in overlaps.items():
-        yield Assumed(files, overlap)
+            before = found.get(files, AssumedRepeats(files, 0, overlap=False))
+            found[files] = AssumedRepeats(
+                files, max(before.runs, len(members)), before.overlap or overlap
+            )
+    yield from found.values()
 
 
 def _moments(group: Sequence[Sourced]) -> list[list[Sourced]]:

@@ -115,15 +115,6 @@ def _phases(file: ForeignFile) -> Iterator[tuple[int, _Phase]]:
         raise ForeignFault(f"it is no CSV file: {error}.") from None
 
 
-_AXES: Final = {
-    "hosts": "services",
-    "threads": "threads",
-    "block size": "block_size",
-    "IO depth": "IO_depth",
-}
-"""What tells phases of one name apart; `hosts` is an axis of iolab's own."""
-
-
 def _run(file: ForeignFile, place: int, phase: _Phase) -> ForeignRun:
     def asked(name: str) -> float | None:
         return parsed(phase.options.get(name) or "")
@@ -154,11 +145,6 @@ def _run(file: ForeignFile, place: int, phase: _Phase) -> ForeignRun:
         clients=(ImportedClient("all threads", host, runtime_s=phase.seconds),),
         settings=tuple(
             (name, clean(phase.options[name])) for name in kept if phase.options.get(name)
-        ),
-        axis=tuple(
-            (axis, clean(phase.options[name]))
-            for name, axis in _AXES.items()
-            if phase.options.get(name)
         ),
         in_flight=None if entries or not depth_known else round(counts[0] * counts[1] * counts[2]),
         at_ns=phase.at_ns,

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from iolab.core.toml import read_regular
 from iolab.dataclass import dataclass
 from iolab.errors import Fault
+from iolab.importers.account import Account, LeftOut
+from iolab.importers.copies import Copy, without_copies
 from iolab.importers.model import ForeignRun
 
 FILE_BYTES_MOST: Final = 64 << 20
@@ -39,6 +44,9 @@ SENTENCE: Final = 240
 NAME_CHARACTERS: Final = 80
 """Of a longer name only the beginning is kept."""
 
+SETTING_CHARACTERS: Final = 4096
+"""Of the value of a setting as much is kept: a command may have its decisive word at its end."""
+
 
 class ForeignFault(Exception):
     """A file that was recognised and cannot be used; the message is a sentence, as is `do`."""
@@ -60,10 +68,22 @@ class ForeignFile:
         """Its name, safe to print."""
         return clean(self.path.name)
 
+    @property
+    def label(self) -> str:
+        """Its path as it was named, safe to print."""
+        return clean(str(self.path), SENTENCE)
+
+    @cached_property
+    def raw(self) -> bytes:
+        """All of it, byte for byte; OSError where it cannot be read or is too large."""
+        return read_regular(self.path, FILE_BYTES_MOST)
+
     @cached_property
     def content(self) -> bytes:
-        """All of it; OSError where it cannot be read or is too large."""
-        return read_regular(self.path, FILE_BYTES_MOST)
+        """All of it in UTF-8 without a mark of that; PowerShell redirects as UTF-16."""
+        if self.raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return self.raw.decode("utf-16", "replace").encode()
+        return self.raw.removeprefix(codecs.BOM_UTF8)
 
     @property
     def head(self) -> bytes:
@@ -79,6 +99,20 @@ class ForeignFile:
     def lines(self) -> list[str]:
         """Its lines without their ends."""
         return self.text.splitlines()[:LINES_MOST]
+
+    @cached_property
+    def account(self) -> Account:
+        """What became of each of its lines; the importer that reads it fills this."""
+        return Account(self.name, self.lines)
+
+    def line_at(self, offset: int) -> int:
+        """The number, from 1 on, of the line in which a place of its text is."""
+        return bisect_right(self._line_starts, offset)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        ends = accumulate(len(line) for line in self.text.splitlines(keepends=True))
+        return [0, *ends]
 
     @property
     def changed_ns(self) -> int:
@@ -103,9 +137,15 @@ class Folder:
         return sorted(neighbours, key=lambda other: other.path.name)
 
     def use(self, file: ForeignFile) -> ForeignFile:
-        """That file, which belongs to a run."""
+        """That file, which belongs to a run and is read as a whole."""
         self.used.add(file.path)
+        file.account.read_all()
         return file
+
+    def leave_out(self, file: ForeignFile, reason: str) -> None:
+        """That file is known, and nothing of it is read."""
+        self.used.add(file.path)
+        file.account.all_left_out(reason)
 
 
 Sourced = tuple[tuple[ForeignFile, ...], ForeignRun]
@@ -113,17 +153,26 @@ Sourced = tuple[tuple[ForeignFile, ...], ForeignRun]
 
 
 class Importer(Protocol):
-    """One format."""
+    """One format.
+
+    Its runs have every setting of the load that the file tells in `ForeignRun.settings`, and
+    in `ignored` those that cannot matter, each with the reason. Runs of one name whose other
+    settings are equal are repeats; all others are points of their own.
+    """
 
     @property
     def tool(self) -> str:
         """What writes it."""
 
     def recognises(self, file: ForeignFile) -> bool:
-        """Whether a file is of this format, by its head."""
+        """Whether a file is of this format, be it one that `read` refuses with what to do."""
 
     def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
-        """The runs that it tells of, with what lies beside it. ForeignFault with a sentence."""
+        """The runs that it tells of, with what lies beside it. ForeignFault with a sentence.
+
+        It marks every line in `file.account`, see `iolab.importers.account`; of files beside it
+        those that it uses by `folder.use`, those that it does not by `folder.leave_out`.
+        """
 
 
 def collect(paths: Iterable[Path]) -> tuple[list[ForeignFile], list[Fault]]:
@@ -150,20 +199,30 @@ def collect(paths: Iterable[Path]) -> tuple[list[ForeignFile], list[Fault]]:
         return [], faults
     if len(files) > FILES_MOST:
         faults.append(Fault(f"These are more than {FILES_MOST} files.", "Import fewer at once."))
-    return list(files.values()), faults
+    # Whatever order they were named in, the same files give the same points.
+    return sorted(files.values(), key=lambda file: _natural(str(file.path.absolute()))), faults
+
+
+def _natural(path: str) -> list[tuple[int, str]]:
+    """What sorts `run-2` before `run-10`."""
+    parts = re.findall(r"(\d{1,18})|(\D+|\d+)", path)
+    return [(int(digits or -1), text) for digits, text in parts]
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
     """What an import found: runs with the files of each, files that nobody knows, and faults.
 
-    `left_out` are faults of files that were not named but lay in a folder.
+    `refused` are faults of files that were not named but lay in a folder, `left_out` what is in no
+    run of the files that were read, `copies` runs that were told twice and count once.
     """
 
     runs: tuple[Sourced, ...]
     unknown: tuple[ForeignFile, ...]
     faults: tuple[Fault, ...]
-    left_out: tuple[Fault, ...] = ()
+    refused: tuple[Fault, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    copies: tuple[Copy, ...] = ()
 
 
 def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
@@ -172,24 +231,30 @@ def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
     folder = Folder(files)
     runs: list[tuple[ForeignFile, ForeignRun]] = []
     recognised: list[ForeignFile] = []
-    left_out: list[Fault] = []
+    read: list[ForeignFile] = []
+    refused: list[Fault] = []
     for importer, file in _recognised(files, importers, recognised, faults):
         if file.path in folder.used:
             continue
         try:
             runs += [(file, run) for run in importer.read(file, folder)]
+            read.append(file)
         except ForeignFault as fault:
             named_fault = Fault(f"{file.name}: {fault}", fault.do)
-            (faults if file.named else left_out).append(named_fault)
+            (faults if file.named else refused).append(named_fault)
         except OSError as error:
             faults.append(_unread(file, error))
-    sourced = tuple(((file,), _with_memory(file, run, folder)) for file, run in runs)
+    sourced, copies = without_copies(
+        [((file,), _with_memory(file, run, folder)) for file, run in runs]
+    )
     paths_known = {file.path for file in recognised} | folder.used
     unknown = tuple(file for file in files if file.path not in paths_known)
+    accounts = [file.account for file in files if file in read or file.path in folder.used]
+    left_out = [entry for account in accounts if account.is_begun for entry in account.entries()]
     if not runs:
-        faults += left_out
+        faults += refused
     faults += [_unknown(file) for file in unknown if file.named or not runs][:FAULTS_MOST]
-    return Imported(sourced, unknown, tuple(faults), tuple(left_out))
+    return Imported(sourced, unknown, tuple(faults), tuple(refused), tuple(left_out), copies)
 
 
 def _recognised(
@@ -279,4 +344,6 @@ def table_of(value: object) -> Mapping[str, Any]:
 
 def texts_of(table: Mapping[str, Any]) -> dict[str, str]:
     """The options of a document as clean text."""
-    return {clean(str(name)): clean(str(value)) for name, value in table.items()}
+    return {
+        clean(str(name)): clean(str(value), SETTING_CHARACTERS) for name, value in table.items()
+    }

@@ -50,6 +50,11 @@ ALL_CLIENTS: Final = "All clients"
 _AXES: Final = ("bs", "iodepth", "numjobs", "rwmixread", "size", "rate_iops", "ioengine")
 """Options that tell runs of one job's name apart."""
 
+IGNORED: Final = {
+    "startdelay": "when a job began is no load",
+}
+"""Options that cannot matter to the load, each with the reason."""
+
 _PACED: Final = ("rate", "thinktime", "flow")
 
 _NO_NUMBER: Final = re.compile(r":\s*[-+]?(?:nan|inf)\b", re.IGNORECASE)
@@ -176,7 +181,7 @@ class _Report:
         host = ImportedHost(f"{self.file.name}: {ALL_CLIENTS}", claimed)
         client = ImportedClient(ALL_CLIENTS, host, runtime_s=_runtime_s([entry]))
         return replace(
-            like, name=ALL_CLIENTS, details=details, clients=(client,), axis=(), in_flight=None
+            like, name=ALL_CLIENTS, details=details, clients=(client,), settings=(), in_flight=None
         )
 
     def _run(
@@ -214,8 +219,8 @@ class _Report:
             name=clean(job) or self.file.name,
             details=details,
             clients=figures,
-            settings=tuple(sorted(options.items())),
-            axis=tuple((name, _axis_value(options[name])) for name in _AXES if name in options),
+            settings=tuple((name, _axis_value(value)) for name, value in sorted(options.items())),
+            ignored=IGNORED,
             kind=options.get("rw", options.get("readwrite", "")),
             in_flight=_in_flight(options, jobs),
             at_ns=_moment(last),

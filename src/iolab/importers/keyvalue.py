@@ -124,11 +124,6 @@ def _bench(
             ),
         ),
         settings=tuple((name, clean(str(value))) for name, value in values.items() if value),
-        axis=tuple(
-            (name.replace(" ", "_"), value)
-            for name in ("keys", "value size")
-            if (value := values[name]) is not None
-        ),
         headline="ops_per_s",
     )
 

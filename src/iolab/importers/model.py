@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import ClassVar, Final, Self
@@ -14,6 +15,8 @@ from iolab.loads.fileio.workload import BANDWIDTH_BLOCK_BYTES
 
 IO_OPERATIONS: Final[Mapping[str, int]] = {way.key: int(way) for way in Direction}
 """Operations of I/O, each by its number in the tables of a run."""
+
+_WHOLE_NUMBER: Final = re.compile(r"-?\d{1,18}")
 
 OTHERS_FROM: Final = 16
 """The number of the first operation that is no I/O: those of the tables' own words lie below."""
@@ -34,6 +37,8 @@ class ImportedJob(AnyJob):
     places: ClassVar[tuple[str, ...]] = (
         "directory",
         "filename",
+        "path",
+        "paths",
         "filename_format",
         "write_bw_log",
         "write_hist_log",
@@ -175,6 +180,10 @@ class ImportedClient:
     file: int = 0
 
 
+Settings = tuple[tuple[str, int | str], ...]
+"""Settings of a load, each by its name."""
+
+
 def headline_of(block: float | None) -> str:
     """The metric that I/O in blocks of so many bytes is for; IOPS where the size is not told."""
     return "bandwidth" if block is not None and block >= BANDWIDTH_BLOCK_BYTES else "iops"
@@ -184,21 +193,33 @@ def headline_of(block: float | None) -> str:
 class ForeignRun:
     """One run that a file tells of, before it is part of a session.
 
-    `name` is the job's own, `kind` what of it makes another workload (its access pattern), `axis`
-    what may tell points of one workload apart. `at_ns` is when it
+    `name` is the job's own, `kind` what of it makes another workload (its access pattern).
+    `settings` are all that the file tells of the load, whole numbers as such or as text; `ignored`
+    are those of them that cannot matter, each with the reason. Two runs are repeats of one point
+    only where all others agree, and each that differs is an axis. `at_ns` is when it
     ended, since 1970, None where the file does not tell. `headline` is the metric that it is for.
     """
 
     name: str
     details: ImportedRun
     clients: tuple[ImportedClient, ...]
-    settings: tuple[tuple[str, str], ...] = ()
-    axis: tuple[tuple[str, int | str], ...] = ()
+    settings: Settings = ()
+    ignored: Mapping[str, str] = field(default_factory=dict)
     in_flight: int | None = None
     at_ns: int | None = None
     headline: str = "iops"
     failure: str | None = None
     kind: str = ""
+
+    @property
+    def load(self) -> dict[str, int | str]:
+        """The settings that matter, and how many clients there were; numbers are numbers."""
+        settings = {
+            name: int(value) if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value) else value
+            for name, value in self.settings
+            if name not in self.ignored
+        }
+        return {**settings, "clients": len(self.clients)}
 
     @property
     def operations(self) -> tuple[str, ...]:

@@ -112,7 +112,6 @@ def _ior_run(
         details=details,
         clients=(ImportedClient("all tasks", host),),
         settings=(*settings, ("command", command)) if command else settings,
-        axis=tuple((name, options[name]) for name in ("tasks", "xfersize") if name in options),
         in_flight=None if tasks is None else int(tasks),
         headline="iops" if block is not None and block < MIB >> 4 else "bandwidth",
     )
@@ -196,8 +195,10 @@ class MdtestImporter:
             name=row.operation.word,
             details=details,
             clients=(ImportedClient("all tasks", host, runtime_s=seconds),),
-            settings=(("command", clean(line.partition(":")[2].strip())),) if line else (),
-            axis=(("tasks", output.ranks),) if output.ranks is not None else (),
+            settings=(
+                *((("command", clean(line.partition(":")[2].strip())),) if line else ()),
+                *((("tasks", output.ranks),) if output.ranks is not None else ()),
+            ),
             headline="ops_per_s",
             failure=None if output.finished else "mdtest did not come to its end.",
         )

@@ -33,7 +33,7 @@ from iolab.core.run import (
 )
 from iolab.core.samples import BinTable, IntervalTable, no_counters
 from iolab.core.study import Method, MethodKind, RunOrder, Study, TargetSettings, TelemetrySettings
-from iolab.core.workload import Axis, Indicator, Workload
+from iolab.core.workload import HOSTS, PER_NODE, Axis, Indicator, Workload
 from iolab.dataclass import dataclass
 from iolab.importers.files import ForeignFile, Sourced, clean, host_name
 from iolab.importers.model import ForeignRun, ImportedClient, ImportedJob
@@ -42,6 +42,12 @@ from iolab.study.schedule import digest_of
 from iolab.units import NS_PER_S
 
 STUDY_ID: Final = "imported"
+
+RESERVED: Final = (HOSTS, PER_NODE)
+"""Axes of iolab's own, which no tool's setting is."""
+
+VALUE_CHARACTERS: Final = 60
+"""Of a longer value an axis has the beginning, and a mark made of all of it."""
 
 POINTS_MOST: Final = 2000
 """Points that the axes of a workload span; files tell of few of them, and all are gone through."""
@@ -71,7 +77,10 @@ class ImportedSession:
 
 
 def arrange(runs: Sequence[Sourced], *, configuration: str, title: str) -> ImportedSession:
-    """The runs as points of workloads: one a job's name, its axes what differs between its runs."""
+    """The runs as points of workloads: one a job's name, its axes all that differs in its load.
+
+    Runs of one workload in which nothing differs but what cannot matter are repeats of one point.
+    """
     groups: dict[tuple[str, str, str], list[Sourced]] = {}
     for files, run in runs:
         groups.setdefault((run.details.tool, run.name, run.kind), []).append((files, run))
@@ -83,7 +92,7 @@ def arrange(runs: Sequence[Sourced], *, configuration: str, title: str) -> Impor
     for (tool, own, kind), group in groups.items():
         name = f"{own} {kind}".strip() if kinds[tool, own] > 1 else own
         job = _job(tool, [run for _, run in group])
-        rows, varied = _axes([_candidates(run) for _, run in group])
+        rows, varied = _axes([_load(run) for _, run in group])
         workload = Workload(
             id=_free_id(name, tool, ids),
             title=", ".join(filter(None, (clean(name), _load_text(group[0][1], varied)))),
@@ -93,15 +102,15 @@ def arrange(runs: Sequence[Sourced], *, configuration: str, title: str) -> Impor
         )
         workloads.append(workload)
         repeats: dict[Values, int] = {}
-        for (files, run), candidates in zip(group, rows, strict=True):
-            axis = tuple((option, candidates[option]) for option in varied if option in candidates)
+        for (files, run), load in zip(group, rows, strict=True):
+            axis = tuple((name, load[name]) for name in varied if name in load)
             repeats[axis] = repeats.get(axis, 0) + 1
             point = Point(
                 digest_of([configuration, workload.id, axis, tool, name]),
                 configuration,
                 workload.id,
                 axis,
-                replace(job, settings=run.settings, in_flight=run.in_flight),
+                replace(job, settings=_settings(run), in_flight=run.in_flight),
                 "",
             )
             placed.append(Placed(PlannedRun(len(placed) + 1, repeats[axis], point), run, files))
@@ -116,7 +125,7 @@ def arrange(runs: Sequence[Sourced], *, configuration: str, title: str) -> Impor
 
 def _load_text(run: ForeignRun, varied: Mapping[str, object]) -> str:
     """What all runs of a workload did, as far as its axes do not say: access, block, depth."""
-    axis = {"rw": run.kind, **{name: str(value) for name, value in run.axis}}
+    axis = {**{name: str(value) for name, value in run.settings}, "rw": run.kind}
     parts = [
         f"{word} {axis[name]}".strip()
         for name, word in _SHOWN.items()
@@ -133,13 +142,32 @@ def _job(tool: str, group: Sequence[ForeignRun]) -> ImportedJob:
     operations = dict.fromkeys(operation for run in group for operation in run.operations)
     first = group[0]
     return ImportedJob(
-        EngineName(f"{tool}, imported"), tuple(operations), first.settings, first.in_flight
+        EngineName(f"{tool}, imported"), tuple(operations), _settings(first), first.in_flight
     )
 
 
-def _candidates(run: ForeignRun) -> dict[str, int | str]:
-    """What may tell runs of one name apart."""
-    return {**dict(run.axis), "clients": len(run.clients)}
+def _settings(run: ForeignRun) -> tuple[tuple[str, str], ...]:
+    """The settings of a load as its job has them."""
+    return tuple((name, str(value)) for name, value in run.settings if name not in run.ignored)
+
+
+def _load(run: ForeignRun) -> dict[str, int | str]:
+    """The settings of a load by the names that axes can have, their values no longer than labels.
+
+    Unlike values stay unlike.
+    """
+    tool = run.details.tool
+    return {
+        re.sub(r"\s+", "_", f"{tool} {name}" if name in RESERVED else name): _axis_value(value)
+        for name, value in run.load.items()
+    }
+
+
+def _axis_value(value: int | str) -> int | str:
+    if isinstance(value, int) or len(value) <= VALUE_CHARACTERS:
+        return value
+    mark = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"{value[: VALUE_CHARACTERS - 10]}... ({mark})"
 
 
 _Row = Mapping[str, int | str]
@@ -167,8 +195,16 @@ def _varied(rows: Sequence[_Row]) -> _Axes:
     }
     counts = {name: sum(name in row for row in rows) for name in names}
     return {
-        name: each for name, each in values.items() if len(each) > 1 or counts[name] < len(rows)
+        name: _in_order(each)
+        for name, each in values.items()
+        if len(each) > 1 or counts[name] < len(rows)
     }
+
+
+def _in_order(values: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Numbers ascend; texts are as they were told."""
+    numbers = [value for value in values if isinstance(value, int)]
+    return tuple(sorted(numbers)) if len(numbers) == len(values) else values
 
 
 def _free_id(name: str, tool: str, ids: set[str]) -> str:
@@ -239,7 +275,7 @@ def record_of(placed: Placed, keep: Sequence[ForeignFile] = ()) -> RunRecord:
         reversed([(client.file, name) for client, name in zip(run.clients, names, strict=True)])
     )
     outputs = tuple(
-        EngineOutput(owners[place], file.name, Packed.of(file.content))
+        EngineOutput(owners[place], file.name, Packed.of(file.raw))
         for place, file in enumerate(placed.files)
         if place in owners and file in keep
     )

@@ -109,7 +109,6 @@ def _vdbench(
             ),
         ),
         settings=tuple((name, clean(row[name])) for name in kept if row.get(name)),
-        axis=tuple((name, clean(row[name])) for name in ("xfersize", "threads") if name in row),
         in_flight=None if threads is None else round(threads),
         headline=headline_of(block),
     )

@@ -1,0 +1,97 @@
+"""What became of each line of a file: read into a run, or left out with the reason.
+
+An importer fills the account of the file that it reads, in lines from 1 on, the last included:
+
+    file.account.read(1, 40)       # results, options, and text known to hold neither
+    file.account.left_out(41, 60, "The report is cut off.")
+    file.account.read_all()        # all that is not marked yet
+
+`file.line_at(offset)` is the line of a place in `file.text`. Blank lines need no mark, and a line
+may be both read and left out: its rate is read, a histogram in it is not. Lines with no mark at all
+are the account's `remainder`: the command names them as left out, and a test lets no recorded
+file have any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from iolab.dataclass import dataclass
+
+UNMARKED: Final = "Nothing is known of the format of these lines."
+"""The reason of a remainder."""
+
+LEFT_OUT_MOST: Final = 1000
+"""Entries kept for one file; the last one stands for all that follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Lines of a file that are in no run, with the reason in a sentence."""
+
+    file: str
+    first: int
+    last: int
+    reason: str
+
+    @property
+    def message(self) -> str:
+        """Where they are, and why they are left out."""
+        lines = (
+            f"line {self.first}" if self.first == self.last else f"lines {self.first}-{self.last}"
+        )
+        return f"{self.file}, {lines}: {self.reason}"
+
+
+class Account:
+    """The marks of one file; see the module."""
+
+    def __init__(self, file: str, lines: Sequence[str]) -> None:
+        self._file = file
+        self._unmarked = bytearray(bool(line.strip()) for line in lines)
+        self._left_out: list[LeftOut] = []
+        self.is_begun = False
+
+    def read(self, first: int, last: int | None = None) -> None:
+        """These lines are in a run, or are known to tell of no result."""
+        self.is_begun = True
+        last = min(first if last is None else last, len(self._unmarked))
+        if last >= first >= 1:
+            self._unmarked[first - 1 : last] = bytes(last - first + 1)
+
+    def read_all(self) -> None:
+        """All lines that were not marked so far are read."""
+        self.is_begun = True
+        self._unmarked = bytearray(len(self._unmarked))
+
+    def left_out(self, first: int, last: int, reason: str) -> None:
+        """These lines are in no run, for a reason that the user is told."""
+        self.read(first, last)
+        entry = LeftOut(self._file, first, last, reason)
+        if len(self._left_out) < LEFT_OUT_MOST:
+            self._left_out.append(entry)
+        elif entry.last > self._left_out[-1].last:
+            before = self._left_out[-1]
+            self._left_out[-1] = LeftOut(self._file, before.first, last, before.reason)
+
+    def all_left_out(self, reason: str) -> None:
+        """No line of the file is in a run."""
+        self._left_out.clear()
+        self.left_out(1, max(len(self._unmarked), 1), reason)
+
+    def remainder(self) -> list[LeftOut]:
+        """The lines with no mark, those that follow each other as one entry."""
+        entries: list[LeftOut] = []
+        first = self._unmarked.find(1)
+        while first >= 0:
+            last = self._unmarked.find(0, first)
+            last = len(self._unmarked) if last < 0 else last
+            entries.append(LeftOut(self._file, first + 1, last, UNMARKED))
+            first = self._unmarked.find(1, last)
+        return entries
+
+    def entries(self) -> tuple[LeftOut, ...]:
+        """All that is left out, the remainder too, in order of the lines."""
+        every = [*self._left_out, *self.remainder()]
+        return tuple(sorted(dict.fromkeys(every), key=lambda entry: (entry.first, entry.last)))

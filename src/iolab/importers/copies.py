@@ -1,0 +1,66 @@
+"""Runs that are told twice: Slurm's output beside tee's, a summary that somebody copied.
+
+A run that is told again is no repeat: of two runs all that is told agrees, to the last digit of
+every figure, only where one is a copy of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from iolab.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from iolab.importers.files import ForeignFile, Sourced
+    from iolab.importers.model import ForeignRun
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """So many runs of a file that another one, or the same, tells before."""
+
+    file: str
+    original: str
+    count: int
+
+    @property
+    def message(self) -> str:
+        """What was found, and how it counts."""
+        runs = "a run" if self.count == 1 else f"{self.count} runs"
+        if self.file == self.original:
+            return f"{self.file} has {runs} twice: counted once."
+        return f"{self.file} has {runs} that {self.original} has, too: counted once."
+
+
+def without_copies(runs: Sequence[Sourced]) -> tuple[tuple[Sourced, ...], tuple[Copy, ...]]:
+    """The runs, each once, in their order; and what else was a copy of which file."""
+    originals: dict[object, str] = {}
+    counts: dict[tuple[str, str], int] = {}
+    kept: list[Sourced] = []
+    for files, run in runs:
+        identity, label = _identity(files[0], run), files[0].label
+        original = originals.get(identity)
+        if original is None:
+            originals[identity] = label
+            kept.append((files, run))
+        else:
+            counts[label, original] = counts.get((label, original), 0) + 1
+    copies = (Copy(file, original, count) for (file, original), count in counts.items())
+    return tuple(kept), tuple(copies)
+
+
+def _identity(file: ForeignFile, run: ForeignRun) -> object:
+    """All that a run is told to be, but for where it is told; of a run without a load itself."""
+    figures = [figure for client in run.clients for figure in client.details.figures]
+    if not any(figure.rate_per_s or figure.bw_bytes_per_s or figure.count for figure in figures):
+        return id(run)
+    clients = tuple(
+        (client.name, client.details.figures, client.details.errors, client.start_ns)
+        for client in run.clients
+    )
+    # Some tools do not name what they ran: it has the name of its file then.
+    name = run.name.removeprefix(file.path.stem)
+    details = run.details
+    claims = (details.tool, details.version, details.claimed)
+    return claims, name, run.kind, run.settings, run.at_ns, clients

@@ -1,0 +1,126 @@
+"""The mechanism of import: an account of every line, one run of copies, one point of repeats."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from iolab.importers.account import Account
+from iolab.importers.files import ForeignFile, read_all
+from iolab.importers.registry import IMPORTERS
+from iolab.importers.session import arrange
+from tests.cli.in_process import call
+from tests.facts import tells
+from tests.importers.fio_reports import MOMENT, one_read
+from tests.importers.importing import lay_down
+from tests.recorded import recorded
+
+ELBENCHO = "import/elbencho/bw-direct-2.1-0.csv"
+PLAIN = "import/fio/plain-3.33.json"
+GROUPS = "import/fio/two-groups-3.33.json"
+MDTEST = "mdtest/one-4.0.0.txt"
+
+
+def test_lines_with_no_mark_are_the_remainder() -> None:
+    account = Account("a.txt", ["one", "", "three", "four", " ", "six", "seven"])
+    account.read(1)
+    account.left_out(4, 5, "The report is cut off.")
+    entries = [(entry.first, entry.last) for entry in account.remainder()]
+    assert entries == [(3, 3), (6, 7)]
+    assert [(entry.first, entry.last) for entry in account.entries()] == [(3, 3), (4, 5), (6, 7)]
+    assert tells(account.entries()[1].message, "a.txt", "4-5", "cut off")
+    account.read_all()
+    assert account.remainder() == []
+    assert len(account.entries()) == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_text_is_read_in_the_encodings_of_windows(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(recorded(PLAIN).decode().encode(encoding))
+    assert ForeignFile(path).content == recorded(PLAIN)
+    found = read_all([path], IMPORTERS)
+    assert len(found.runs) == 1
+
+
+def test_a_place_of_the_text_has_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"one\r\ntwo\n\nfour")
+    file = ForeignFile(path)
+    assert [file.line_at(file.text.index(word)) for word in ("one", "two", "four")] == [1, 2, 4]
+
+
+def points(paths: Sequence[Path]) -> Counter[tuple[str, str, int]]:
+    """The points of an import, with the repeats of each."""
+    session = arrange(read_all(paths, IMPORTERS).runs, configuration="c", title="c")
+    every = (one.planned for one in session.runs)
+    return Counter((run.point.digest, run.point.label, run.repeat) for run in every)
+
+
+def test_files_in_any_order_and_named_twice_give_the_same_points(tmp_path: Path) -> None:
+    files = lay_down(tmp_path, PLAIN, GROUPS, ELBENCHO, MDTEST)
+    again = tmp_path / "again"
+    again.mkdir()
+    for number in (2, 10):
+        text = recorded(PLAIN).decode().replace('"iodepth" : "8"', f'"iodepth" : "{number}"')
+        files.append(again / f"depth-{number}.json")
+        files[-1].write_text(text)
+    first = points(files)
+    assert len(first) == 14
+    assert points(files[::-1]) == points([*files, *files]) == points([tmp_path]) == first
+
+
+def test_a_copy_is_no_repeat_and_is_named(tmp_path: Path) -> None:
+    (file,) = lay_down(tmp_path, GROUPS)
+    noise = "srun: job 7 queued and waiting for resources\n"
+    (tmp_path / "slurm-7.out").write_bytes(noise.encode() + file.read_bytes())
+    found = read_all([tmp_path], IMPORTERS)
+    assert len(found.runs) == len(read_all([file], IMPORTERS).runs)
+    (copy,) = found.copies
+    assert copy.count == len(found.runs)
+    assert all(name in copy.message for name in ("slurm-7.out", "two-groups-3.33.json"))
+    done = call("import", tmp_path, "--out", tmp_path / "S")
+    assert "counted once" in done.stderr
+
+
+def test_runs_of_one_load_are_repeats_and_of_unlike_loads_points(tmp_path: Path) -> None:
+    reports = {
+        "a": one_read(1000),
+        "b": one_read(1001),
+        "device": one_read(1002, filename="/dev/sdb"),
+        "sync": one_read(1003, fsync="1"),
+        "zipf": one_read(1004, random_distribution="zipf:1.2"),
+    }
+    for name, content in reports.items():
+        (tmp_path / f"{name}.json").write_text(content)
+    session = arrange(read_all([tmp_path], IMPORTERS).runs, configuration="c", title="c")
+    repeats = Counter(one.planned.point.digest for one in session.runs)
+    assert sorted(repeats.values()) == [1, 1, 1, 2]
+    names = {name for one in session.runs for name, _ in one.planned.point.axis}
+    assert names == {"filename", "fsync", "random_distribution"}
+
+
+def test_texts_that_differ_at_their_end_are_unlike_loads(tmp_path: Path) -> None:
+    for number in (1, 2):
+        text = one_read(1000 + number, description=f"{'x' * 300}{number}")
+        (tmp_path / f"{number}.json").write_text(text)
+    session = arrange(read_all([tmp_path], IMPORTERS).runs, configuration="c", title="c")
+    labels = {one.planned.point.label for one in session.runs}
+    assert len(labels) == 2
+    assert all(len(label) < 100 for label in labels)
+
+
+def test_import_prints_the_verdicts_that_show_does(tmp_path: Path) -> None:
+    for rate in (1000, 9000, 90000):
+        (tmp_path / f"{rate}.json").write_text(one_read(rate, at=MOMENT + rate))
+    done = call("import", tmp_path, "--out", tmp_path / "S", "--json")
+    printed = json.loads(done.stdout)["results"]
+    shown = json.loads(call("show", tmp_path / "S", "--json").stdout)["results"]
+    assert [one["verdict"] for one in printed] == [one["verdict"] for one in shown]
+    assert [one["verdict"]["level"] for one in printed] == ["invalid"] * 3
+    again = call("import", tmp_path, "--out", tmp_path / "T").stdout
+    assert "repeats-disagree" in again
