@@ -29,7 +29,6 @@ from typing import Any, Final
 if __package__ in {None, ""}:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from iolab.cli.kinds import session_kinds, study_kinds
 from iolab.cli.live import LinesView
 from iolab.cli.progress import SessionProgress
 from iolab.cli.session import SessionRecorder, seldom_collected
@@ -40,6 +39,7 @@ from iolab.core.run import Plan, RunRecord
 from iolab.core.study import Study
 from iolab.hosts.barrier import Stop
 from iolab.hosts.host import Host, Link
+from iolab.registry import session_kinds, study_kinds
 from iolab.session.session import run_session
 from iolab.store.writer import SessionWriter
 from iolab.study.load import LoadOptions, parse_study

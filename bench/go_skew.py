@@ -36,13 +36,13 @@ from typing import Final
 
 import numpy as np
 
-from iolab.cli.kinds import session_kinds, study_kinds
 from iolab.core.events import Event, RunFinished, SessionStatus
 from iolab.core.run import HostRun, RunRecord, RunStatus
 from iolab.hosts.barrier import Stop
 from iolab.hosts.connect import open_hosts
 from iolab.hosts.ssh_host import Logins
 from iolab.loads.metadata.workload import phases_of
+from iolab.registry import session_kinds, study_kinds
 from iolab.session.session import run_session
 from iolab.study.inventory import Inventory, parse_inventory
 from iolab.study.load import LoadOptions, parse_study

@@ -28,13 +28,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from iolab.cli.kinds import session_kinds, study_kinds
 from iolab.core.events import Event, IntervalSeen, Phase, PhaseStarted, RunFinished, SessionStatus
 from iolab.core.run import RunRecord, RunStatus
 from iolab.errors import IolabError
 from iolab.guests.guest import fleet_in
 from iolab.hosts.barrier import Stop
 from iolab.hosts.connect import open_hosts
+from iolab.registry import session_kinds, study_kinds
 from iolab.session.session import run_session
 from iolab.study.load import LoadOptions, parse_study
 from iolab.study.schedule import make_plan

@@ -26,7 +26,7 @@ from tests.report.studies import sweep
 
 from bench.store import write_session
 from bench.synthetic import Shape
-from iolab.cli.kinds import reported
+from iolab.registry import reported
 from iolab.report.brief import Brief
 from iolab.report.formats.html import render_html
 from iolab.report.gather import build_brief

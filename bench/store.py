@@ -24,9 +24,9 @@ if __package__ in {None, ""}:
 
 
 from bench.synthetic import Shape, make_facts, make_plan, make_record, make_result, make_study
-from iolab.cli.kinds import reported
 from iolab.core.events import SessionStatus
 from iolab.core.toml import read_regular
+from iolab.registry import reported
 from iolab.report.formats.html import render_html
 from iolab.report.gather import build_brief
 from iolab.store import layout

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from playwright.sync_api import Browser, sync_playwright
 from xdist.scheduler import LoadFileScheduling
 
-import iolab.cli.kinds  # noqa: F401 - stored sessions have parts of every kind
+import iolab.registry  # noqa: F401 - stored sessions have parts of every kind
 from tests.lanes import lane_of, turn_of
 from tests.needs import require, require_of_file
 

@@ -7,7 +7,6 @@ from typing import Final
 
 from iolab.analysis import kinds as judging
 from iolab.analysis.view import RunView
-from iolab.cli.kinds import analyses
 from iolab.core.host import HostFacts
 from iolab.core.metric import Result, Verdict
 from iolab.core.run import RunRecord
@@ -15,6 +14,7 @@ from iolab.importers.model import ImportedJob
 from iolab.loads.fileio.workload import Job
 from iolab.loads.keyvalue.workload import KeyValueJob
 from iolab.loads.metadata.workload import MetadataJob
+from iolab.registry import analyses
 
 CHECKS: Final = analyses().checks(Job)
 METADATA_CHECKS: Final = analyses().checks(MetadataJob)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from iolab.cli.kinds import study_kinds
 from iolab.core.run import Plan
 from iolab.core.study import Study
+from iolab.registry import study_kinds
 from iolab.study import file, guard, load, schedule
 from iolab.study.load import LoadOptions
 

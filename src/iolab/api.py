@@ -21,7 +21,6 @@ import numpy as np
 
 from iolab.analysis.points import PointSummary, summarise
 from iolab.analysis.resume_marks import marked_results
-from iolab.cli.kinds import reported
 from iolab.core.events import SessionStatus
 from iolab.core.histogram import LOWER_NS, UPPER_NS, Histogram, of_sparse
 from iolab.core.metric import Level, Metric, Result, Verdict
@@ -31,6 +30,7 @@ from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.errors import IolabError, UsageError
 from iolab.hosts.rates import derive
+from iolab.registry import reported
 from iolab.report.results import point_columns, result_columns
 from iolab.report.table import Value
 from iolab.store.reader import SessionReader

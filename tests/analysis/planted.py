@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from iolab.cli.kinds import analyses
 from iolab.core.generator import VerifyTotals
 from iolab.core.host import HostFacts, Role
 from iolab.core.metric import Level, Verdict
@@ -41,6 +40,7 @@ from iolab.loads.keyvalue.workload import (
     server_in,
 )
 from iolab.loads.metadata.workload import Operation, ReportedRates, reported_in
+from iolab.registry import analyses
 from tests.analysis.records import (
     BLOCK,
     DEVICE,

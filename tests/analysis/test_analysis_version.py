@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import Any, Final
 
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge
-from iolab.cli.kinds import LOADS, analyses
 from iolab.core.metric_spec import MetricSpec, spec_of
+from iolab.registry import LOADS, analyses
 
 RECORDED: Final = (15, "423f00d61cea4d0b")
 """The version, and the digest of what it judges by."""
@@ -74,7 +74,7 @@ def judged_by() -> dict[str, Any]:
     """The checks of each kind of load, the limits of all modules that judge, and the metrics."""
     checks = {kind.name: analyses().checks(kind.jobs[0]) for kind in LOADS}
     judges = {one.judge.__module__ for each in checks.values() for one in each}
-    rates = {key for kind in LOADS for key in kind.analysis().operation_metrics}
+    rates = {key for kind in LOADS for key in kind.make_analysis().operation_metrics}
     declared = {one.key for kind in LOADS for one in kind.metrics}
     return {
         "checks": {name: [one.code for one in each] for name, each in checks.items()},

@@ -17,10 +17,10 @@ from iolab.analysis.check import Check
 from iolab.analysis.checks import run
 from iolab.analysis.metrics import METRIC_KEYS, TRIM_KEYS
 from iolab.analysis.service_time import SERVICE_KEYS, SERVICE_TRIM_KEYS
-from iolab.cli.kinds import LOADS
 from iolab.core.metric_spec import spec_of
 from iolab.loads.keyvalue.metrics import KEY_VALUE_KEYS
 from iolab.loads.metadata.metrics import METADATA_KEYS
+from iolab.registry import LOADS
 from tests.judging import CHECKS as IO_CHECKS
 from tests.judging import EVERY_CHECK as CHECKS
 from tests.judging import IMPORTED_CHECKS, KEY_VALUE_CHECKS, METADATA_CHECKS

@@ -11,12 +11,12 @@ import pytest
 
 STORED = Path(__file__).parents[1] / "golden" / "sessions"
 
-CHECK = """import iolab.cli.kinds, iolab.study.load, iolab.report.terminal
-iolab.cli.kinds.study_kinds()"""
-PLAN = """import iolab.cli.kinds, iolab.cli.planning, iolab.hosts.connect, iolab.session.discovery
-iolab.cli.kinds.study_kinds()"""
-RESULTS = """import iolab.cli.kinds, iolab.cli.results, iolab.store.reader
-iolab.cli.kinds.reported().hosts"""
+CHECK = """import iolab.registry, iolab.study.load, iolab.report.terminal
+iolab.registry.study_kinds()"""
+PLAN = """import iolab.registry, iolab.cli.planning, iolab.hosts.connect, iolab.session.discovery
+iolab.registry.study_kinds()"""
+RESULTS = """import iolab.registry, iolab.cli.results, iolab.store.reader
+iolab.registry.reported().hosts"""
 
 
 @pytest.mark.parametrize(

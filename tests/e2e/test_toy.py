@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import iolab
-from iolab.cli.kinds import ENTRY_POINTS
+from iolab.registry import ENTRY_POINTS
 from tests.e2e.sessions import IOLAB, SESSION_LIMIT_S, result_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from iolab.cli.kinds import session_kinds
 from iolab.core.events import (
     Event,
     IntervalSeen,
@@ -27,6 +26,7 @@ from iolab.hosts.connect import hosts_of
 from iolab.hosts.host import Host
 from iolab.hosts.ssh import SshLimits
 from iolab.hosts.ssh_host import Logins
+from iolab.registry import session_kinds
 from iolab.session.reconnect import RetryPolicy
 from iolab.session.session import run_session
 from iolab.study.inventory import Inventory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from iolab.cli.kinds import reported
+from iolab.registry import reported
 from iolab.report import gather, results
 
 build_brief: Final = partial(gather.build_brief, reported())

@@ -9,7 +9,6 @@ from typing import Final
 
 from iolab.analysis.points import summarise
 from iolab.analysis.value import Maximum
-from iolab.cli.kinds import reported
 from iolab.core.configuration import Capacity, Configuration, ProcurementCost
 from iolab.core.metric import HostResult, Level, Metric, Result
 from iolab.core.run import PlannedRun, RunStatus
@@ -17,6 +16,7 @@ from iolab.core.workload import BY_BANDWIDTH, BY_IOPS, Indicator
 from iolab.loads.fileio.workload import Access
 from iolab.published.against import configurations_of, maxima_of
 from iolab.published.audit.document import PublishedSet, read_published
+from iolab.registry import reported
 from iolab.report.brief import Brief, SectionMaker
 from iolab.report.charts.chart import ReportSection
 from tests.report.synthetic import VALID, Source, job, objecting, source_of, study_of, workload

@@ -14,7 +14,8 @@ from iolab.core.metric import HostResult, Metric, Result, Spread
 from iolab.core.run import Bystander, DeviceDelta, RunRecord
 from iolab.hosts.rates import derive
 from iolab.hosts.telemetry import CounterCollector
-from iolab.loads.metadata.report import MetadataReport
+from iolab.loads.metadata.kind import KIND
+from iolab.registry import reported
 from iolab.report.charts.chart import Line, Points
 from iolab.report.charts.palette import SERIES
 from iolab.report.charts.run import DOTS_MAX, strip_figure
@@ -97,7 +98,7 @@ def test_a_large_fleet_of_metadata_load_shows_its_extremes_too() -> None:
         for number in range(1000)
     )
     made, (workload, *_) = replace(fleet([1.0]), hosts=hosts), sweep(seconds=2).study.workloads
-    table = host_shares(MetadataReport(), made, workload)
+    table = host_shares(KIND.make_report(reported().hosts), made, workload)
     names = [cells[0].text for cells in table.rows]
     assert len(names) == HOSTS_SHOWN + 1
     assert (names[0], names[-1]) == ("c0000", "c0999")

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from iolab.analysis.points import summarise
-from iolab.cli.kinds import reported
 from iolab.core.metric import HostResult, Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.core.workload import BY_IOPS, BY_LATENCY
 from iolab.loads.fileio.workload import Access
+from iolab.registry import reported
 from iolab.report.best import headlines_of, median_repeat, tally
 from iolab.report.gather import MAX_DISTRIBUTIONS, MAX_TIMELINES, select
 from iolab.report.phrases import names_among_several, objections, run_name, where, whose_run

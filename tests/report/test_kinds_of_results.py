@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.cli.kinds import reported
 from iolab.core.workload import BY_LATENCY, Indicator
+from iolab.registry import reported
 from tests.report.charts.outcomes import WORKLOAD, result
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from iolab.cli.kinds import reported
+from iolab.registry import reported
 from iolab.serve.app import ServerContext, make_app
 from iolab.serve.pages import with_way_back
 from iolab.serve.reports import Reports

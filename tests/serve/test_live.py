@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.cli.kinds import reported
 from iolab.core.run import RunStatus
+from iolab.registry import reported
 from iolab.report.charts.svg import draw
 from iolab.serve.pages import NEWEST_MAX, live_figure, newest_table, rate_of, rates
 from tests.cli.command_line import RESULTS

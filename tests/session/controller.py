@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from iolab.cli.kinds import session_kinds
 from iolab.core.events import Event, IntervalSeen, PhaseStarted
 from iolab.core.host import HostKind, HostSpec
 from iolab.hosts.barrier import Stop
 from iolab.hosts.connect import LocalHost
+from iolab.registry import session_kinds
 from iolab.session.session import run_session
 from iolab.study.load import LoadOptions
 from tests.plans import make_plan, parse_study

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from iolab.cli.kinds import session_kinds
 from iolab.core.events import Event, RunFinished, SessionEnded, SessionStatus
 from iolab.core.host import HostKind, HostSpec
 from iolab.core.run import Plan, RunRecord
@@ -19,6 +18,7 @@ from iolab.guests.kit.build import GuestKit
 from iolab.hosts.barrier import Stop
 from iolab.hosts.connect import BootedHost
 from iolab.hosts.host import Host
+from iolab.registry import session_kinds
 from iolab.session.context import RuleFor
 from iolab.session.loop import RunQueue
 from iolab.session.session import NOTHING, Earlier, run_session

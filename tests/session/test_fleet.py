@@ -11,7 +11,6 @@ from bench.fleet_scale import study_of
 from bench.full_script import VARIANTS, full_script, variant
 
 from iolab.analysis.kinds import ANALYSIS_VERSION
-from iolab.cli.kinds import session_kinds
 from iolab.core.bins import BIN_COUNT
 from iolab.core.events import Event, RunFinished, SessionStarted
 from iolab.core.histogram import MIDDLE_NS, of_sparse
@@ -21,6 +20,7 @@ from iolab.core.run import RunRecord
 from iolab.core.samples import Ints
 from iolab.hosts.barrier import Stop
 from iolab.hosts.host import Host
+from iolab.registry import session_kinds
 from iolab.session.session import run_session
 from iolab.store.reader import SessionReader
 from iolab.store.writer import SessionWriter

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iolab.cli.kinds import session_kinds
 from iolab.core.events import (
     Event,
     Notice,
@@ -31,6 +30,7 @@ from iolab.errors import HostError
 from iolab.hosts.barrier import Stop
 from iolab.hosts.connect import CommandHost, LocalHost
 from iolab.hosts.host import Host
+from iolab.registry import session_kinds
 from iolab.session.session import run_session
 from iolab.study.load import LoadOptions
 from tests.e2e.targets import tmpfs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-import iolab.cli.kinds  # noqa: F401 - whose parts it has
+import iolab.registry  # noqa: F401 - whose parts it has
 from iolab.store import layout
 from iolab.store.codec import adapter
 from iolab.store.documents import Manifest

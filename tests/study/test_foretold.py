@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from iolab.cli.kinds import study_kinds
 from iolab.core.metric import Level
+from iolab.registry import study_kinds
 from iolab.study.foretold import Forecast, foretell
 from iolab.study.load import LoadOptions
 from tests.plans import make_plan, parse_study

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 from iolab.core.engine import EngineName
 from iolab.core.metric_spec import Better, Combine, MetricSpec
@@ -15,10 +15,6 @@ from iolab.loads.kind import LoadKind
 from iolab.study import values
 from iolab.study.kinds import LoadStudy, Programs
 from iolab.study.load_tables import IO_INDICATORS, LoadTable, Sizes
-
-if TYPE_CHECKING:
-    from iolab.session.kinds import LoadSession
-    from tests.toy.analysis import AppendAnalysis
 
 APPEND_ENGINE: Final = EngineName("append")
 BLOCK_BYTES_MAX: Final = 1 << 20
@@ -67,18 +63,11 @@ class AppendStudy(LoadStudy):
         return {APPEND_ENGINE: ["python3", "--version"]}
 
 
-def _session() -> LoadSession:
-    from tests.toy.engine import SESSION
-
-    return SESSION
-
-
-def _analysis() -> AppendAnalysis:
-    from tests.toy.analysis import AppendAnalysis
-
-    return AppendAnalysis()
-
-
 KIND: Final = LoadKind(
-    "append", (AppendJob,), AppendStudy, _session, _analysis, metrics=(VARIATION,)
+    "append",
+    (AppendJob,),
+    session=f"{__package__}.engine:SESSION",
+    study=f"{__name__}:AppendStudy",
+    analysis=f"{__package__}.analysis:AppendAnalysis",
+    metrics=(VARIATION,),
 )

@@ -81,8 +81,8 @@ def check_names(
     sides: Sequence[ComparisonSide], workloads: Sequence[str], metrics: Sequence[str]
 ) -> None:
     """UsageError for workloads and metrics that there are none of, all at once."""
-    from iolab.cli.kinds import analyses
     from iolab.errors import UsageError
+    from iolab.registry import analyses
 
     ids = list(dict.fromkeys(workload.id for side in sides for workload in side.study.workloads))
     keys = list(analyses().metrics) if metrics else []

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from iolab.cli.kinds import reported
 from iolab.core.metric import CheckResult, Evidence, Level, Metric, Result, directions_in
 from iolab.core.run import RunStatus
 from iolab.core.workload import Direction
 from iolab.dataclass import dataclass
+from iolab.registry import reported
 from iolab.report.numbers import show
 from iolab.report.phrases import metric_words, objections
 from iolab.report.runs import evidence_text, operation_spreads_table, spread_rows

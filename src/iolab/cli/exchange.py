@@ -62,7 +62,6 @@ def import_(
     """Read results of other tools into a session, and judge them."""
     from iolab.analysis.kinds import judge
     from iolab.analysis.resume_marks import marked_results
-    from iolab.cli.kinds import analyses, reported
     from iolab.cli.output import open_session, result_json
     from iolab.cli.show import print_session
     from iolab.core.host import HostFacts
@@ -71,6 +70,7 @@ def import_(
     from iolab.importers.files import read_all
     from iolab.importers.registry import IMPORTERS
     from iolab.importers.session import arrange, write
+    from iolab.registry import analyses, reported
     from iolab.report.results import session_document
 
     files_read = read_all(files, IMPORTERS)
@@ -238,7 +238,7 @@ def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[Valu
     """The table that was asked for."""
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import marked_results
-    from iolab.cli.kinds import reported
+    from iolab.registry import reported
     from iolab.report.results import node_columns, point_columns, result_columns, second_columns
 
     study, results = marked_results(reader)
@@ -264,8 +264,8 @@ def _columns(reader: SessionReader, rows: RowKind) -> Mapping[str, Sequence[Valu
 def _text(reader: SessionReader, kind: ExportFormat) -> str:
     """The document for programs, or the table of an issue or a wiki."""
     from iolab.analysis.resume_marks import marked_results
-    from iolab.cli.kinds import reported
     from iolab.cli.output import json_text
+    from iolab.registry import reported
     from iolab.report.results import session_document, session_markdown
 
     study, results = marked_results(reader)
@@ -280,7 +280,7 @@ def _text(reader: SessionReader, kind: ExportFormat) -> str:
 def _openmetrics(reader: SessionReader, study: Study, results: Sequence[Result]) -> str:
     """Every run with its times, to fill a database with."""
     from iolab.analysis.points import summarise
-    from iolab.cli.kinds import reported
+    from iolab.registry import reported
     from iolab.report.formats.openmetrics import Counts, document, session_samples
     from iolab.serve.metrics import NOTHING, read_counts
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Group
 from rich.text import Text
 
-from iolab.cli.kinds import reported
 from iolab.cli.output import console, say
 from iolab.cli.progress import SecondOfLoad, SessionProgress
 from iolab.core.configuration import DEFAULT_CONFIGURATION
@@ -27,6 +26,7 @@ from iolab.core.events import (
 )
 from iolab.core.metric import Result
 from iolab.core.run import PlannedRun, Point
+from iolab.registry import reported
 from iolab.report.numbers import NOTHING, show, show_steadiness
 from iolab.report.terminal import QUIET_STYLE, one_line, run_label, verdict
 from iolab.units import format_count, format_duration_s, format_ns, format_rate_bytes

@@ -311,9 +311,9 @@ def takes_study(command: Callable[..., None]) -> Callable[..., None]:
 
 def load_study(options: StudyOptions, *, path_required: bool = True) -> Study:
     """The study that a command line names; UsageError or StudyError with every fault."""
-    from iolab.cli.kinds import study_kinds
     from iolab.cli.studies import find_study
     from iolab.core.engine import EngineName
+    from iolab.registry import study_kinds
     from iolab.study.load import LoadOptions, parse_study
 
     source = find_study(options.study)

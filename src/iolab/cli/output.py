@@ -282,7 +282,7 @@ _LEFT_OUT: Final[list[Path]] = []
 
 def open_session(directory: Path) -> SessionReader:
     """A reader of the session, which tells what it leaves out; StoreError if it is none."""
-    import iolab.cli.kinds  # noqa: F401 - it may hold parts of every kind
+    import iolab.registry  # noqa: F401 - it may hold parts of every kind
     from iolab.store.reader import SessionReader
 
     def met(damage: Damage) -> None:

@@ -107,7 +107,7 @@ def init(
 
 def _faults(text: str, name: str) -> tuple[Fault, ...]:
     """What is wrong with a study drawn from a job file, which may ask for more than one may."""
-    from iolab.cli.kinds import study_kinds
+    from iolab.registry import study_kinds
     from iolab.study.load import LoadOptions, parse_study
 
     try:
@@ -145,9 +145,9 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check a study file without hosts."""
-    from iolab.cli.kinds import study_kinds
     from iolab.cli.output import result_json, result_screen
     from iolab.cli.planning import run_count
+    from iolab.registry import study_kinds
     from iolab.report.numbers import count
     from iolab.report.terminal import one_line, plain
     from iolab.study.foretold import foretell
@@ -200,9 +200,9 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Show what a study would run, write and need, and for how long."""
-    from iolab.cli.kinds import study_kinds
     from iolab.cli.output import result_json, result_screen
     from iolab.cli.planning import plan_document, plan_screen
+    from iolab.registry import study_kinds
     from iolab.study.schedule import make_plan
 
     read = load_study(options, path_required=not offline)
@@ -222,8 +222,8 @@ def _survey(study: Study, plan: Plan) -> tuple[Mapping[str, HostFacts], IolabErr
     """What the hosts say, and why the plan cannot run there."""
     import asyncio
 
-    from iolab.cli.kinds import study_kinds
     from iolab.errors import IolabError
+    from iolab.registry import study_kinds
     from iolab.study.guard import check_ready
 
     kinds = study_kinds()
@@ -248,9 +248,9 @@ async def _discover(study: Study) -> Discovery:
     """
     import asyncio
 
-    from iolab.cli.kinds import study_kinds
     from iolab.core.host import HostKind
     from iolab.hosts.connect import hosts_of
+    from iolab.registry import study_kinds
     from iolab.session.discovery import Questions, discover
     from iolab.study.targets import hosts_used
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from iolab.cli.kinds import study_kinds
 from iolab.core.configuration import Objective, limit_name
 from iolab.core.run import Plan, PlanCost, PlannedRun
 from iolab.core.study import Study
 from iolab.core.workload import AnyJob, Workload
+from iolab.registry import study_kinds
 from iolab.report.numbers import axis_label, count, listing
 from iolab.report.terminal import Heading, one_line, pairs, plain, table, title
 from iolab.study.cost import is_on_device

@@ -59,9 +59,9 @@ def predict(
     from iolab.analysis.points import summarise
     from iolab.analysis.prediction import predictions
     from iolab.analysis.resume_marks import marked_results
-    from iolab.cli.kinds import analyses
     from iolab.cli.output import open_session, result_json, result_screen
     from iolab.errors import UsageError
+    from iolab.registry import analyses
     from iolab.report.predicted import watch_of
     from iolab.study.wording import shown
 

@@ -251,7 +251,7 @@ def _audited(name: str) -> Audited:
 
 
 def _audited_session(name: str) -> Audited:
-    import iolab.cli.kinds  # noqa: F401 - it may hold parts of every kind
+    import iolab.registry  # noqa: F401 - it may hold parts of every kind
     from iolab.cli.output import left_out
     from iolab.published.audit.audit import audit_session
     from iolab.store import layout

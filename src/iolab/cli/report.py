@@ -193,8 +193,8 @@ def write_forms(
     text: Path | None = None,
 ) -> tuple[str, ...]:
     """Build the report once, then write it in each form when all are made; where they went."""
-    from iolab.cli.kinds import reported
     from iolab.cli.output import make_directory, refuse_no_directory, refuse_output, replace_whole
+    from iolab.registry import reported
     from iolab.report.gather import build_brief
     from iolab.report.merged import sessions_of
     from iolab.report.user_text import NO_TEXT, read_user_text
@@ -293,9 +293,9 @@ def _predicted(
     """The section of those loads; UsageError for what is none, or varied by no workload."""
     from functools import partial
 
-    from iolab.cli.kinds import analyses
     from iolab.cli.predict import AXES
     from iolab.errors import UsageError
+    from iolab.registry import analyses
     from iolab.report.predicted import AskedLoad, predicted, watch_of
     from iolab.study.wording import shown, suggestion
 
@@ -324,8 +324,8 @@ def _predicted(
 
 def _published(source: SessionSource) -> PublishedTables | None:
     """What others published of the same study, to be read beside it."""
-    from iolab.cli.kinds import reported
     from iolab.cli.studies import open_published, published_ids
+    from iolab.registry import reported
 
     study = source.study
     if not reported().has_published(study) or study.id not in published_ids():

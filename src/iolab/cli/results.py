@@ -13,11 +13,11 @@ from rich.text import Text
 from iolab.analysis.curves import findings
 from iolab.analysis.findings import Limited, bests, limited
 from iolab.analysis.points import PointSummary, summarise
-from iolab.cli.kinds import reported
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunStatus
 from iolab.core.study import Study
+from iolab.registry import reported
 from iolab.report.answer import AnswerSource, answer_sentence, how_sure
 from iolab.report.best import tally
 from iolab.report.bottleneck import limits_line

@@ -104,8 +104,8 @@ def new_session(study: Study, out: Path | None) -> tuple[Path, SessionRequest]:
     from datetime import UTC, datetime
 
     from iolab.analysis.adaptive import queue_maker
-    from iolab.cli.kinds import study_kinds
     from iolab.cli.session import SessionRequest
+    from iolab.registry import study_kinds
     from iolab.session.session import NOTHING
     from iolab.store.writer import SessionWriter, refuse_existing
     from iolab.study.schedule import make_plan
@@ -217,8 +217,8 @@ def _same_plan(reader: SessionReader, done: frozenset[RunKey]) -> tuple[Study, P
 
     Another version need not read a study alike of which all is done.
     """
-    from iolab.cli.kinds import study_kinds
     from iolab.errors import UsageError
+    from iolab.registry import study_kinds
     from iolab.store.layout import STUDY
     from iolab.study.guard import study_changes, version_changes
     from iolab.study.load import options_of, parse_study

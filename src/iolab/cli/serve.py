@@ -70,8 +70,8 @@ def _answer(directory: Path, bound: Listener, chosen: str | None) -> None:
     """Say where the pages are, and answer until a signal comes."""
     import time
 
-    from iolab.cli.kinds import reported
     from iolab.cli.output import result, say
+    from iolab.registry import reported
     from iolab.report.terminal import one_line
     from iolab.serve.app import ServerContext, make_app
     from iolab.serve.pages import with_way_back

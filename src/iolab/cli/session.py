@@ -18,7 +18,6 @@ from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge
 from iolab.analysis.resume_marks import marked_results
 from iolab.analysis.steady import FleetRule
-from iolab.cli.kinds import analyses, reported, session_kinds, study_kinds
 from iolab.cli.live import LiveView, choose_view
 from iolab.cli.output import open_session, result_json, say, wrapped
 from iolab.cli.output import result as result_line
@@ -47,6 +46,7 @@ from iolab.hosts.barrier import Stop
 from iolab.hosts.connect import hosts_of
 from iolab.hosts.host import Host
 from iolab.hosts.intervals import give_back
+from iolab.registry import analyses, reported, session_kinds, study_kinds
 from iolab.report.numbers import count
 from iolab.report.results import session_document
 from iolab.report.terminal import one_line

@@ -74,8 +74,8 @@ def show(
     """Show the results of a session, also of a running one."""
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import marked_results
-    from iolab.cli.kinds import reported
     from iolab.cli.output import open_session, result_json
+    from iolab.registry import reported
     from iolab.report.results import session_document
 
     reader = open_session(session)
@@ -114,7 +114,6 @@ def print_session(
     """
     from iolab.analysis.points import summarise
     from iolab.cli.details import details_screen
-    from iolab.cli.kinds import reported
     from iolab.cli.output import result_screen
     from iolab.cli.results import (
         answer_screen,
@@ -123,6 +122,7 @@ def print_session(
         results_screen,
         session_heading,
     )
+    from iolab.registry import reported
 
     summaries = summarise(results, study) if points is None else points
     directory, unfinished = str(reader.directory), is_unfinished(reader)

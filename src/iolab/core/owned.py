@@ -2,7 +2,7 @@
 
 Common code has a base class for each such place and asks it what every kind can answer. The store
 writes which class it was, and finds it again among those that are imported: whoever reads a session
-imports all kinds first (`iolab.cli.kinds`).
+imports all kinds first (`iolab.registry`).
 """
 
 from __future__ import annotations

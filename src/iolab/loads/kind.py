@@ -1,18 +1,17 @@
-"""A kind of load as one object: all that the rest of iolab knows of it.
+"""A kind of load: all that the rest of iolab knows of it.
 
-Nothing is imported before it is used: a study is read and planned without drivers, analysis or
-report.
+Its parts are named as "module:attribute" and imported when they are asked for: a study is read and
+planned without drivers, analysis or report.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from iolab.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from iolab.analysis.kinds import LoadAnalysis
     from iolab.core.metric_spec import MetricSpec
     from iolab.core.workload import AnyJob
@@ -21,36 +20,48 @@ if TYPE_CHECKING:
     from iolab.study.kinds import LoadStudy
 
 
-def _usual_analysis() -> LoadAnalysis[Any]:
-    from iolab.analysis.kinds import LoadAnalysis
-
-    return LoadAnalysis()
-
-
 @dataclass(frozen=True, slots=True)
 class LoadKind:
-    """One kind of load: its name, its `jobs`, and parts that are imported when they are called.
+    """One kind of load: its name, its `jobs`, and the names of its parts.
 
-    `analysis` and `report` are those of load whose operations are counted as reads and writes, and
-    of which one figure and one latency tell a run, where a kind has none of its own. `report` is
-    handed what tells of hosts that are booted, of which a load may be swept. `metrics` are those of
-    its results that are no rates and latencies of operations, `document_lists` the lists that its
-    results add to `iolab show --json`, which others have empty.
+    `study`, `analysis` and `report` name subclasses of `LoadStudy`, `LoadAnalysis` and
+    `LoadReport`, `session` a `LoadSession`. The defaults are those of load whose operations are
+    reads and writes, one figure and one latency a run. `metrics` are those of its results that are
+    no rates and latencies of operations, `document_lists` the lists that its results add to
+    `iolab show --json`, which are empty for other kinds.
     """
 
     name: str
     jobs: tuple[type[AnyJob], ...]
-    study: Callable[[], LoadStudy]
-    session: Callable[[], LoadSession]
-    analysis: Callable[[], LoadAnalysis[Any]] = _usual_analysis
-    report: Callable[[HostsReport], LoadReport] | None = None
+    session: str
+    study: str = "iolab.study.kinds:LoadStudy"
+    analysis: str = "iolab.analysis.kinds:LoadAnalysis"
+    report: str = "iolab.report.one_figure:OneFigureReport"
     metrics: tuple[MetricSpec, ...] = ()
     document_lists: tuple[str, ...] = ()
 
-    def reported(self, hosts: HostsReport) -> LoadReport:
-        """Its part of reports."""
-        if self.report is not None:
-            return self.report(hosts)
-        from iolab.report.one_figure import OneFigureReport
+    def make_study(self) -> LoadStudy:
+        """Its part of studies and plans."""
+        made: LoadStudy = import_attribute(self.study)()
+        return made
 
-        return OneFigureReport(self.jobs)
+    def load_session(self) -> LoadSession:
+        """Its part of sessions."""
+        session: LoadSession = import_attribute(self.session)
+        return session
+
+    def make_analysis(self) -> LoadAnalysis[Any]:
+        """Its part of analysis."""
+        made: LoadAnalysis[Any] = import_attribute(self.analysis)()
+        return made
+
+    def make_report(self, hosts: HostsReport) -> LoadReport:
+        """Its part of reports; `hosts` reports hosts that are booted."""
+        made: LoadReport = import_attribute(self.report)(self.jobs, hosts)
+        return made
+
+
+def import_attribute(reference: str) -> Any:  # noqa: ANN401 - whatever stands there
+    """What "module:attribute" names; ImportError or AttributeError where it is not there."""
+    module, _, attribute = reference.partition(":")
+    return getattr(import_module(module), attribute)

@@ -233,10 +233,10 @@ class Measurements(Protocol):
 
 
 class LoadReport(ABC):
-    """One kind of load; results that are handed to it are its own."""
+    """One kind of load; results that are handed to it are its own.
 
-    jobs: tuple[type[AnyJob], ...]
-    """What its workloads ask clients to do."""
+    `jobs` are what its workloads ask clients to do; `hosts` reports hosts that are booted.
+    """
 
     has_one_figure: ClassVar[bool] = False
     """Whether one figure and one latency tell a run, as they do of I/O."""
@@ -255,6 +255,10 @@ class LoadReport(ABC):
 
     spread_names: ClassVar[Mapping[str, str]] = {}
     """The parts of a run that follow each other, by their keys in `operation_spreads`."""
+
+    def __init__(self, jobs: tuple[type[AnyJob], ...], hosts: HostsReport) -> None:
+        self.jobs = jobs
+        self.hosts = hosts
 
     def makes(self, workload: Workload) -> bool:
         """Whether a workload makes this load."""
@@ -456,7 +460,7 @@ class RegisteredKind(Protocol):
     def document_lists(self) -> tuple[str, ...]:
         """The names of the lists that its results add to `iolab show --json`."""
 
-    def reported(self, hosts: HostsReport) -> LoadReport:
+    def make_report(self, hosts: HostsReport) -> LoadReport:
         """Its part of reports, where these are the hosts that are booted."""
 
 
@@ -547,5 +551,5 @@ class Kinds:
 
     def _report(self, kind: RegisteredKind) -> LoadReport:
         if kind.name not in self._made:
-            self._made[kind.name] = kind.reported(self.hosts)
+            self._made[kind.name] = kind.make_report(self.hosts)
         return self._made[kind.name]

@@ -14,7 +14,7 @@ from iolab.core.metric import Metric, Result, directions_in
 from iolab.core.metric_spec import MEAN, declared_among, spec_of
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
-from iolab.core.workload import AnyJob, Direction, Workload
+from iolab.core.workload import Direction, Workload
 from iolab.report.best import (
     NOT_KNOWN,
     BestFigure,
@@ -41,9 +41,6 @@ class OneFigureReport(LoadReport):
     """Rates and latencies of I/Os."""
 
     has_one_figure: ClassVar[bool] = True
-
-    def __init__(self, jobs: tuple[type[AnyJob], ...]) -> None:
-        self.jobs = jobs
 
     def is_measured(self, result: Result) -> bool:
         """Whether it has a rate."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from iolab.core.engine import EngineName
 from iolab.core.host import HostFacts
@@ -55,6 +55,10 @@ class LoadSession:
         """That of engines that run as one process on each host."""
         drivers = {engine.name: partial(ProcessDriver, engine) for engine in engines}
         return cls(drivers=drivers)
+
+
+NO_SESSION: Final = LoadSession(drivers={})
+"""That of load which no session makes."""
 
 
 class BootedHosts(Protocol):

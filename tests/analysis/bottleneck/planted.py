@@ -9,13 +9,13 @@ from typing import Any, Final
 import numpy as np
 
 from iolab.analysis.bottleneck.watch import view_of, watch
-from iolab.cli.kinds import analyses
 from iolab.core.host import HostFacts, NicFacts
 from iolab.core.resources import RunResources
 from iolab.core.run import RunRecord
 from iolab.core.samples import CounterTable
 from iolab.hosts.counter_names import CPU, NIC
 from iolab.loads.fileio.workload import Job
+from iolab.registry import analyses
 from tests.analysis.records import DEVICE, GO_NS, JOB, SECOND, Burst, bursts_record, facts_of
 
 CORES: Final = 8

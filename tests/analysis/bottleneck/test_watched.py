@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from iolab.analysis.kinds import judge
-from iolab.cli.kinds import analyses
 from iolab.core.host import Role
 from iolab.core.resources import Loop, Resource
 from iolab.core.run import Bystander, DeviceDelta, ProcessorUse
+from iolab.registry import analyses
 from tests.analysis.bottleneck.planted import PORT, QUIET, cores, disk, facts, port, record, watched
 from tests.analysis.records import JOB, SECOND, Burst
 from tests.analysis.records import disk as disk_facts

@@ -7,7 +7,6 @@ import itertools
 from dataclasses import dataclass, field, replace
 
 from iolab.analysis.kinds import WHOLE_RUN
-from iolab.cli.kinds import analyses
 from iolab.core.configuration import Configuration
 from iolab.core.metric import HostResult, Metric, Result
 from iolab.core.run import Plan, PlanCost, PlannedRun, Point, RunRecord
@@ -24,6 +23,7 @@ from iolab.loads.keyvalue.workload import (
     ServerSettings,
     YcsbJob,
 )
+from iolab.registry import analyses
 from iolab.store.documents import Manifest
 from tests.loads.keyvalue.key_value_records import KIB, READ, READS, UPDATE, made
 from tests.report.studies import one_configuration

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from iolab.cli.kinds import study_kinds
 from iolab.core.host import DeviceFacts, HostFacts, ToolFacts
 from iolab.core.run import Point
 from iolab.core.study import Study
@@ -21,6 +20,7 @@ from iolab.loads.keyvalue.cost import (
 )
 from iolab.loads.keyvalue.problems import memory_notes, wanted_tools
 from iolab.loads.keyvalue.workload import KeyJob, KeyOperation, KeyValueJob, KeyValueSet, YcsbJob
+from iolab.registry import study_kinds
 from iolab.study.cost import overhead_s
 from iolab.study.schedule import expand
 from tests.loads.keyvalue.key_value_studies import db_bench, ycsb

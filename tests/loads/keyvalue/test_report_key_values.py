@@ -11,13 +11,14 @@ from iolab.analysis.points import summarise
 from iolab.core.metric import Level, Metric
 from iolab.core.samples import CounterTable
 from iolab.loads.keyvalue.charts import key_figures
-from iolab.loads.keyvalue.report import KeyValueReport
+from iolab.loads.keyvalue.kind import KIND
 from iolab.loads.keyvalue.tables import (
     bounds_table,
     brief_operations,
     drawn_tail,
     groups_in,
 )
+from iolab.registry import reported
 from iolab.report.brief import Brief
 from iolab.report.formats.html import ReportPage, make_page
 from tests.facts import tells
@@ -280,7 +281,7 @@ def test_a_failed_run_has_a_row_and_no_number(rocks: KeySource) -> None:
         metrics={key: Metric(None, one.unit) for key, one in first.metrics.items()},
         verdict=objecting(Level.INVALID, "engine", "It was killed."),
     )
-    table = KeyValueReport().result_table(rocks.study, [gone, *others], {})
+    table = KIND.make_report(reported().hosts).result_table(rocks.study, [gone, *others], {})
     heads = [column.title for column in table.columns]
     assert table.rows[0][heads.index("Operations/s")].text == "–"
     groups = groups_in(rocks.study, summarise([gone], rocks.study))

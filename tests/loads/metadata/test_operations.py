@@ -17,10 +17,11 @@ from iolab.core.metric import Level, Metric, Result, Verdict
 from iolab.core.run import RunStatus
 from iolab.loads.metadata.charts import operation_token, rates_figure
 from iolab.loads.metadata.iterations import best_points, point_statistics
+from iolab.loads.metadata.kind import KIND
 from iolab.loads.metadata.metrics import METADATA_KEYS
-from iolab.loads.metadata.report import MetadataReport
 from iolab.loads.metadata.tables import brief_rates, host_rate_keys, rate_text, summary_table
 from iolab.loads.metadata.workload import MDTEST_ENGINE, Operation
+from iolab.registry import reported
 from iolab.report.brief import Brief
 from iolab.report.charts.chart import looks_of
 from iolab.report.charts.series import LatencyCurve
@@ -237,7 +238,9 @@ def test_hosts_of_a_phase_are_counted_alike(source: MetadataSource) -> None:
 
 
 def test_each_host_has_its_share(source: MetadataSource) -> None:
-    table = host_shares(MetadataReport(), of_metadata(source)[0], source.study.workloads[0])
+    table = host_shares(
+        KIND.make_report(reported().hosts), of_metadata(source)[0], source.study.workloads[0]
+    )
     assert [cells[0].text for cells in table.rows] == ["client-1", "client-2"]
     assert all(len(cells) == len(table.columns) for cells in table.rows)
 

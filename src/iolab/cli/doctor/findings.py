@@ -108,7 +108,7 @@ def other_load(quiet: Quiet) -> Finding:
 
 def needed_programs() -> tuple[HostProgram, ...]:
     """Those without which a client is not ready."""
-    from iolab.cli.kinds import study_kinds
+    from iolab.registry import study_kinds
 
     return tuple(program for program in study_kinds().programs if program.fault is not None)
 

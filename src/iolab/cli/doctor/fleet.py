@@ -19,7 +19,6 @@ from iolab.cli.doctor.findings import (
     probe_findings,
     target_findings,
 )
-from iolab.cli.kinds import study_kinds
 from iolab.core.host import (
     CloudFacts,
     HostFacts,
@@ -33,6 +32,7 @@ from iolab.errors import IolabError
 from iolab.hosts.barrier import Outcomes
 from iolab.hosts.clock import SYSTEM_CLOCK, ClockOffset
 from iolab.hosts.connect import open_hosts
+from iolab.registry import study_kinds
 from iolab.report.numbers import count, listing
 from iolab.report.terminal import QUIET_STYLE, Heading, plain, table
 from iolab.session.discovery import (

@@ -10,7 +10,7 @@ from iolab.core.study import Study
 from iolab.core.workload import Workload
 from iolab.loads.fileio.workload import Job
 from iolab.report.best import Headline
-from iolab.report.brief import Brief, Charts, HostsReport
+from iolab.report.brief import Brief, Charts
 from iolab.report.numbers import NOTHING
 from iolab.report.one_figure import OneFigureReport
 from iolab.report.table import Cell, Table, columns, row
@@ -21,10 +21,6 @@ class FileReport(OneFigureReport):
     """I/O on files, of which `hosts` tell what is swept over guests."""
 
     lays_out_files: ClassVar[bool] = True
-
-    def __init__(self, hosts: HostsReport) -> None:
-        super().__init__((Job,))
-        self.hosts = hosts
 
     def has_published(self, workload: Workload) -> bool:
         """Of guests."""

@@ -14,7 +14,7 @@ from iolab.analysis.steady import measured_window
 from iolab.core.metric import Metric, Result
 from iolab.core.run import RunKey, RunRecord
 from iolab.core.study import Study
-from iolab.core.workload import AnyJob, NamedOperation, Workload
+from iolab.core.workload import NamedOperation, Workload
 from iolab.loads.keyvalue.charts import (
     GAIN_NOTE,
     LARGEST_NOTE,
@@ -45,8 +45,6 @@ from iolab.loads.keyvalue.terminal import keys_screen
 from iolab.loads.keyvalue.workload import (
     BinnedLatency,
     KeyOperation,
-    KeyValueJob,
-    YcsbJob,
     server_in,
 )
 from iolab.report.best import BestFigure, Headline
@@ -77,7 +75,6 @@ _RUNS_TITLE: Final = "Every run on a key-value store"
 class KeyValueReport(LoadReport):
     """Operations on a key-value store, by any engine."""
 
-    jobs: tuple[type[AnyJob], ...] = (KeyValueJob, YcsbJob)
     operations: ClassVar[Sequence[type[NamedOperation]]] = (KeyOperation,)
     item: ClassVar[str] = "operation"
 

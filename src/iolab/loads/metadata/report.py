@@ -9,7 +9,7 @@ from iolab.analysis.points import PointSummary
 from iolab.core.metric import Metric, Result
 from iolab.core.run import RunRecord
 from iolab.core.study import Study
-from iolab.core.workload import AnyJob, NamedOperation, Workload
+from iolab.core.workload import NamedOperation, Workload
 from iolab.loads.metadata.iterations import (
     OperationStatistics,
     PointStatistics,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 class MetadataReport(LoadReport):
     """Operations on files and trees, of which nothing adds up to one figure."""
 
-    jobs: tuple[type[AnyJob], ...] = (MetadataJob,)
     operations: ClassVar[Sequence[type[NamedOperation]]] = (Operation,)
     has_one_rate: ClassVar[bool] = False
     lays_out_files: ClassVar[bool] = True

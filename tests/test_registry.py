@@ -7,14 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from iolab.cli.kinds import ENTRY_POINTS
+from iolab.registry import ENTRY_POINTS
 
 MODULE = """
 from dataclasses import replace
 from iolab.loads.metadata.kind import KIND as METADATA
 KIND = replace(METADATA, name="foreign")
 """
-ASKS = "from iolab.cli.kinds import LOADS; print(*(kind.name for kind in LOADS))"
+ASKS = "from iolab.registry import LOADS; print(*(kind.name for kind in LOADS))"
 
 
 def names(folder: Path) -> list[str]:

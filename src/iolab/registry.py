@@ -1,0 +1,102 @@
+"""Every kind of load and of booted host, and its parts for studies, sessions, analysis, reports.
+
+Whoever reads a session imports this module: then every type that stands in stored documents, and
+every metric, is known. The parts of a kind are named as "module:attribute" and imported when they
+are asked for: reading results that were judged needs no checks, and planning no drivers.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Final
+
+import iolab.guests.guest  # noqa: F401 - hosts that are booted have parts of their own
+from iolab.core.metric_spec import declare
+from iolab.dataclass import dataclass
+from iolab.loads.kind import LoadKind, import_attribute
+
+if TYPE_CHECKING:
+    from iolab.analysis.kinds import Analyses
+    from iolab.report.brief import HostsReport, Kinds
+    from iolab.session.kinds import SessionKinds
+    from iolab.study.kinds import StudyKinds
+
+ENTRY_POINTS: Final = "iolab.kinds"
+"""The group of entry points by which an installed package adds kinds of load: each names a
+`LoadKind`."""
+
+KINDS: Final = (
+    "iolab.loads.fileio.kind:KIND",
+    "iolab.loads.metadata.kind:KIND",
+    "iolab.loads.keyvalue.kind:KIND",
+    "iolab.importers.kind:KIND",
+)
+"""iolab's own kinds of load, in the order shown; one line each."""
+
+LOADS: Final[tuple[LoadKind, ...]] = (
+    *map(import_attribute, KINDS),
+    *(point.load() for point in entry_points(group=ENTRY_POINTS)),
+)
+"""Every kind of load, in the order shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class BootedHostKind:
+    """A kind of host that sessions boot: the names of its parts, each made without arguments."""
+
+    study: str
+    session: str
+    analysis: str
+    report: str
+
+
+GUESTS: Final = BootedHostKind(
+    study="iolab.guests.study:GuestStudy",
+    session="iolab.guests.fleet:GuestSession",
+    analysis="iolab.guests.analysis:GuestAnalysis",
+    report="iolab.guests.report:GuestsReport",
+)
+
+for _kind in LOADS:
+    declare(_kind.metrics)
+
+
+@cache
+def study_kinds() -> StudyKinds:
+    """What studies can ask for."""
+    from iolab.study.kinds import StudyKinds
+
+    loads = tuple(kind.make_study() for kind in LOADS)
+    return StudyKinds(loads, import_attribute(GUESTS.study)())
+
+
+@cache
+def session_kinds() -> SessionKinds:
+    """What sessions can make."""
+    from iolab.session.kinds import SessionKinds
+
+    loads = tuple(kind.load_session() for kind in LOADS)
+    return SessionKinds(loads=loads, hosts=import_attribute(GUESTS.session)(), study=study_kinds())
+
+
+@cache
+def analyses() -> Analyses:
+    """What results are judged by."""
+    from iolab.analysis.kinds import Analyses
+
+    loads = {job: cache(kind.make_analysis) for kind in LOADS for job in kind.jobs}
+    return Analyses(loads, hosts=(import_attribute(GUESTS.analysis)(),))
+
+
+@cache
+def reported() -> Kinds:
+    """What reports and exports ask of each kind."""
+    from iolab.report.brief import Kinds
+
+    return Kinds(LOADS, _guests_report, analyses)
+
+
+def _guests_report() -> HostsReport:
+    report: HostsReport = import_attribute(GUESTS.report)()
+    return report
