@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from iolab.errors import UsageError
 from iolab.importers.job_files import ALL_JOBS, StudyDraft, draft_of
+from iolab.loads.fileio.options import LEFT_OUT
 from tests.cli.in_process import call
 from tests.recorded import recorded
 
@@ -43,7 +45,7 @@ include other.fio
 [beside]
 rw=write
 bs=1m
-ioengine=net
+ioengine=windowsaio
 size=20%
 """
 VDBENCH = """
@@ -196,6 +198,221 @@ def test_the_draft_tells_what_in_it_no_study_may_have(tmp_path: Path) -> None:
     done = call("init", str(target), "--from", str(source))
     assert done.returncode == 0
     assert "99999999" in done.stderr
+
+
+FIO_CASES: dict[str, dict[str, object]] = {
+    # An option set to what a job may have: what the study then has, or what is told of it.
+    "bs=64KB": {"bs": "64k"},
+    "bs=64KiB": {"bs": "64000", "note": "64000"},
+    "bs=65536": {"bs": "64k"},
+    "bs=0x10000": {"bs": "64k"},
+    "bs=4k,16k": {"bs": "4k"},
+    "bs=,16k": {"bs": "4k"},
+    "bs=8K;a comment": {"bs": "8k"},
+    "bs=1000": {"note": "4k"},
+    "bs=${BS}": {"note": "${BS}"},
+    "blocksize=8k": {"bs": "8k"},
+    "bsrange=8k-8k": {"bs": "8k"},
+    "bsrange=8k-64k": {"bs": "8k", "note": "8k-64k"},
+    "bssplit=4K/60:64K/40": {"fio": {"bssplit": "4k/60:64k/40"}},
+    "bssplit=4k/60:64k/40,8k/100": {"fio": {"bssplit": "4k/60:64k/40"}},
+    "bssplit=64KiB/100": {"note": "64KiB/100"},
+    "size=10GiB": {"filesize": "9765624k", "note": "10000000000"},
+    "size=20%": {"filesize": "1g", "note": "20%"},
+    "size=1.5g": {"filesize": "1g", "note": "1.5g"},
+    "filesize=2g": {"filesize": "2g", "note": "size=4g"},
+    "nrfiles=4": {"files": 4, "filesize": "1g"},
+    "iodepth=0x10": {"iodepth": 16},
+    "iodepth=${QD}": {"iodepth": 1, "note": "${QD}"},
+    "iodepth=(4*8)": {"iodepth": 1, "note": "(4*8)"},
+    "numjobs=2*2": {"numjobs": 1, "note": "2*2"},
+    "numjobs=$ncpus": {"numjobs": 1, "note": "$ncpus"},
+    "direct=${DIRECT}": {"direct": False, "note": "${DIRECT}"},
+    "buffered=1": {"direct": False, "note": "direct=0"},
+    "rwmixread=70": {"rw": "randread", "note": "rwmixread=70"},
+    "rate_iops=0": {"note": "rate_iops=0"},
+    "rate_iops=500": {"rate_iops": 500},
+    "rate_iops=500,": {"rate_iops": 500},
+    "rate_iops=,500": {"note": "rate_iops=,500"},
+    "rate=1m,2m": {"rate": 1 << 20},
+    "rate_process=poisson": {"note": "rate_process=poisson"},
+    "thinktime=0": {"note": "thinktime=0"},
+    "thinktime=2ms": {"fio": {"thinktime": "2ms"}},
+    "ramp_time=0": {"note": "ramp_time=0"},
+    "zonemode=zbd": {"note": "zonemode=zbd"},
+    "verify=crc32c": {"note": "verify=crc32c"},
+    "read_iolog=trace.log": {"note": "read_iolog=trace.log"},
+    "loops=3": {"note": "loops=3"},
+    "kb_base=1000": {"note": "kb_base=1000"},
+    "filename=/dev/sda:/dev/sdb": {"filesize": "2g", "note": "one of 2 devices"},
+    "filename=a:b": {"files": 2, "filesize": "2g", "note": "filename=a:b"},
+    "include=other.fio": {"note": "include=other.fio"},
+    "ioengine=mmap": {"ioengine": "psync", "note": "ioengine=mmap"},
+}
+READS = "[a]\nrw=randread\nioengine=libaio\ndirect=1\nsize=4g\nruntime=60\ntime_based\n"
+
+
+@pytest.mark.parametrize("line", FIO_CASES)
+def test_an_option_of_fio_s_is_kept_or_its_note_has_what_stood_there(line: str) -> None:
+    expected = dict(FIO_CASES[line])
+    study, draft = drafted(f"{READS}{line}\n")
+    note = str(expected.pop("note", ""))
+    (job,) = study["workload"]
+    assert {key: job.get(key) for key in expected} == expected
+    assert {"rate", "rate_iops"} & job.keys() == {"rate", "rate_iops"} & expected.keys()
+    notes = [str(each) for each in draft.notes if not str(each).endswith(LEFT_OUT["time_based"])]
+    if note:
+        assert any(note in text for text in notes)
+    elif not line.startswith("filename"):
+        assert notes == []
+
+
+def test_fio_s_units_follow_kb_base() -> None:
+    study, _ = drafted(f"{READS}kb_base=1000\nbs=64KiB\nsize=64m\n")
+    (job,) = study["workload"]
+    assert (job["bs"], job["filesize"]) == ("64k", "61m")
+
+
+def test_what_comes_last_of_two_opposites_holds() -> None:
+    study, _ = drafted("[a]\nrw=randrw\nrwmixwrite=30\nrwmixread=20\ndirect=1\nbuffered=1\n")
+    (job,) = study["workload"]
+    assert (job["rwmixread"], job["direct"]) == (20, False)
+
+
+def test_values_for_writes_are_those_of_a_job_that_writes() -> None:
+    study, draft = drafted("[a]\nrw=randwrite\nbs=4k,16k\nrate=1m,2m\nsize=1g\ndirect=1\n")
+    (job,) = study["workload"]
+    assert (job["bs"], job["rate"]) == ("16k", 2 << 20)
+    assert not {"bs", "rate"} & reasons(draft, "a").keys()
+
+
+OPTIONS = re.findall(r"^ *(\w+) +:", recorded("import/fio/cmdhelp-3.33.txt").decode(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_no_option_of_fio_s_is_dropped_without_a_note(option: str) -> None:
+    """With a value that is no default; the names are those that fio prints."""
+    job = READS.replace("direct=1\n", "") if option == "direct" else READS
+    # A job that is alone starts by itself, with or without stonewall.
+    job += "[b]\n" if option == "stonewall" else ""
+    plain = drafted(job)[1]
+    if option in ("rw", "ioengine"):
+        with pytest.raises(UsageError, match=f"{option}=3"):
+            drafted(f"{job}{option}=3\n")
+        return
+    draft = drafted(f"{job}{option}=3\n")[1]
+    assert draft.text != plain.text
+    named = any(option in str(note) for note in draft.notes)
+    assert named or _workloads(draft) != _workloads(plain) or option == "stonewall"
+
+
+def _workloads(draft: StudyDraft) -> object:
+    study = tomllib.loads(draft.text)
+    return study["workload"], study["method"]
+
+
+SECTIONS = """
+bs=1k
+[global]
+rw=read
+bs=64k
+size=1g
+direct=1
+[one]
+runtime=1m
+[global]
+bs=128k
+[one]
+stonewall
+runtime=60
+ramp_time=5
+[three]
+new_group
+runtime=2m
+[waits]
+wait_for=one
+"""
+
+
+def test_sections_are_read_in_order_and_may_have_one_name() -> None:
+    study, draft = drafted(SECTIONS)
+    assert [job["id"] for job in study["workload"]] == ["one", "one-2", "three", "waits"]
+    assert [job["bs"] for job in study["workload"]] == ["64k", "128k", "128k", "128k"]
+    assert (study["method"]["runtime"], study["method"]["warmup"]) == ("2m", "5s")
+    assert {"bs", "runtime", "ramp_time"} <= reasons(draft, ALL_JOBS).keys()
+    # What a new group reports apart still runs beside the job before it.
+    assert "stonewall" in reasons(draft, "three")
+    assert "stonewall" not in reasons(draft, "waits")
+    assert "wait_for" in reasons(draft, "waits")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[a]\nioengine=net\nrw=write\nhostname=peer\n",
+        "[a]\nioengine=null\nrw=read\nsize=1g\n",
+        "[a]\nioengine=${ENGINE}\nrw=read\n",
+        "[a]\nrw=${MODE}\nsize=1g\n",
+        "[a]\nrw=trimwrite\nsize=1g\n",
+        "#!/bin/sh\n[ -n a ]\nrw=read\n",
+        '{"fio version": "fio-2.1", "jobs": [{"jobname": "a", "read": {}}]}',
+        "fsd=f,anchor=/mnt,depth=2,width=4,files=100\nfwd=w,fsd=f\nrd=r,fwd=w,fwdrate=max\n",
+        "sd=s,lun=/dev/sdb\nwd=w,sd=s\nrd=r,wd=other,iorate=max\n",
+        "include=disks\nwd=w,sd=sd*\nrd=r,wd=w,iorate=max\n",
+    ],
+)
+def test_there_is_no_study_where_nothing_of_the_load_is_left(text: str, tmp_path: Path) -> None:
+    source = tmp_path / "job"
+    source.write_text(text)
+    done = call("init", str(tmp_path / "s.toml"), "--from", str(source))
+    assert done.returncode == 2
+    assert not (tmp_path / "s.toml").exists()
+
+
+def test_jobs_of_one_name_in_a_report_are_kept_where_their_options_differ() -> None:
+    jobs = [{"jobname": "a", "job options": {"bs": size}} for size in ("4k", "8k", "4k")]
+    text = json.dumps({"fio version": "fio-3.30", "global options": {"rw": "read"}, "jobs": jobs})
+    study, _ = drafted(text)
+    assert [job["bs"] for job in study["workload"]] == ["4k", "8k"]
+
+
+VDBENCH_SHORT = """
+* short words, defaults, and definitions over lines
+compratio=2
+sd=default,openf=o_direct,th=4
+sd=sd1,lun=/dev/sdb,size=10m
+sd=sd2,lun=/dev/sdc,
+size=10m,range=(0,50)
+wd=default,xf=8k
+wd=mixed,sd=sd1,rdpct=100,wrpct=30,seek=seq
+wd=sizes,sd=sd*,xf=(4k,50,8k,50),rdp=50
+wd=idle,sd=sd1
+rd=default,el=2m,in=1,wa=10
+rd=rd1,wd=mixed,io=10,forth=(1-16,d) comment
+rd=rd2,wd=(mixed,sizes),io=100,dist=det
+rd=rd3,wd=mixed,io=max,forxf=(4k,12k),forrd=(0,50),forse=(0,100)
+eof
+rd=rd4,wd=mixed
+"""
+
+
+def test_vdbench_s_words_may_be_short_and_its_definitions_have_defaults() -> None:
+    study, draft = drafted(VDBENCH_SHORT)
+    first, second, third, last = study["workload"]
+    assert study["method"] == {"warmup": "10s", "runtime": "2m", "repeats": 3}
+    assert (first["rw"], first["rwmixread"], first["bs"]) == ("rw", 70, "8k")
+    assert (first["iodepth"], first["direct"]) == ([1, 2, 4, 8, 16], True)
+    # vdbench draws the times of its I/Os under a rate at random unless a run says otherwise.
+    assert (first["rate_iops"], first["arrivals"]) == (10, "poisson")
+    assert (second["id"], third["id"]) == ("rd2-mixed", "rd2-sizes")
+    assert third["fio"] == {"bssplit": "4k/50:8k/50"}
+    assert (third["rw"], third["rwmixread"]) == ("randrw", 50)
+    assert "rate_iops" not in second.keys() | third.keys()
+    assert (last["bs"], last["rwmixread"], last["filesize"]) == (["4k", "12k"], [0, 50], "10236k")
+    assert {"wd", "iorate"} <= reasons(draft, "rd2-mixed").keys()
+    assert {"sd", "sd2", "distribution"} <= reasons(draft, "rd2-sizes").keys()
+    assert "seekpct" in reasons(draft, "rd3")
+    assert {"compratio", "wd"} <= reasons(draft, "file").keys()
 
 
 @pytest.mark.parametrize(

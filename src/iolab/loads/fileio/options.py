@@ -266,6 +266,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "filename": "where files lie is said by --path or --device",
     "directory": "where files lie is said by --path",
     "filename_format": "files are named by iolab",
+    "allrandrepeat": "every run has seeds of its own, which are kept",
     "randrepeat": "every run has seeds of its own, which are kept",
     "randseed": "every run has seeds of its own, which are kept",
     "invalidate": "caches are dropped before every run, and it is proved",

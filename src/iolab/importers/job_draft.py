@@ -1,0 +1,117 @@
+"""A workload as the jobs of another tool give it, with what became of every option."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+from fractions import Fraction
+from typing import Final
+
+from iolab.dataclass import dataclass
+from iolab.importers.files import SENTENCE, clean
+from iolab.loads.fileio.workload import SECTOR_BYTES
+from iolab.units import GIB
+
+VALUE_CHARACTERS: Final = 4096
+"""Of an option as much is read; a list of some hundred devices is shorter."""
+
+FILE_BYTES: Final = GIB
+"""What a job without a size gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What became of one option of one job: refused, changed, kept or not needed, and why."""
+
+    job: str
+    option: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"[{self.job}] {self.option}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A time as a study has it, and what it comes to."""
+
+    text: str
+    seconds: Fraction
+
+
+@dataclass(slots=True)
+class JobDraft:
+    """One workload as its keys are found; one without keys cannot be a workload.
+
+    `runtime` and `warmup` are the job's own: a study has one of each for all of its workloads.
+    """
+
+    name: str
+    keys: dict[str, object] = field(default_factory=dict)
+    fio: dict[str, str] = field(default_factory=dict)
+    runtime: Duration | None = None
+    warmup: Duration | None = None
+    notes: list[Note] = field(default_factory=list)
+
+    def note(self, option: str, reason: str) -> None:
+        """Tell what became of an option; the reason begins with one of `REASONS`."""
+        self.notes.append(Note(self.name, clean(option, SENTENCE), reason))
+
+    def refuse(self, option: str, reason: str) -> None:
+        """Tell why the job cannot be a workload."""
+        self.note(option, f"refused, and the whole job with it: {reason}")
+        self.keys.clear()
+
+
+REASONS: Final = ("refused", "changed", "kept", "not needed")
+"""What a note's reason begins with; what matters most comes first."""
+
+NO_OPTION: Final = "refused: studies do not have this option"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedJob:
+    """A job's name and its options, as they stand in a file, by their full names."""
+
+    name: str
+    options: dict[str, str]
+
+
+def whole_blocks(job: JobDraft, option: str, count: int, block: int) -> str:
+    """A file's size in whole blocks, the largest that fits."""
+    fitting = max(count // block, 1) * block
+    if fitting != count:
+        job.note(option, f"changed: whole blocks only, {fitting} bytes of each file")
+    return size_text(fitting)
+
+
+def block_or_default(job: JobDraft, option: str, count: int | None) -> int:
+    """The size of a block where it is one, else 4 KiB with a note."""
+    if count is not None and count >= SECTOR_BYTES and count % SECTOR_BYTES == 0:
+        return count
+    job.note(option, "changed: 4k, as a block is a multiple of 512 bytes")
+    return DEFAULT_BLOCK_BYTES
+
+
+DEFAULT_BLOCK_BYTES: Final = 4096
+"""What fio and vdbench take where no block is named."""
+
+
+def size_text(count: int) -> str:
+    """A size as studies and fio have it."""
+    for unit, step in (("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10)):
+        if count and count % step == 0:
+            return f"{count // step}{unit}"
+    return str(count)
+
+
+def split_text(split: str, size_of: Callable[[str], int | None]) -> str | None:
+    """A `bssplit` of fio with its sizes as studies have them; None where one of them is none."""
+    parts = []
+    for part in split.split(":"):
+        size, slash, share = part.strip().partition("/")
+        count = size_of(size)
+        if count is None or (share and not share.isdigit()):
+            return None
+        parts.append(f"{size_text(count)}{slash if share else ''}{share}")
+    return ":".join(parts)

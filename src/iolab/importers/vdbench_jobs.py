@@ -1,0 +1,539 @@
+"""The run definitions of vdbench's parameter files, read as vdbench 5.04's own scanner reads them.
+
+After its `Vdb_scan.java`, `SD_entry.java`, `WD_entry.java` and `RD_entry.java`: a parameter may be
+cut to any beginning of its name of two characters or more, what follows a blank is a comment, and
+definitions take what the `default` of their kind has had so far. Nothing is executed or included.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from fractions import Fraction
+from itertools import pairwise
+from typing import Final
+
+from iolab.dataclass import dataclass
+from iolab.importers.files import clean
+from iolab.importers.job_draft import (
+    DEFAULT_BLOCK_BYTES,
+    FILE_BYTES,
+    NO_OPTION,
+    VALUE_CHARACTERS,
+    Duration,
+    JobDraft,
+    Note,
+    block_or_default,
+    size_text,
+    split_text,
+    whole_blocks,
+)
+from iolab.loads.fileio.options import FIO_OPTIONS
+
+VALUES_MAX: Final = 1000
+"""Values of one loop; a study's axis is shorter."""
+
+FILE: Final = "file"
+"""Whom a note is about that is of no run definition."""
+
+
+@dataclass(slots=True)
+class _Definition:
+    """One `sd`, `wd`, `rd`, `fsd`, `fwd` or `hd` with its parameters by their full names."""
+
+    kind: str
+    name: str
+    options: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return ",".join(
+            (f"{self.kind}={self.name}", *(f"{k}={v}" for k, v in self.options.items()))
+        )
+
+
+_LOOPS: Final = (
+    "xfersize",
+    "threads",
+    "rdpct",
+    "rhpct",
+    "whpct",
+    "seekpct",
+    "hitarea",
+    "compratio",
+    "compression",
+    "depth",
+    "width",
+    "files",
+    "sizes",
+    "totalsize",
+    "workingsetsize",
+)
+"""Parameters of a run definition, with or without `for`, that give a run for each value."""
+
+_WORDS: Final[Mapping[str, Sequence[str]]] = {
+    "sd": (
+        *("host", "lun", "count", "size", "threads", "hitarea", "offset", "align", "kstat"),
+        *("instance", "replay", "journal", "resetlun", "resetbus", "openflags", "range"),
+        *("dedup", "streams"),
+    ),
+    "wd": (
+        *("skew", "xfersize", "readpct", "rdpct", "writepct", "wrpct", "range", "hotband"),
+        *("seekpct", "stride", "priority", "iorate", "rhpct", "whpct", "host", "openflags"),
+        *("user", "threads", "streams"),
+    ),
+    "rd": (
+        *("iorate", "maxdata", "curve", "stopcurve", "elapsed", "interval", "warmup", "replay"),
+        *("pause", *(f"for{loop}" for loop in _LOOPS), *_LOOPS, "distribution", "startcmd"),
+        *("start_cmd", "endcmd", "end_cmd", "fwdrate", "operations", "format", "openflags"),
+        "mount",
+    ),
+}
+"""The parameters of each kind, in the order in which vdbench tries a short word."""
+
+_STARTS: Final[Mapping[str, Sequence[str]]] = {
+    "rd": (),
+    "wd": ("rd",),
+    "fwd": ("rd",),
+    "sd": ("rd", "wd"),
+    "fsd": ("rd", "fwd"),
+    "hd": ("rd", "wd", "fwd", "sd", "fsd"),
+}
+"""What begins a definition, but in those where it is a parameter."""
+
+_FOLLOWED: Final = ("hd", "sd", "wd", "fwd", "fsd", "rd")
+
+_NEEDLESS: Final[Mapping[str, str]] = {
+    "auxreport": "it changes nothing",
+    "create_anchors": "it changes nothing",
+    "data_errors": "a run with errors is invalid",
+    "formatsds": "files are laid out whole before the first run",
+    "hd": "hosts are named by --hosts",
+    "heartbeat_error": "it changes nothing",
+    "histogram": "whole latencies are kept in bins",
+    "host": "hosts are named by --hosts",
+    "interval": "every second is kept",
+    "lun": "where files lie is said by --path or --device",
+    "messagescan": "it changes nothing",
+    "monitor": "it changes nothing",
+    "pause": "every run is prepared by itself",
+    "port": "it changes nothing",
+    "report": "it changes nothing",
+    "report_run_totals": "it changes nothing",
+}
+"""Parameters that a study has no need of, with the reason."""
+
+_REFUSED: Final[Mapping[str, str]] = {
+    "include": "no other file is read; copy its lines into this one",
+    "startcmd": "commands are never run",
+    "start_cmd": "commands are never run",
+    "endcmd": "commands are never run",
+    "end_cmd": "commands are never run",
+    "validate": "write verify = true and engine = 'native', which checks every block",
+    "replay": "traces are not replayed",
+}
+"""Parameters that a study cannot have, with the reason."""
+
+
+def parameter_file_jobs(text: str) -> tuple[list[JobDraft], list[Note]]:
+    """Every run definition, a workload for each `wd` in it, with the notes that are of no job."""
+    notes: list[Note] = []
+    definitions = _definitions(text, notes)
+    used: set[str] = set()
+    jobs: list[JobDraft] = []
+    for definition in definitions:
+        if definition.kind == "rd":
+            jobs += _run_jobs(definition, definitions, used)
+        elif definition.kind in ("fsd", "fwd"):
+            job = JobDraft(definition.name)
+            job.refuse(str(definition), "a study has no workload of many files like vdbench's")
+            jobs.append(job)
+        elif definition.kind == "hd":
+            notes.append(Note(FILE, str(definition), f"not needed: {_NEEDLESS['hd']}"))
+    notes += [
+        Note(FILE, str(definition), "not needed: no run definition uses it")
+        for definition in definitions
+        if definition.kind in ("sd", "wd") and f"{definition.kind}={definition.name}" not in used
+    ]
+    return jobs, notes
+
+
+def _definitions(text: str, notes: list[Note]) -> list[_Definition]:
+    """The definitions but defaults, which those after them have taken."""
+    defaults: dict[str, dict[str, str]] = {}
+    definitions: list[_Definition] = []
+    kind = ""
+    options: dict[str, str] = {}
+    for parameter in _parameters(text):
+        key, equals, value = parameter.partition("=")
+        key = key.lower()
+        if key in _STARTS and kind not in _STARTS[key]:
+            kind = key
+            options = defaults.setdefault(kind, {})
+            if value != "default":
+                definition = _Definition(kind, clean(value), dict(options))
+                options = definition.options
+                definitions.append(definition)
+        elif not kind or not equals or key == "include":
+            notes.append(Note(FILE, clean(parameter), _reason(key if equals else "")))
+        else:
+            name, value = _as_read_percent(_full_name(kind, key), value)
+            options[name] = value
+    for kind, options in defaults.items():
+        taken = {item.kind for item in definitions if item.options.items() >= options.items()}
+        if options and kind not in taken:
+            reason = "not needed: no definition comes after it"
+            notes.append(Note(FILE, str(_Definition(kind, "default", options)), reason))
+    return definitions
+
+
+def _as_read_percent(name: str, value: str) -> tuple[str, str]:
+    """The share of reads however it is named: what comes last of all of them holds."""
+    if name in ("writepct", "wrpct") and value.isdigit():
+        return "rdpct", str(100 - int(value))
+    return ("rdpct" if name == "readpct" else name), value
+
+
+def _parameters(text: str) -> Iterator[str]:
+    """Parameter by parameter: a definition goes on over lines."""
+    for line in text.splitlines():
+        words = line.strip()
+        if words.startswith("eof"):
+            return
+        if words and words[0] not in "/#*":
+            words = clean(_until_blank(words), VALUE_CHARACTERS)
+            yield from re.findall(r"(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|[^,(])+", words)
+
+
+def _until_blank(words: str) -> str:
+    """A line up to its first blank outside quotes, without these."""
+    parts = words.split('"')
+    for index in range(0, len(parts), 2):
+        before, blank, _ = parts[index].partition(" ")
+        if blank:
+            return "".join((*parts[:index], before))
+    return "".join(parts)
+
+
+def _full_name(kind: str, key: str) -> str:
+    if key in ("hd", "host"):
+        return "host"
+    if key in _STARTS or key.startswith("maxdata"):
+        return key
+    words = _WORDS.get(kind, ())
+    full = key if key in words else next((word for word in words if word.startswith(key)), key)
+    loop = full.removeprefix("for")
+    if kind != "rd" or loop not in _LOOPS:
+        return full
+    # Of sizes alone a list is not the same in a workload, where it has their shares.
+    return _LOOP_OF_SIZES if loop == "xfersize" else loop
+
+
+def _reason(name: str) -> str:
+    if name in _NEEDLESS:
+        return f"not needed: {_NEEDLESS[name]}"
+    return f"refused: {_REFUSED[name]}" if name in _REFUSED else NO_OPTION
+
+
+def _run_jobs(
+    run: _Definition, definitions: Sequence[_Definition], used: set[str]
+) -> Iterator[JobDraft]:
+    """A job for each workload definition that the run has at once."""
+    by_kind = {kind: [item for item in definitions if item.kind == kind] for kind in ("sd", "wd")}
+    if "fwd" in run.options or "fsd" in run.options:
+        job = JobDraft(run.name)
+        job.refuse(str(run), "a study has no workload of many files like vdbench's")
+        yield job
+        return
+    options = dict(run.options)
+    names = options.pop("wd", "")
+    workloads = _named(names, by_kind["wd"])
+    if not names and "sd" in options:
+        workloads = [_Definition("wd", "default")]
+    if not workloads:
+        job = JobDraft(run.name)
+        job.refuse(str(run), f"there is no wd={names}" if names else "it has no wd=")
+        yield job
+        return
+    for workload in workloads:
+        used.add(f"wd={workload.name}")
+        name = run.name if len(workloads) == 1 else f"{run.name}-{workload.name}"
+        job = JobDraft(name)
+        if len(workloads) > 1:
+            reason = f"changed: vdbench runs {len(workloads)} workloads at once, here one after the"
+            job.note(f"wd={names}", f"{reason} other")
+        own = {**workload.options, **options}
+        disks = own.pop("sd", "")
+        storages = _named(disks, by_kind["sd"])
+        used |= {f"sd={storage.name}" for storage in storages}
+        if not storages:
+            job.refuse(str(run), f"there is no sd={disks}")
+            yield job
+            continue
+        if len(storages) > 1:
+            reason = f"changed: vdbench uses {len(storages)} storages at once, a study has one for"
+            job.note(f"sd={disks}", f"{reason} each configuration; the options are those of one")
+        if "iorate" in workload.options:
+            job.note(f"iorate={workload.options['iorate']}", "refused: a run has one rate here")
+        if len(workloads) > 1 and options.get("iorate", "max") != "max":
+            rate = own.pop("iorate")
+            job.note(f"iorate={rate}", "refused: it is of all of these workloads together")
+        _note_differences(job, storages)
+        _read_job(job, {**storages[0].options, **own})
+        yield job
+
+
+def _note_differences(job: JobDraft, storages: Sequence[_Definition]) -> None:
+    """Tell where the storages of a workload are not alike."""
+    for first, other in pairwise(storages):
+        for option in sorted(set(first.options) | set(other.options)):
+            values = [item.options.get(option, "none") for item in (first, other)]
+            if option not in _NEEDLESS and values[0] != values[1]:
+                reason = f"changed: {storages[0].options.get(option, 'none')}, of the first storage"
+                job.note(f"{other.name} {option}={values[1]}", reason)
+
+
+def _named(names: str, definitions: Sequence[_Definition]) -> list[_Definition]:
+    """Those that a list of names, beginnings with `*` and ranges `sd1-sd4` is about."""
+    found: dict[str, _Definition] = {}
+    for name in names.strip("()").split(","):
+        numbers = re.fullmatch(r"(\D*)(\d+)-\1(\d+)", name)
+        for item in definitions:
+            if numbers and (own := re.fullmatch(rf"{re.escape(numbers[1])}(\d+)", item.name)):
+                fits = int(numbers[2]) <= int(own[1]) <= int(numbers[3])
+            else:
+                fits = item.name == name or (name.endswith("*") and item.name.startswith(name[:-1]))
+            if fits:
+                found[item.name] = item
+    return list(found.values())
+
+
+def _read_job(job: JobDraft, options: dict[str, str]) -> None:
+    """Each parameter into the workload, or into a note."""
+    _take_access(job, options)
+    block = _take_blocks(job, options)
+    _take_size(job, options, block)
+    _take_threads(job, options)
+    _take_flags(job, options)
+    _take_rate(job, options)
+    job.runtime = _duration(job, options, "elapsed") or _DEFAULT_ELAPSED
+    job.warmup = _duration(job, options, "warmup")
+    for option, value in options.items():
+        job.note(f"{option}={value}", _reason(option))
+
+
+_DEFAULT_ELAPSED: Final = Duration("30s", Fraction(30))
+
+
+def _take_access(job: JobDraft, options: dict[str, str]) -> None:
+    seeks = _numbers_or_words(options.pop("seekpct", "100"))
+    seek = _seek_percent(seeks[0])
+    if seek is None or len(seeks) > 1:
+        stands = "sequential" if seek == 0 else "every offset is random"
+        job.note(f"seekpct={','.join(seeks)}", f"changed: {stands}, as a workload has one pattern")
+    elif 0 < seek < 100:
+        job.note(f"seekpct={seeks[0]}", "changed: every offset is random")
+    elif seek < 0:
+        job.note(f"seekpct={seeks[0]}", "changed: sequential, and on from the start at the end")
+    percents: list[int] = [100]
+    if (text := options.pop("rdpct", None)) is not None:
+        values = _numbers(text)
+        if values and all(0 <= value <= 100 for value in values):
+            percents = [int(value) for value in values]
+        else:
+            job.note(f"rdpct={text}", "changed: 100, vdbench's default, as it is no share")
+    mixed = len(percents) > 1 or 0 < percents[0] < 100
+    word = "rw" if mixed else "read" if percents[0] else "write"
+    job.keys["rw"] = word if seek is not None and seek <= 0 else f"rand{word}"
+    if mixed:
+        job.keys["rwmixread"] = percents if len(percents) > 1 else percents[0]
+
+
+def _seek_percent(text: str) -> float | None:
+    if text == "eof":
+        return -1
+    if "sequential".startswith(text) or text == "seqnz":
+        return 0
+    if "random".startswith(text):
+        return 100
+    values = _numbers(text)
+    return float(values[0]) if values and 0 <= values[0] <= 100 else None
+
+
+def _take_blocks(job: JobDraft, options: dict[str, str]) -> int:
+    """The size of a block, of several what is a multiple of all: files have whole blocks."""
+    text = options.pop("xfersize", None)
+    loop = options.pop(_LOOP_OF_SIZES, None)
+    if loop is not None:
+        if text is not None:
+            job.note(f"xfersize={text}", "not needed: forxfersize has the sizes")
+        values = _numbers(loop)
+        if values:
+            blocks = [block_or_default(job, f"forxfersize={loop}", int(value)) for value in values]
+            blocks = list(dict.fromkeys(blocks))
+            texts = [size_text(block) for block in blocks]
+            job.keys["bs"] = texts if len(texts) > 1 else texts[0]
+            return math.lcm(*blocks)
+        job.note(f"forxfersize={loop}", "changed: 4k; write bs as a list of its values")
+        text = None
+    job.keys["bs"] = size_text(DEFAULT_BLOCK_BYTES)
+    if text is None:
+        return DEFAULT_BLOCK_BYTES
+    sizes = [_bytes(part) for part in text.strip("()").split(",")]
+    block: int | None = sizes[0]
+    if len(sizes) == 3:
+        job.note(f"xfersize={text}", "changed: the smallest, as a workload has one size of blocks")
+    elif len(sizes) > 1:
+        block = _take_split(job, text)
+    block = block_or_default(job, f"xfersize={text}", block)
+    job.keys["bs"] = size_text(block)
+    return block
+
+
+_LOOP_OF_SIZES: Final = "forxfersize"
+
+
+def _take_split(job: JobDraft, text: str) -> int | None:
+    """Sizes with their shares as fio's `bssplit`; the smallest size, None where that is not so."""
+    parts = text.strip("()").split(",")
+    pairs = zip(parts[::2], parts[1::2], strict=False)
+    split = split_text(":".join(f"{size}/{share}" for size, share in pairs), _bytes)
+    if split is None or len(parts) % 2 or not FIO_OPTIONS["bssplit"].fits(split):
+        return None
+    job.fio["bssplit"] = split
+    return min(size for part in parts[::2] if (size := _bytes(part)))
+
+
+def _take_size(job: JobDraft, options: dict[str, str], block: int) -> None:
+    text = options.pop("size", None)
+    size = None if text is None else _bytes(text)
+    if size is None or size < block:
+        option = "size" if text is None else f"size={text}"
+        job.note(option, "changed: 1g, as a study needs a size in bytes; write the one you mean")
+        size = FILE_BYTES
+    job.keys |= {"filesize": whole_blocks(job, f"size={text}", size, block), "numjobs": 1}
+
+
+def _take_threads(job: JobDraft, options: dict[str, str]) -> None:
+    text = options.pop("threads", "8")
+    depths = [int(value) for value in _numbers(text) if value >= 1 and value == int(value)]
+    if not depths or len(depths) != len(_numbers(text)):
+        job.note(f"threads={text}", "changed: 8, vdbench's default; write iodepth as a list")
+        depths = [8]
+    else:
+        shown = ", ".join(map(str, depths))
+        job.note(f"threads={text}", f"changed: iodepth {shown} of one job by libaio")
+    job.keys |= {"ioengine": "libaio", "iodepth": depths if len(depths) > 1 else depths[0]}
+
+
+def _take_flags(job: JobDraft, options: dict[str, str]) -> None:
+    text = options.pop("openflags", None)
+    flags = [] if text is None else text.strip("()").lower().split(",")
+    direct = any(flag in ("o_direct", "directio", "direct") for flag in flags)
+    job.keys["direct"] = direct
+    for flag in flags:
+        if flag not in ("o_direct", "directio", "direct"):
+            job.note(f"openflags={flag}", "refused: write fio = { sync = '1' } if it is for writes")
+    if not direct:
+        job.note("openflags", "kept: this measures the page cache, and results will say so")
+
+
+def _take_rate(job: JobDraft, options: dict[str, str]) -> None:
+    """The rate, and how I/Os arrive: without a word from vdbench's run, at random."""
+    text = options.pop("iorate", None)
+    spread = options.pop("distribution", None)
+    values = [] if text is None else _numbers(text)
+    rates = [int(value) for value in values if value >= 1 and value == int(value)]
+    if text is None:
+        job.note("iorate", "changed: no limit, though vdbench needs one")
+    elif rates and len(rates) == len(values):
+        job.keys["rate_iops"] = rates if len(rates) > 1 else rates[0]
+        job.keys["arrivals"] = "poisson"
+    elif text.lower() != "max":
+        job.note(f"iorate={text}", "refused: write objective = 'max-load', or rate_iops as a list")
+    if spread is None:
+        return
+    words = spread.strip("()").lower().split(",")
+    if "rate_iops" not in job.keys:
+        job.note(f"distribution={spread}", "not needed: there is no rate")
+    elif len(words) == 1 and "deterministic".startswith(words[0]):
+        job.keys["arrivals"] = "fixed"
+    elif len(words) > 1 or not "exponential".startswith(words[0]):
+        job.note(f"distribution={spread}", "changed: poisson, as arrivals are fixed or poisson")
+
+
+_TIME: Final = re.compile(r"(\d+)([mh]?)", re.IGNORECASE)
+_SECONDS: Final = {"": 1, "m": 60, "h": 3600}
+
+
+def _duration(job: JobDraft, options: dict[str, str], option: str) -> Duration | None:
+    text = options.pop(option, None)
+    if text is None:
+        return None
+    match = _TIME.fullmatch(text.strip())
+    if not match or not int(match[1]):
+        reason = "not needed: 0 is none" if match else "refused: a study has it like 30s"
+        job.note(f"{option}={text}", reason)
+        return None
+    unit = match[2].lower()
+    return Duration(f"{int(match[1])}{unit or 's'}", Fraction(int(match[1]) * _SECONDS[unit]))
+
+
+def _numbers_or_words(text: str) -> list[str]:
+    return [part.strip() for part in text.strip("()").split(",")] or [text]
+
+
+def _numbers(text: str) -> list[Fraction]:
+    """The values of a loop, with its ranges `1-64,d` and `1-10,3`; none where one is no number."""
+    values: list[Fraction] = []
+    parts = re.findall(r"-|[^,-]+", text.strip("()"))
+    position = 0
+    while position < len(parts):
+        part = parts[position]
+        if part == "-":
+            ranged = _range(values, parts[position + 1 : position + 3])
+            position += 3
+        else:
+            number = _number(part)
+            ranged = None if number is None else [number]
+            position += 1
+        if ranged is None or len(values) + len(ranged) > VALUES_MAX:
+            return []
+        values += ranged
+    return values
+
+
+def _range(before: Sequence[Fraction], words: Sequence[str]) -> list[Fraction] | None:
+    """What comes after the last value, up to an end, doubled, halved or by a step."""
+    last = _number(words[0]) if len(words) == 2 else None
+    step = None if last is None or words[1] == "d" else _number(words[1])
+    if not before or last is None or before[-1] <= 0 or (words[1] != "d" and not step):
+        return None
+    values = [before[-1]]
+    while len(values) <= VALUES_MAX:
+        if step:
+            following = values[-1] + step
+        else:
+            following = values[-1] * 2 if before[-1] < last else values[-1] / 2
+        if (following > last) if step or before[-1] < last else (following < last or not last):
+            break
+        values.append(following)
+    return values[1:]
+
+
+_NUMBER: Final = re.compile(r"(\d{1,18}(?:\.\d{1,6})?)([kmgt]?)b?", re.IGNORECASE)
+
+
+def _number(text: str) -> Fraction | None:
+    """A number as vdbench has it: all of its units are binary."""
+    match = _NUMBER.fullmatch(text.strip())
+    if not match:
+        return None
+    factor: int = 1024 ** " kmgt".index(match[2].lower() or " ")
+    return Fraction(match[1]) * factor
+
+
+def _bytes(text: str) -> int | None:
+    number = _number(text)
+    return None if number is None else int(number)
