@@ -7,6 +7,7 @@
 use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -21,9 +22,9 @@ use crate::probe::process::{self, value_of};
 use crate::roots::{Roots, names, number, text};
 use crate::sign::sign_of;
 use crate::sys::mount::{mount_device, seclude};
-use crate::sys::process::{Pid, kill, own_pid};
+use crate::sys::process::{Pid, own_pid, own_user};
 use crate::sys::thread::lock;
-use crate::tree::may_live;
+use crate::tree::{kill_same, lives, place_of_pid};
 
 /// What version 1 calls the controller.
 const CONTROLLER: &str = "memory";
@@ -132,6 +133,13 @@ pub fn remove_own() {
     }
 }
 
+/// Remove the groups of agents that are surely dead.
+pub fn remove_of_dead(roots: &Roots) {
+    for folder in groups_of_dead(roots) {
+        remove(&folder);
+    }
+}
+
 /// Remove the groups of an agent that died without doing it, wherever it had made them.
 pub fn remove_of(roots: &Roots, sign: &str) {
     for folder in groups_whose(roots, |other| other == sign) {
@@ -142,9 +150,10 @@ pub fn remove_of(roots: &Roots, sign: &str) {
 /// The groups of agents that are surely dead.
 #[must_use]
 pub fn groups_of_dead(roots: &Roots) -> Vec<PathBuf> {
-    groups_whose(roots, |sign| !may_live(sign))
+    groups_whose(roots, |sign| !lives(sign))
 }
 
+/// Those that this user made: another may name a group as he likes, and have his own processes in it.
 fn groups_whose(roots: &Roots, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     show_groups(roots);
     let tops = hierarchies(roots).into_iter().map(|hierarchy| hierarchy.top);
@@ -153,6 +162,7 @@ fn groups_whose(roots: &Roots, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf>
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
         let sign = name.as_deref().and_then(|name| sign_of(name.strip_prefix("iolab-")?));
         sign.is_some_and(&is_wanted)
+            && fs::symlink_metadata(folder).is_ok_and(|meta| meta.uid() == own_user())
     })
     .collect()
 }
@@ -307,12 +317,17 @@ pub fn remove(folder: &Path) {
 }
 
 fn kill_all_in(group: &Path) {
-    let pids = text(&group.join("cgroup.procs")).unwrap_or_default();
-    for pid in pids.lines().filter_map(|line| line.parse::<Pid>().ok()) {
-        if pid != own_pid() {
-            kill(pid, libc::SIGKILL);
+    for place in processes_in(group).into_iter().filter_map(place_of_pid) {
+        let is_in = processes_in(group).contains(&place.pid); // And not only was when it was read.
+        if is_in && place.pid != own_pid() {
+            kill_same(&place);
         }
     }
+}
+
+fn processes_in(group: &Path) -> Vec<Pid> {
+    let pids = text(&group.join("cgroup.procs")).unwrap_or_default();
+    pids.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
 /// A folder and all below it, parents first, at most so many.

@@ -2,8 +2,10 @@
 //! before the end is told.
 
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,8 +20,11 @@ use crate::processor::{Got, Watcher};
 use crate::roots::Roots;
 use crate::runs::{Exit, Runs, Started};
 use crate::sign::{MARK, mark_of, own_sign};
-use crate::sys::process::{Program, READABLE, WRITABLE, never_block, poll, start_alone};
+use crate::sys::process::{
+    Program, READABLE, Surroundings, WRITABLE, never_block, poll, start_alone,
+};
 use crate::sys::time::{SECOND_NS, real_ns};
+use crate::token;
 use crate::tree::kill_family;
 use crate::wire::MAX_ID;
 
@@ -188,9 +193,8 @@ fn command_of(job: &Job, mark: &str, input: &[u8], bound: Option<&Bound>) -> Res
         Error::errno(libc::ENOENT, format!("cannot start {name}: no such program on PATH ({path})"))
     })?;
     let cwd = job.cwd.as_deref().unwrap_or(Path::new("/"));
-    fs::read_dir(cwd).context(format_args!("start {name} in {}", cwd.display()))?;
+    let folder = open_dir(cwd).context(format_args!("start {name} in {}", cwd.display()))?;
     let mut command = Command::new(&program);
-    command.current_dir(cwd);
     let argv = job.argv.iter().map(String::as_str);
     let program = Program::new(&program, argv, environment(job, path, mark))
         .map_err(|_| Error::bad_request("argv or env has a zero byte in it"))?;
@@ -198,7 +202,7 @@ fn command_of(job: &Job, mark: &str, input: &[u8], bound: Option<&Bound>) -> Res
         .map(|bound| bound.door().try_clone_to_owned())
         .transpose()
         .context("keep the door of a control group open")?;
-    start_alone(&mut command, program, door);
+    start_alone(&mut command, program, Surroundings { folder, token: token::own(), door });
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(command)
@@ -234,6 +238,10 @@ pub fn find_program(name: &str, path: &str) -> Option<PathBuf> {
         .filter(|folder| folder.starts_with('/'))
         .map(|folder| Path::new(folder).join(name))
         .find(|program| is_executable(program))
+}
+
+fn open_dir(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path)
 }
 
 fn is_executable(program: &Path) -> bool {

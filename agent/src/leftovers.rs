@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::bound;
 use crate::error::{Error, Result};
-use crate::prepare::scratch::{self, Abandoned, Scratch};
+use crate::prepare::scratch::{self, Abandoned, Found, Scratch};
 use crate::roots::{Roots, names};
 use crate::sys::process::{own_file, own_user};
 use crate::tree::{self, Orphan};
@@ -36,6 +36,12 @@ pub struct Leftovers {
     folders: Vec<Abandoned>,
     /// Scratch folders that other hosts may hold: this one cannot see it, and leaves them alone.
     elsewhere: Vec<Abandoned>,
+    /// Further scratch folders of this user, beyond what is told at once.
+    more: u64,
+    /// The first scratch folders of other users, which are theirs.
+    of_others: Vec<PathBuf>,
+    /// How many there are of those.
+    of_others_count: u64,
     /// Loop devices over images in these folders.
     loops: Vec<PathBuf>,
     /// Files of agents that no process runs.
@@ -48,14 +54,18 @@ pub struct Leftovers {
 pub fn find(path: Option<&Path>) -> Leftovers {
     let roots = Roots::default();
     let all = path.map(scratch::abandoned).unwrap_or_default();
+    let Found { own, more, of_others, of_others_count } = all;
     let (folders, elsewhere): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|folder| folder.host.is_empty());
+        own.into_iter().partition(|folder| folder.host.is_empty());
     Leftovers {
         processes: tree::orphans(),
         groups: bound::groups_of_dead(&roots),
         loops: loops_over(&roots, &folders),
         folders,
         elsewhere,
+        more,
+        of_others,
+        of_others_count,
         agents: idle_agents(),
         faults: Vec::new(),
     }
@@ -123,7 +133,7 @@ fn remove_folder(dir: &Path) -> Result<()> {
         return Err(Error::bad_request(format!("{} is no scratch folder", dir.display())));
     };
     // Somebody may have taken it, and kept its files, since it was looked at.
-    if scratch::abandoned(path).iter().all(|folder| folder.dir != dir || !folder.host.is_empty()) {
+    if !scratch::is_abandoned(dir) {
         return Ok(());
     }
     Scratch::open(path, name, OWNER)?.0.remove()

@@ -29,6 +29,7 @@ pub mod sampler;
 pub mod serve;
 pub mod sign;
 pub mod sys;
+pub mod token;
 pub mod trace;
 pub mod transfer;
 pub mod tree;

@@ -1,17 +1,27 @@
 //! The sign of an agent: by which its runs, control groups and folders are told from all others'.
 
+use std::path::Path;
 use std::sync::LazyLock;
 
-use crate::probe::process::setting_after;
-use crate::sys::process::own_pid;
+use crate::probe::process::{parse_place, setting_after};
+use crate::roots::text;
+use crate::sys::process::{Pid, own_pid};
 use crate::sys::time::real_ns;
 
 /// The environment variable that marks a run's processes.
 pub const MARK: &str = "IOLAB_RUN";
-/// Digits of nanoseconds since 1970 in hexadecimal, from 2006 to 2554.
+/// Hexadecimal digits of the second part of a sign.
 const TIME_DIGITS: usize = 16;
-/// Two agents never have the same, wherever they run.
-static SIGN: LazyLock<String> = LazyLock::new(|| format!("{}-{:016x}", own_pid(), real_ns()));
+/// Its lower bits, of the time of day: agents of two hosts that started alike differ there.
+const DAY_BITS: u32 = 24;
+/// The process id, and the clock tick in which the process started: no two processes of a running
+/// kernel have the same.
+static SIGN: LazyLock<String> = LazyLock::new(|| {
+    let started = text(Path::new("/proc/self/stat")).and_then(|text| parse_place(&text));
+    let ticks = started.map_or(0, |place| place.start_ticks);
+    let of_day = real_ns() & ((1 << DAY_BITS) - 1);
+    format!("{}-{:016x}", own_pid(), (ticks << DAY_BITS) | of_day)
+});
 
 /// By what this agent's processes can be told from all others.
 #[must_use]
@@ -43,6 +53,13 @@ pub fn sign_of(mark: &str) -> Option<&str> {
     (is_number(pid) && is_number(id) && is_time).then_some(sign)
 }
 
+/// The process that a sign is of: its id, and the clock tick in which it started.
+#[must_use]
+pub fn process_of(sign: &str) -> Option<(Pid, u64)> {
+    let (pid, made_at) = sign.split_once('-')?;
+    Some((pid.parse().ok()?, u64::from_str_radix(made_at, 16).ok()? >> DAY_BITS))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,5 +72,14 @@ mod tests {
         {
             assert_eq!(sign_of(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn the_own_sign_names_this_process_and_when_it_started() {
+        let stat = text(Path::new("/proc/self/stat")).unwrap();
+        let start_ticks = parse_place(&stat).unwrap().start_ticks;
+        assert!(start_ticks > 0);
+        assert_eq!(process_of(own_sign()), Some((own_pid(), start_ticks)));
+        assert_eq!(sign_of(&format!("{}.1", own_sign())), Some(own_sign()));
     }
 }

@@ -1,6 +1,6 @@
 //! The processes under this one: found in /proc, killed until none is left.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,8 +10,9 @@ use serde::Serialize;
 
 use crate::guard;
 use crate::probe::process::{Place, has_setting, parse_place};
-use crate::sign::{own_sign, sign_in};
-use crate::sys::process::{Pid, kill, own_pid, parent_pid, reap};
+use crate::sign::{own_sign, process_of, sign_in};
+use crate::sys::process::{self, Pid, kill, own_pid, own_user, parent_pid, reap};
+use crate::token;
 
 /// How long killed processes may take to go: only one stuck in the kernel takes longer, and
 /// waiting for it helps nobody.
@@ -34,8 +35,8 @@ pub struct Family {
 
 /// Send SIGKILL to everything of a run that lives.
 pub fn strike(family: &Family) {
-    for pid in members(family) {
-        kill(pid, libc::SIGKILL);
+    for place in members(family) {
+        kill_same(&place);
     }
 }
 
@@ -48,7 +49,7 @@ pub fn kill_family(family: &Family) {
 pub fn kill_all() {
     let _ = kill_until_gone(|| {
         while reap().is_some() {}
-        descendants(&places(), own_pid()).iter().map(|place| place.pid).collect()
+        descendants(&places(), own_pid())
     });
 }
 
@@ -61,43 +62,64 @@ pub struct Orphan {
     pub command: String,
 }
 
-/// Processes on this host that an agent has started and that it, being dead, will never end.
+/// Processes on this host that an agent of this user has started and that it, being dead, will never
+/// end.
 #[must_use]
 pub fn orphans() -> Vec<Orphan> {
-    orphans_of("").into_iter().map(|pid| Orphan { pid, command: command_of(pid) }).collect()
+    let found = look_for_orphans().into_iter();
+    found.map(|place| Orphan { pid: place.pid, command: command_of(place.pid) }).collect()
 }
 
 /// Kill those of them until none is left or patience ends; the ids of those that are left.
 #[must_use]
 pub fn kill_these_orphans(pids: &BTreeSet<Pid>) -> Vec<Pid> {
-    kill_until_gone(|| orphans_of("").into_iter().filter(|pid| pids.contains(pid)).collect())
+    let look = || look_for_orphans().into_iter().filter(|place| pids.contains(&place.pid));
+    kill_until_gone(|| look().collect())
 }
 
-/// Kill all of them, and those of the agent with the sign `dead`, which is known to be so.
-pub fn kill_orphans_of(dead: &str) {
-    let _ = kill_until_gone(|| orphans_of(dead));
+/// Kill all of them.
+pub fn kill_orphans() {
+    let _ = kill_until_gone(look_for_orphans);
 }
 
-fn kill_until_gone(look: impl Fn() -> Vec<Pid>) -> Vec<Pid> {
+fn kill_until_gone(look: impl Fn() -> Vec<Place>) -> Vec<Pid> {
     let deadline = Instant::now() + KILL_PATIENCE;
     loop {
         let left = look();
         if left.is_empty() || Instant::now() >= deadline {
-            return left;
+            return left.iter().map(|place| place.pid).collect();
         }
-        for &pid in &left {
-            kill(pid, libc::SIGKILL);
+        for place in &left {
+            kill_same(place);
         }
         thread::sleep(PAUSE);
     }
 }
 
-/// Whether a process lives that has or had the number which a sign begins with, in this PID
-/// namespace or in one below: an agent in a container has signed by its number there.
+/// Kill the very process that was seen, not one that got its id since.
+pub fn kill_same(seen: &Place) {
+    let handle = process::open_process(seen.pid);
+    let is_same = place_of_pid(seen.pid).is_some_and(|now| now.start_ticks == seen.start_ticks);
+    match handle {
+        Ok(handle) if is_same => process::signal_process(&handle, libc::SIGKILL),
+        Err(error) if is_same && error.raw_os_error() == Some(libc::ENOSYS) => {
+            kill(seen.pid, libc::SIGKILL);
+        }
+        _ => {}
+    }
+}
+
+/// Whether the process that a sign is of lives: one that has its number, in this PID namespace or in
+/// one below (an agent in a container has signed by its number there), and started when it did.
 #[must_use]
-pub fn may_live(sign: &str) -> bool {
-    let Some(number) = number_of(sign) else { return true };
-    places().iter().any(|place| numbers_of(place.pid).contains(&number))
+pub fn lives(sign: &str) -> bool {
+    let Some((number, start_ticks)) = process_of(sign) else { return true };
+    let is_it = |place: &Place| {
+        !place.is_zombie
+            && place.start_ticks == start_ticks
+            && numbers_of(place.pid).contains(&number)
+    };
+    places().iter().any(is_it)
 }
 
 /// The files that other processes than this agent's execute, by device and inode.
@@ -113,47 +135,23 @@ pub fn programs_of_others() -> HashSet<(u64, u64)> {
         .collect()
 }
 
-/// Looked for twice: /proc is read while processes move.
-fn orphans_of(dead: &str) -> Vec<Pid> {
-    let first = look_for_orphans(dead);
-    if first.is_empty() {
-        return first;
-    }
-    thread::sleep(PAUSE);
-    let second = look_for_orphans(dead);
-    first.into_iter().filter(|pid| second.contains(pid)).collect()
-}
-
-fn look_for_orphans(dead: &str) -> Vec<Pid> {
-    let all: HashMap<Pid, Place> = places().into_iter().map(|p| (p.pid, p)).collect();
-    let is_orphan = |place: &&Place| {
+/// The setting in the environment only says whom to look at: anybody can make one.
+fn look_for_orphans() -> Vec<Place> {
+    let is_orphan = |place: &Place| {
         let Some(environ) = environ_of(place.pid) else { return false };
         let Some(sign) = sign_in(&environ) else { return false };
-        sign != own_sign() && (sign == dead || is_out_of_hand(&all, **place, &sign))
+        sign != own_sign() && is_of_own_user(place.pid) && token::is_of_dead(place.pid, &sign)
     };
-    all.values().filter(|place| !place.is_zombie).filter(is_orphan).map(|p| p.pid).collect()
+    places().into_iter().filter(|place| !place.is_zombie && is_orphan(place)).collect()
 }
 
-/// Whether nobody above a process has the number that its sign begins with. One whose parents
-/// cannot all be seen has just lost one.
-fn is_out_of_hand(all: &HashMap<Pid, Place>, place: Place, sign: &str) -> bool {
-    let Some(number) = number_of(sign) else { return false };
-    let mut above = place.parent;
-    for _ in 0..all.len() {
-        if above == 0 {
-            return true;
-        }
-        let Some(parent) = all.get(&above) else { return false };
-        if numbers_of(above).contains(&number) {
-            return false;
-        }
-        above = parent.parent;
-    }
-    false
-}
-
-fn number_of(sign: &str) -> Option<Pid> {
-    sign.split_once('-')?.0.parse().ok()
+/// Whether all user ids of a process are this one's: a program with the rights of its file's owner,
+/// which anybody may start, has other ones too.
+fn is_of_own_user(pid: Pid) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let Some(ids) = status.lines().find_map(|line| line.strip_prefix("Uid:")) else { return false };
+    let own = own_user().to_string();
+    ids.split_ascii_whitespace().count() == 4 && ids.split_ascii_whitespace().all(|id| id == own)
 }
 
 /// What a process is numbered here and in the PID namespaces below, in which it is as well.
@@ -179,7 +177,7 @@ pub fn with_descendants(pid: Pid) -> Vec<Pid> {
 
 /// Only descendants of this process are ever members: a number that the kernel gave to somebody
 /// else's process since is left alone.
-fn members(family: &Family) -> Vec<Pid> {
+fn members(family: &Family) -> Vec<Place> {
     let under = descendants(&places(), own_pid());
     let mut chosen: HashSet<Pid> = HashSet::new();
     // Parents stand before their children, so one pass is enough.
@@ -193,7 +191,7 @@ fn members(family: &Family) -> Vec<Pid> {
             chosen.insert(place.pid);
         }
     }
-    under.iter().filter(|p| chosen.contains(&p.pid) && !p.is_zombie).map(|p| p.pid).collect()
+    under.into_iter().filter(|p| chosen.contains(&p.pid) && !p.is_zombie).collect()
 }
 
 fn is_marked(pid: Pid, mark: &str) -> bool {
@@ -207,6 +205,12 @@ fn environ_of(pid: Pid) -> Option<Vec<u8>> {
 fn places() -> Vec<Place> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries.flatten().filter_map(|entry| place_of(&entry.path())).collect()
+}
+
+/// What a process is; None when there is none with that id.
+#[must_use]
+pub fn place_of_pid(pid: Pid) -> Option<Place> {
+    place_of(&Path::new("/proc").join(pid.to_string()))
 }
 
 fn place_of(folder: &Path) -> Option<Place> {
@@ -238,7 +242,7 @@ mod tests {
     use super::*;
 
     fn place(pid: Pid, parent: Pid) -> Place {
-        Place { pid, is_zombie: false, parent, session: pid }
+        Place { pid, is_zombie: false, parent, session: pid, start_ticks: 1 }
     }
 
     #[test]

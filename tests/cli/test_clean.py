@@ -50,6 +50,14 @@ def test_a_folder_of_another_host_is_named_and_stays(tmp_path: Path) -> None:
     assert "\x1b" not in done.stderr
 
 
+def test_folders_of_other_users_are_named_counted_and_no_fault(tmp_path: Path) -> None:
+    done, asked = clean(tmp_path, "others")
+    assert (done.returncode, asked) == (0, [None])
+    assert "/t/b" in done.stderr
+    assert "19999" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
 @pytest.mark.parametrize("words", [("doctor",), ("plan", "cluster-kpi", "--scale", "small")])
 def test_an_agent_that_does_not_know_a_request_is_of_another_build(
     words: tuple[str, ...], tmp_path: Path

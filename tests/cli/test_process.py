@@ -35,10 +35,11 @@ from iolab.cli.app import COMMANDS
 divide = lambda: 1 / 0
 interrupt = lambda: os.kill(os.getpid(), signal.SIGINT)
 fill = lambda: bytearray(1 << 30)
-COMMANDS |= {name: f"__main__:{name}" for name in ("divide", "interrupt", "fill")}
+thread = lambda: __import__("threading").Thread(target=int).start()
+COMMANDS |= {name: f"__main__:{name}" for name in ("divide", "interrupt", "fill", "thread")}
 main()
 """
-"""The command with three more: a bug, one that Ctrl-C stops, and one that takes a GiB."""
+"""The command with more: a bug, one that Ctrl-C stops, one that takes a GiB, one with a thread."""
 
 
 @pytest.mark.parametrize(
@@ -128,6 +129,23 @@ def test_a_lack_of_memory_is_told_with_its_limit() -> None:
     assert done.returncode == 3
     assert "1 GiB" in done.stderr
     assert "bug" not in done.stderr
+
+
+def test_a_lack_of_processes_is_told_with_its_limit() -> None:
+    # No limit holds root, with whose rights the libraries may have to be read.
+    other = ("setpriv", "--ruid", "65534", "--bounding-set=-sys_resource,-sys_admin", "--")
+    as_other = other if os.geteuid() == 0 else ()
+    done = subprocess.run(
+        [*as_other, "prlimit", "--nproc=1:1", sys.executable, "-c", MINE, "thread"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+    assert "ulimit -u" in done.stderr
+    assert "emory" not in done.stderr
 
 
 def test_an_interrupt_while_modules_are_read_is_quiet(tmp_path: Path) -> None:

@@ -100,19 +100,23 @@ def answer(output: BinaryIO, header: dict[str, Any], payload: bytes) -> bool:
     return True
 
 
+KINDS = ("processes", "groups", "loops", "agents", "faults", "folders", "elsewhere")
+
+
 def left(remove: list[str] | None) -> dict[str, Any]:
     """What a look finds, one folder more each time; what it was asked is kept in LOOKS."""
     looks = Path(LOOKS)
     with looks.open("a", encoding="utf-8") as file:
         file.write(json.dumps(remove) + "\n")
     number = len(looks.read_text(encoding="utf-8").splitlines())
+    if MODE == "others":
+        return {kind: [] for kind in KINDS} | {"of_others": ["/t/b\x1b"], "of_others_count": 20_000}
     foreign = MODE == "elsewhere"
     folders = [
         {"dir": f"/t/{n}", "owner": "s", "bytes": 1, "host": "node\x1b7" if foreign else ""}
         for n in range(number)
     ]
-    kinds = ("processes", "groups", "loops", "agents", "faults", "folders", "elsewhere")
-    found: dict[str, Any] = {kind: [] for kind in kinds}
+    found: dict[str, Any] = {kind: [] for kind in KINDS}
     return found | {"elsewhere" if foreign else "folders": folders}
 
 

@@ -8,12 +8,11 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::vec::IntoIter;
 
 use crate::sys::file::{Entry, entry_in, open_folder_in, unlink_in};
 use crate::sys::thread::lock;
 
-/// Folders within folders; what this program makes is at most a handful deep.
-const MAX_DEPTH: u32 = 200;
 /// Threads that remove: enough to keep a network file system busy, few for a host.
 const MAX_THREADS: usize = 32;
 /// Below so many branches one thread is as quick.
@@ -37,14 +36,14 @@ impl Tally {
 
 /// Count what a folder holds, `keep` in it left out.
 pub fn count(folder: &File, keep: &OsStr) -> io::Result<Tally> {
-    visit(folder, keep, MAX_DEPTH, &|_, _, _| Ok(()))
+    visit(folder, keep, &|_, _, _| Ok(()))
 }
 
 /// Remove what a folder holds, except for the name `keep` in it.
 ///
 /// All that can be removed is; the first error is told after that.
 pub fn empty(folder: &File, keep: &OsStr) -> io::Result<Tally> {
-    visit(folder, keep, MAX_DEPTH, &unlink_in)
+    visit(folder, keep, &unlink_in)
 }
 
 /// The same by several threads, for folders that hold a folder for each of many ranks: on a network
@@ -95,41 +94,76 @@ fn pop<T>(stack: &Mutex<Vec<T>>) -> Option<T> {
 
 type Act<'a> = &'a dyn Fn(&File, &OsStr, Entry) -> io::Result<()>;
 
-fn visit(folder: &File, keep: &OsStr, depth: u32, act: Act) -> io::Result<Tally> {
-    let Some(deeper) = depth.checked_sub(1) else {
-        return Err(io::Error::from_raw_os_error(libc::ELOOP));
-    };
-    let here = entry_in(folder, OsStr::new("."))?;
+/// A folder that is being gone through: its name in the one above, what it is, what is left to do.
+struct Level {
+    name: OsString,
+    entry: Entry,
+    names: IntoIter<OsString>,
+}
+
+/// Of folders in folders, however deep, one is open at a time: from each its own `..` leads back.
+fn visit(folder: &File, keep: &OsStr, act: Act) -> io::Result<Tally> {
+    let top = entry_in(folder, OsStr::new("."))?;
+    let mut names = names_in(folder)?;
+    names.retain(|name| name != keep);
+    let mut levels = vec![Level { name: OsString::new(), entry: top, names: names.into_iter() }];
+    let mut here = folder.try_clone()?;
     let mut tally = Tally::default();
     let mut first_error = None;
-    for name in names_in(folder)? {
-        if name == keep {
-            continue;
-        }
-        match visit_one(folder, &name, here, deeper, act) {
-            Ok(removed) => tally.add(removed),
+    while let Some(level) = levels.last_mut() {
+        let mut done = |here: &File, name: &OsStr, entry: Entry| {
+            act(here, name, entry)?;
+            tally.add(Tally { names: 1, bytes: entry.size_bytes });
+            Ok(())
+        };
+        let outcome = if let Some(name) = level.names.next() {
+            enter(&here, &name, top).and_then(|(entry, inside)| {
+                let Some((inside, names)) = inside else { return done(&here, &name, entry) };
+                here = inside;
+                levels.push(Level { name, entry, names: names.into_iter() });
+                Ok(())
+            })
+        } else {
+            let Some(Level { name, entry, .. }) = levels.pop() else { break };
+            let Some(above) = levels.last() else { break };
+            here = leave(&here, above.entry)?;
+            done(&here, &name, entry)
+        };
+        match outcome {
             // Another host may be removing its files here at the same time; gone is gone.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 first_error.get_or_insert(error);
             }
+            _ => {}
         }
     }
     first_error.map_or(Ok(tally), Err)
 }
 
-fn visit_one(folder: &File, name: &OsStr, here: Entry, deeper: u32, act: Act) -> io::Result<Tally> {
+/// What a name is and, of a folder on the same mount as `top`, the open folder and its names.
+type Entered = (Entry, Option<(File, Vec<OsString>)>);
+
+fn enter(folder: &File, name: &OsStr, top: Entry) -> io::Result<Entered> {
     let entry = entry_in(folder, name)?;
-    let mut tally = Tally { names: 1, bytes: entry.size_bytes };
-    if entry.is_folder {
-        if entry.mount != here.mount {
-            return Err(io::Error::from_raw_os_error(libc::EXDEV));
-        }
-        let inside = visit(&open_folder_in(folder, name)?, OsStr::new(""), deeper, act)?;
-        tally.add(inside);
+    if !entry.is_folder {
+        return Ok((entry, None));
     }
-    act(folder, name, entry)?;
-    Ok(tally)
+    if entry.mount != top.mount {
+        return Err(io::Error::from_raw_os_error(libc::EXDEV));
+    }
+    let inside = open_folder_in(folder, name)?;
+    let names = names_in(&inside)?;
+    Ok((entry, Some((inside, names))))
+}
+
+/// The folder above, which must be the one that was come from.
+fn leave(folder: &File, above: Entry) -> io::Result<File> {
+    let parent = open_folder_in(folder, OsStr::new(".."))?;
+    let found = entry_in(&parent, OsStr::new("."))?;
+    if (found.inode, found.mount) != (above.inode, above.mount) {
+        return Err(io::Error::other("a folder in it was moved meanwhile"));
+    }
+    Ok(parent)
 }
 
 /// The names are taken before anything is removed: removing while listing may skip some.
@@ -143,7 +177,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::sys::file::open_folder;
+    use crate::sys::file::{make_folder, open_folder};
     use crate::sys::mount::{OwnMounts, Unmount, mount_bound, mount_device, unmount};
     use crate::trial::Folder;
     use std::os::unix::fs::symlink;
@@ -246,14 +280,17 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_too_deep_is_an_error_and_not_a_crash() {
+    fn folders_in_folders_go_however_deep_they_are() {
         let folder = Folder::new();
-        let mut deep = folder.path().to_owned();
-        for _ in 0..=MAX_DEPTH {
-            deep.push("d");
+        let mut here = open_folder(folder.path()).unwrap();
+        for _ in 0..3000 {
+            make_folder(&here, c"d").unwrap();
+            here = open_folder_in(&here, OsStr::new("d")).unwrap();
         }
-        fs::create_dir_all(&deep).unwrap();
-        let error = empty(&open_folder(folder.path()).unwrap(), OsStr::new("")).unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(libc::ELOOP));
+        let open = open_folder(folder.path()).unwrap();
+        let expected = Tally { names: 3000, bytes: 0 };
+        assert_eq!(count(&open, OsStr::new("")).unwrap(), expected);
+        assert_eq!(empty(&open, OsStr::new("")).unwrap(), expected);
+        assert!(crate::roots::names(folder.path()).is_empty());
     }
 }

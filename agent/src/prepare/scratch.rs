@@ -4,7 +4,7 @@
 //! lives. Only a folder with that file, or an empty one, is ever taken; all else is somebody's.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::roots::Roots;
 use crate::sign::own_sign;
 use crate::sys::file::{Locked, entry_in, is_locked, open_file_in, open_folder};
 use crate::sys::process::own_user;
-use crate::tree::kill_orphans_of;
+use crate::tree;
 
 /// Every scratch folder's name begins so: a wrong name can never mean another folder.
 pub const PREFIX: &str = "iolab-scratch";
@@ -29,6 +29,10 @@ const RIGHTS: u32 = 0o700;
 const MAX_OWNER_BYTES: u64 = 4096;
 /// A lock file that a leaving session removed under us is tried anew; each try has another reason.
 const MAX_TRIES: u32 = 10;
+/// Abandoned folders told at once: each has a row on a screen, and is counted through.
+const MAX_ABANDONED: usize = 1000;
+/// Folders of other users that are named: enough to know which they are.
+const MAX_NAMED: usize = 10;
 
 /// A scratch folder that this process holds.
 pub struct Scratch {
@@ -42,7 +46,7 @@ pub struct Scratch {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Marker {
     owner: String,
-    /// The sign of the agent that holds it: should that die, its processes are known by it.
+    /// The sign of the agent that holds it: its process id and when that started.
     #[serde(default)]
     agent: String,
     /// Where that runs. A lock may be seen on its own host alone, as on some network file systems.
@@ -51,6 +55,11 @@ struct Marker {
     /// The running kernel there, by its boot id.
     #[serde(default)]
     boot: String,
+    /// The very folder, by its file system's device number and its inode: a copy has another.
+    #[serde(default)]
+    device: u64,
+    #[serde(default)]
+    inode: u64,
     /// The files were left on purpose and must outlive the next session's start.
     kept: bool,
 }
@@ -63,6 +72,25 @@ impl Marker {
         has_host
             && self.boot != kernel_name("random/boot_id")
             && self.host != kernel_name("hostname")
+    }
+
+    /// Whether it was written for another folder, of which this is a copy. Device numbers may be
+    /// others after a boot.
+    fn is_copied(&self, folder: &Metadata) -> bool {
+        let is_known = self.inode != 0; // Earlier agents wrote none.
+        let same_boot = self.boot == kernel_name("random/boot_id");
+        is_known && (self.inode != folder.ino() || (same_boot && self.device != folder.dev()))
+    }
+
+    /// Whether the agent that wrote it for this folder lives, and has not let go of it: should its
+    /// lock be lost, as when the file was replaced, the folder is still its own.
+    fn is_in_force(&self, folder: &Metadata) -> bool {
+        !self.kept
+            && self.inode != 0
+            && self.agent != own_sign()
+            && self.boot == kernel_name("random/boot_id")
+            && !self.is_copied(folder)
+            && tree::lives(&self.agent)
     }
 }
 
@@ -81,16 +109,17 @@ impl Scratch {
         }
         let dir = path.join(name);
         // Whatever a dead session works on, it would disturb what is measured here.
-        kill_orphans_of("");
+        tree::kill_orphans();
         for _ in 0..MAX_TRIES {
             let Some((folder, lock)) = enter(&dir)? else { continue };
+            let meta = folder.metadata().context(format_args!("look at {}", dir.display()))?;
             let left = read_marker(&lock);
-            if let Some(dead) = left.as_ref().filter(|marker| !marker.agent.is_empty()) {
-                if dead.agent != own_sign() {
-                    // Nobody writes into the folder any more before it is cleared.
-                    kill_orphans_of(&dead.agent);
-                    bound::remove_of(&Roots::default(), &dead.agent);
-                }
+            if let Some(living) = left.as_ref().filter(|marker| marker.is_in_force(&meta)) {
+                let says = format!("{} is held by {}", dir.display(), living.owner);
+                return Err(Error::busy(says));
+            }
+            if left.as_ref().is_some_and(|marker| marker.agent != own_sign()) {
+                bound::remove_of_dead(&Roots::default());
             }
             let leftovers = if left.as_ref().is_some_and(|marker| marker.kept) {
                 removal::count(&folder, OsStr::new(LOCK))
@@ -104,6 +133,8 @@ impl Scratch {
                 agent: own_sign().to_owned(),
                 host: kernel_name("hostname"),
                 boot: kernel_name("random/boot_id"),
+                device: meta.dev(),
+                inode: meta.ino(),
                 kept: false,
             };
             let scratch = Self { dir, folder, lock, marker };
@@ -165,10 +196,22 @@ fn open_lock(dir: &Path) -> io::Result<File> {
 /// Who holds a scratch folder in `path` (any of ours), None when none is held.
 #[must_use]
 pub fn held_by(path: &Path) -> Option<String> {
-    crate::roots::names(path).iter().filter(|name| name.starts_with(PREFIX)).find_map(|name| {
-        let lock = open_lock(&path.join(name)).ok()?;
-        is_locked(&lock).ok()?.then(|| owner_of(&lock))
+    names_of_ours(path).iter().find_map(|name| {
+        let dir = path.join(name);
+        let lock = open_lock(&dir).ok()?;
+        let marker = read_marker(&lock);
+        let is_in_force = || {
+            let meta = fs::symlink_metadata(&dir).ok()?;
+            Some(marker.as_ref()?.is_in_force(&meta))
+        };
+        let is_held = is_locked(&lock).ok()? || is_in_force().unwrap_or(false);
+        is_held.then(|| owner_of(&lock))
     })
+}
+
+fn names_of_ours(path: &Path) -> Vec<String> {
+    let all = crate::roots::names(path);
+    all.into_iter().filter(|name| name.starts_with(PREFIX)).collect()
 }
 
 /// A scratch folder whose session is dead, and whose files nobody kept on purpose.
@@ -184,31 +227,72 @@ pub struct Abandoned {
     pub host: String,
 }
 
-/// Those in `path`.
+/// Scratch folders in a directory that no session of this user holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Those of this user, at most `MAX_ABANDONED`.
+    pub own: Vec<Abandoned>,
+    /// How many more there may be of them.
+    pub more: u64,
+    /// The first of other users, at most `MAX_NAMED`, whatever they hold.
+    pub of_others: Vec<PathBuf>,
+    /// How many there are of other users.
+    pub of_others_count: u64,
+}
+
+/// What of this user's is left in a directory; other users' folders are counted, not looked into.
 #[must_use]
-pub fn abandoned(path: &Path) -> Vec<Abandoned> {
-    let look = |name: &String| {
-        let dir = path.join(name);
-        let folder = open_folder(&dir).ok()?;
-        let lock = open_lock(&dir).ok()?;
-        let marker = read_marker(&lock);
-        // One that is there and cannot be read may say that the files are kept.
-        let is_kept = marker.as_ref().map_or(lock.metadata().ok()?.len() > 0, |marker| marker.kept);
-        if is_locked(&lock).ok()? || is_kept {
-            return None;
+pub fn abandoned(path: &Path) -> Found {
+    let mut found = Found::default();
+    let mut beside = None;
+    for name in names_of_ours(path) {
+        let dir = path.join(&name);
+        let Ok(folder) = open_folder(&dir) else { continue };
+        let Ok(meta) = folder.metadata() else { continue };
+        if meta.uid() != own_user()
+            && Some(meta.uid()) != *beside.get_or_insert_with(|| user_beside(&dir))
+        {
+            found.of_others_count += 1;
+            if found.of_others.len() < MAX_NAMED {
+                found.of_others.push(dir);
+            }
+        } else if found.own.len() == MAX_ABANDONED {
+            found.more += 1;
+        } else if let Some(left) = look(dir, &folder, &meta) {
+            found.own.push(left);
         }
-        let bytes = removal::count(&folder, OsStr::new(LOCK)).map_or(0, |found| found.bytes);
-        let other = marker.as_ref().filter(|marker| marker.is_of_another_host());
-        let host = other.map(|marker| marker.host.clone()).unwrap_or_default();
-        Some(Abandoned {
-            dir,
-            owner: marker.map(|marker| marker.owner).unwrap_or_default(),
-            bytes,
-            host,
-        })
+    }
+    found
+}
+
+/// Whether a folder of this user's is left, by nobody of another host.
+#[must_use]
+pub fn is_abandoned(dir: &Path) -> bool {
+    let look = || {
+        let folder = open_folder(dir).ok()?;
+        let meta = folder.metadata().ok()?;
+        look(dir.to_owned(), &folder, &meta)
     };
-    let all = crate::roots::names(path);
-    all.iter().filter(|name| name.starts_with(PREFIX)).filter_map(look).collect()
+    look().is_some_and(|left| left.host.is_empty())
+}
+
+/// A folder of this user's; None when it is held, or its files were kept on purpose.
+fn look(dir: PathBuf, folder: &File, meta: &Metadata) -> Option<Abandoned> {
+    let lock = open_lock(&dir).ok()?;
+    let marker = read_marker(&lock);
+    // One that is there and cannot be read may say that the files are kept.
+    let is_kept = marker.as_ref().map_or(lock.metadata().ok()?.len() > 0, |marker| marker.kept);
+    let is_in_force = marker.as_ref().is_some_and(|marker| marker.is_in_force(meta));
+    if is_locked(&lock).ok()? || is_in_force || is_kept {
+        return None;
+    }
+    let bytes = removal::count(folder, OsStr::new(LOCK)).map_or(0, |found| found.bytes);
+    let other = marker.as_ref().filter(|marker| marker.is_of_another_host());
+    let host = other.map(|marker| marker.host.clone()).unwrap_or_default();
+    let is_copied = marker.as_ref().is_some_and(|marker| marker.is_copied(meta));
+    let owner = marker.map(|marker| marker.owner).unwrap_or_default();
+    let owner = if is_copied { format!("a copy of {owner}'s") } else { owner };
+    Some(Abandoned { dir, owner, bytes, host })
 }
 
 /// Whether an open folder has the lock file of a scratch folder in it.
@@ -322,10 +406,10 @@ pub enum Leave {
 mod tests {
     use std::os::unix::fs::{chown, symlink};
     use std::os::unix::process::ExitStatusExt;
-    use std::process::Command;
-    use std::thread;
 
     use super::*;
+    use crate::sys::process;
+    use crate::token::tests::Planted;
     use crate::trial::Folder;
 
     const NAME: &str = "iolab-scratch-local";
@@ -377,7 +461,7 @@ mod tests {
             let held = scratch.take().unwrap_or_else(|| open(&target).unwrap().0);
             held.write_marker(&marker).unwrap();
             drop(held);
-            let found = abandoned(target.path());
+            let found = abandoned(target.path()).own;
             assert_eq!(found.iter().map(|one| one.host.as_str()).collect::<Vec<_>>(), [host]);
         }
     }
@@ -395,28 +479,62 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_agent_left_running_is_killed_before_its_folder_is_taken() {
+    fn what_a_dead_agent_left_running_is_killed_before_a_folder_is_taken() {
+        let target = Folder::new();
+        let mut orphan = Planted::of("1-00000000deadbeef");
+        let living = Planted::of("1-00000000deadbeee");
+        let marked = Planted::marked("1-00000000deadbeed");
+        orphan.orphan();
+        let (scratch, _) = open(&target).unwrap();
+        assert_eq!(orphan.child.wait().unwrap().signal(), Some(libc::SIGKILL));
+        assert!(living.end() && marked.end());
+        scratch.remove().unwrap();
+    }
+
+    #[test]
+    fn a_lock_is_that_of_its_folder_and_of_no_copy() {
         let target = Folder::new();
         let (scratch, _) = open(&target).unwrap();
-        let marker = Marker { agent: "1-00000000deadbeef".to_owned(), ..scratch.marker.clone() };
-        scratch.write_marker(&marker).unwrap();
+        let meta = scratch.folder.metadata().unwrap();
+        let parent = process::parent_pid();
+        let started = tree::place_of_pid(parent).unwrap().start_ticks;
+        let sign = |ticks: u64| format!("{parent}-{:016x}", ticks << 24);
+        let living = Marker { agent: sign(started), ..scratch.marker.clone() };
+        let recycled = Marker { agent: sign(started + 1), ..living.clone() };
+        let kept = Marker { kept: true, ..living.clone() };
+        let copied = Marker { inode: living.inode + 1, ..living.clone() };
+        let cloned = Marker { device: living.device + 1, ..living.clone() };
+        let booted = Marker { boot: "another".into(), ..cloned.clone() };
+        assert!(living.is_in_force(&meta));
+        for other in [&recycled, &kept, &copied, &cloned, &booted, &scratch.marker] {
+            assert!(!other.is_in_force(&meta), "{other:?}");
+        }
+        let told = [&living, &recycled, &copied, &cloned, &booted].map(|m| m.is_copied(&meta));
+        assert_eq!(told, [false, false, true, true, false]);
+        // The lock itself is lost, and the agent lives.
+        scratch.write_marker(&living).unwrap();
         drop(scratch);
-        let sleeper = |mark: &str| {
-            let child = Command::new("sleep").arg("60").env("IOLAB_RUN", mark).spawn().unwrap();
-            // The kernel shows an environment a little after the call that gives it has returned.
-            while fs::read(format!("/proc/{}/environ", child.id())).unwrap().is_empty() {
-                thread::yield_now();
-            }
-            child
-        };
-        let (mut orphan, mut other) =
-            (sleeper("1-00000000deadbeef.7"), sleeper("1-00000000deadbeee.7"));
-        let (scratch, _) = open(&target).unwrap();
-        assert_eq!(orphan.wait().unwrap().signal(), Some(libc::SIGKILL));
-        assert_eq!(other.try_wait().unwrap(), None);
-        other.kill().unwrap();
-        other.wait().unwrap();
-        scratch.remove().unwrap();
+        assert_eq!(held_by(target.path()).as_deref(), Some("session one"));
+        assert!(abandoned(target.path()).own.is_empty());
+        assert_eq!(open(&target).map(|_| ()).unwrap_err().code, "busy");
+    }
+
+    #[test]
+    fn folders_of_another_user_are_counted_and_left_alone() {
+        if own_user() != 0 {
+            return; // Only root may give a folder away.
+        }
+        let target = Folder::new();
+        for nth in 0..30 {
+            let dir = target.path().join(format!("{NAME}-{nth:02}"));
+            fs::create_dir(&dir).unwrap();
+            fs::write(dir.join(LOCK), "").unwrap();
+            chown(&dir, Some(12_345), None).unwrap();
+        }
+        drop(open(&target).unwrap());
+        let found = abandoned(target.path());
+        assert_eq!((found.own.len(), found.of_others_count), (1, 30));
+        assert_eq!(found.of_others.len(), MAX_NAMED);
     }
 
     #[test]

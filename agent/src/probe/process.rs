@@ -13,6 +13,8 @@ pub struct Place {
     pub parent: i32,
     /// Its session's id.
     pub session: i32,
+    /// When it started, in clock ticks since the boot: with its id, it is no other process.
+    pub start_ticks: u64,
 }
 
 /// Parse `/proc/PID/stat`. The name in parentheses may hold spaces, parentheses and line ends.
@@ -24,8 +26,9 @@ pub fn parse_place(text: &str) -> Option<Place> {
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     let session = fields.nth(1)?.parse().ok()?;
+    let start_ticks = fields.nth(15)?.parse().ok()?;
     let is_zombie = matches!(state, "Z" | "X");
-    Some(Place { pid: pid.parse().ok()?, is_zombie, parent, session })
+    Some(Place { pid: pid.parse().ok()?, is_zombie, parent, session, start_ticks })
 }
 
 /// User and system time of a whole process in ticks, of `/proc/PID/stat`.
@@ -143,21 +146,22 @@ mod tests {
 
     #[test]
     fn a_stat_line_of_linux_6_18() {
-        let text = "1413 (fio) S 1400 1399 1398 0 -1 4194560 1210 0 0 0 12 4 0 0 20 0 2 0\n";
-        let place = Place { pid: 1413, is_zombie: false, parent: 1400, session: 1398 };
+        let text = "1413 (fio) S 1400 1399 1398 0 -1 4194560 1210 0 0 0 12 4 0 0 20 0 2 0 77 9\n";
+        let (pid, parent, session) = (1413, 1400, 1398);
+        let place = Place { pid, is_zombie: false, parent, session, start_ticks: 77 };
         assert_eq!(parse_place(text), Some(place));
     }
 
     #[test]
     fn a_name_may_look_like_the_rest_of_the_line() {
-        let text = "7 (a) R 1 2 (x\n) Z 3 4 5 0 -1";
-        let place = Place { pid: 7, is_zombie: true, parent: 3, session: 5 };
+        let text = "7 (a) R 1 2 (x\n) Z 3 4 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 8";
+        let place = Place { pid: 7, is_zombie: true, parent: 3, session: 5, start_ticks: 8 };
         assert_eq!(parse_place(text), Some(place));
     }
 
     #[test]
     fn an_odd_line_is_no_process() {
-        for text in ["", "12", "12 (x", "12 (x) S", "12 (x) S one 2 3", "x (x) S 1 2 3"] {
+        for text in ["", "12", "12 (x", "12 (x) S", "12 (x) S one 2 3", "12 (x) S 1 2 3"] {
             assert_eq!(parse_place(text), None, "{text}");
         }
     }

@@ -33,6 +33,8 @@ pub struct Entry {
     pub is_folder: bool,
     /// Bytes of a regular file, zero for all else.
     pub size_bytes: u64,
+    /// Its number in its file system.
+    pub inode: u64,
     /// The mount that it is reached by.
     pub mount: Mount,
 }
@@ -95,7 +97,7 @@ pub fn unlink_in(folder: &File, name: &std::ffi::OsStr, entry: Entry) -> io::Res
 pub fn entry_in(folder: &File, name: &std::ffi::OsStr) -> io::Result<Entry> {
     let name = c_string(name.as_bytes())?;
     let mut stat = MaybeUninit::<libc::statx>::zeroed();
-    let wanted = libc::STATX_TYPE | libc::STATX_SIZE | libc::STATX_MNT_ID;
+    let wanted = libc::STATX_TYPE | libc::STATX_SIZE | libc::STATX_INO | libc::STATX_MNT_ID;
     let flags = libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT;
     // SAFETY: the name ends with NUL; `stat` is valid for writing and read only on success.
     let stat = unsafe {
@@ -107,6 +109,7 @@ pub fn entry_in(folder: &File, name: &std::ffi::OsStr) -> io::Result<Entry> {
     Ok(Entry {
         is_folder: kind == libc::S_IFDIR,
         size_bytes: if kind == libc::S_IFREG { stat.stx_size } else { 0 },
+        inode: stat.stx_ino,
         mount: Mount { device: (stat.stx_dev_major, stat.stx_dev_minor), id },
     })
 }

@@ -147,6 +147,25 @@ pub fn kill(pid: Pid, signal: i32) {
     }
 }
 
+/// A handle of the process that has this id now, whatever gets the id later.
+///
+/// ESRCH when there is none, ENOSYS before Linux 5.3.
+pub fn open_process(pid: Pid) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes numbers; the new descriptor is owned by nobody else.
+    unsafe {
+        let fd = check(libc::syscall(libc::SYS_pidfd_open, pid, 0))?;
+        Ok(OwnedFd::from_raw_fd(fd as i32))
+    }
+}
+
+/// Send a signal to the process of a handle; one that is gone already is fine.
+pub fn signal_process(process: &OwnedFd, signal: i32) {
+    let nothing = std::ptr::null::<libc::siginfo_t>();
+    let fd = process.as_raw_fd();
+    // SAFETY: the descriptor is open; without details of the signal no memory is read.
+    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, nothing, 0) };
+}
+
 /// Reap one ended child, whichever; None when none has ended or there is none.
 #[must_use]
 pub fn reap() -> Option<Reaped> {
@@ -222,11 +241,21 @@ impl Strings {
 /// What the kernel tells of a parent in an outer PID namespace.
 const OUT_OF_SIGHT: Pid = 0;
 
+/// Where a program is started, and what it is given.
+pub struct Surroundings {
+    /// Its working directory, which is this folder whatever its name means by now.
+    pub folder: File,
+    /// What it inherits open, so that it can be known by it.
+    pub token: Option<OwnedFd>,
+    /// The control group that it first joins is behind that.
+    pub door: Option<OwnedFd>,
+}
+
 /// Have `command` start `program` in a session of its own, with default signals, killed when the
-/// thread that starts it ends. With a `door` it first joins the control group behind that.
+/// thread that starts it ends.
 ///
 /// The program is started by execve: Rust's own way would hand a file that is none to a shell.
-pub fn start_alone(command: &mut Command, program: Program, door: Option<OwnedFd>) {
+pub fn start_alone(command: &mut Command, program: Program, surroundings: Surroundings) {
     let parent = own_pid();
     let prepare = move || {
         check(
@@ -240,7 +269,13 @@ pub fn start_alone(command: &mut Command, program: Program, door: Option<OwnedFd
             // The parent died before the line above took effect: nobody would end this process.
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
-        if let Some(door) = &door {
+        // SAFETY: fchdir of an open descriptor is async-signal-safe.
+        check(unsafe { libc::fchdir(surroundings.folder.as_raw_fd()) })?;
+        if let Some(token) = &surroundings.token {
+            // SAFETY: fcntl is async-signal-safe. Without the flag exec leaves it open.
+            check(unsafe { libc::fcntl(token.as_raw_fd(), libc::F_SETFD, 0) })?;
+        }
+        if let Some(door) = &surroundings.door {
             // SAFETY: write is async-signal-safe; one readable byte. Zero means the writer itself.
             check(unsafe { libc::write(door.as_raw_fd(), b"0".as_ptr().cast(), 1) })?;
         }

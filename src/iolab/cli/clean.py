@@ -58,6 +58,7 @@ def clean(
     if not as_json:
         _show(leftovers)
         _show_elsewhere(searched.done)
+        _show_of_others(searched.done)
     if leftovers and (yes or (not as_json and _agreed())):
         again = [spec for spec in specs if spec.name in leftovers]
         ended = asyncio.run(look_for_leftovers(again, absolute, remove=leftovers))
@@ -70,6 +71,8 @@ def clean(
         say(fault)
     if not faults:
         say(_conclusion(leftovers, removed, absolute))
+        if more := sum(left.more for left in removed.values()):
+            say(f"{more} more scratch folders were left; run 'iolab clean' again.")
     if faults:
         raise typer.Exit(ExitCode.HOST)
 
@@ -120,6 +123,18 @@ def _show_elsewhere(leftovers: Mapping[str, Leftovers]) -> None:
     for folder in {folder for left in leftovers.values() for folder in left.elsewhere}:
         says = f"{folder.dir} is of host {folder.host}: clean it there, or remove it by hand."
         say(one_line(says))
+
+
+def _show_of_others(leftovers: Mapping[str, Leftovers]) -> None:
+    """Folders of other users, whose sessions may be alive: they are theirs to remove."""
+    from iolab.cli.output import say
+    from iolab.report.terminal import one_line
+
+    for name, left in leftovers.items():
+        for folder in left.of_others:
+            say(one_line(f"{folder} on host {name} is another user's, and stays."))
+        if more := left.of_others_count - len(left.of_others):
+            say(one_line(f"{more} more scratch folders on host {name} are other users', and stay."))
 
 
 def _lines(left: Leftovers) -> Iterator[tuple[str, str]]:

@@ -335,7 +335,6 @@ DEBUG: Final = "IOLAB_DEBUG"
 
 _NO_MEMORY: Final = (
     os.strerror(errno.ENOMEM),
-    "can't start new thread",
     "failed to map segment",
     "Out of Memory",
     "std::bad_alloc",
@@ -421,6 +420,8 @@ def _unexpected(error: Exception, *, as_json: bool) -> int:
         return _print_error(fault, as_json=False)
     if library := _forbidden_library(error):
         return _print_forbidden(library, as_json=as_json)
+    if _lacks_processes(error):
+        return _print_error(_processes_error(), as_json=as_json)
     if _lacks_memory(error):
         return _print_error(_memory_error(), as_json=as_json)
     return _bug(error, as_json=as_json)
@@ -466,9 +467,35 @@ def _lacks_memory(error: BaseException) -> bool:
     return any(
         isinstance(cause, MemoryError)
         or getattr(cause, "errno", None) == errno.ENOMEM
-        or any(words in str(cause) for words in _NO_MEMORY)
+        or any(words in str(cause) for words in (*_NO_MEMORY, _NO_THREAD))
         for cause in _with_causes(error)
     )
+
+
+_NO_THREAD: Final = "can't start new thread"
+"""As Python says it, for a lack of memory as well as of processes."""
+
+
+def _lacks_processes(error: BaseException) -> bool:
+    """Whether no further process or thread may be started, and it is not for a lack of memory."""
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        return False
+    is_limited = resource.getrlimit(resource.RLIMIT_NPROC)[0] != resource.RLIM_INFINITY
+    return any(
+        _NO_THREAD in str(cause)
+        or (is_limited and getattr(cause, "errno", None) == errno.EAGAIN)
+        for cause in _with_causes(error)
+    )
+
+
+def _processes_error() -> HostError:
+    """With the limit, where one is set."""
+    limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if limit == resource.RLIM_INFINITY:
+        happened = "This machine starts no further process or thread."
+        return HostError(happened, "End some, or raise pids.max of the control group.")
+    happened = f"No further process or thread may be started: this user may have {limit}."
+    return HostError(happened, "Raise the limit: `ulimit -u unlimited`.")
 
 
 def _memory_error() -> HostError:
