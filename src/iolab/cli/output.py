@@ -482,8 +482,7 @@ def _lacks_processes(error: BaseException) -> bool:
         return False
     is_limited = resource.getrlimit(resource.RLIMIT_NPROC)[0] != resource.RLIM_INFINITY
     return any(
-        _NO_THREAD in str(cause)
-        or (is_limited and getattr(cause, "errno", None) == errno.EAGAIN)
+        _NO_THREAD in str(cause) or (is_limited and getattr(cause, "errno", None) == errno.EAGAIN)
         for cause in _with_causes(error)
     )
 
