@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import typer
 
-from iolab.errors import ExitCode, HostError, IolabError, ReportError, UsageError
+from iolab.errors import ExitCode, HostError, IolabError, ReportError, StoreError, UsageError
 from iolab.units import format_bytes
 
 if TYPE_CHECKING:
@@ -229,6 +229,14 @@ def refuse_no_directory(path: Path) -> None:
         )
 
 
+def refuse_directory(path: Path) -> None:
+    """ReportError where a file is to be written and a directory is there."""
+    from iolab.study.wording import shown
+
+    if path.is_dir():
+        raise ReportError(f"{shown(str(path))} is a directory.", "Give the name of a file.")
+
+
 def make_directory(path: Path) -> None:
     """The directory, also where it is there; ReportError when it cannot be made."""
     try:
@@ -424,7 +432,35 @@ def _unexpected(error: Exception, *, as_json: bool) -> int:
         return _print_error(_processes_error(), as_json=as_json)
     if _lacks_memory(error):
         return _print_error(_memory_error(), as_json=as_json)
+    if environment_error := _environment_error(error):
+        return _print_error(environment_error, as_json=as_json)
     return _bug(error, as_json=as_json)
+
+
+_ENVIRONMENT: Final[dict[int, tuple[type[IolabError], str]]] = {
+    errno.ENAMETOOLONG: (UsageError, "Give a shorter name."),
+    errno.ELOOP: (UsageError, "Give a path without so many symbolic links."),
+    errno.EMFILE: (HostError, "Allow more open files: `ulimit -n 4096`."),
+    errno.ENFILE: (HostError, "End other programs, or raise fs.file-max."),
+    errno.ENOSPC: (StoreError, "Free some space, then run the command again."),
+    errno.EDQUOT: (StoreError, "Free some space, then run the command again."),
+    errno.EFBIG: (StoreError, "Allow larger files: `ulimit -f unlimited`."),
+    errno.EROFS: (StoreError, "Give a place that may be written to."),
+    errno.EIO: (StoreError, "Look at the kernel's log: its device or file system fails."),
+    errno.ESTALE: (StoreError, "Mount its file system again."),
+}
+"""Errors of the kernel that are never a bug of ours, wherever they come up, and the remedy."""
+
+
+def _environment_error(error: Exception) -> IolabError | None:
+    """What the machine or the command line is at fault for, where no other place said so."""
+    from iolab.study.wording import shown
+
+    if not isinstance(error, OSError) or error.errno not in _ENVIRONMENT:
+        return None
+    kind, remedy = _ENVIRONMENT[error.errno]
+    place = f"{shown(os.fsdecode(error.filename))}: " if error.filename else ""
+    return kind(f"{place}{error.strerror}.", remedy)
 
 
 _NOEXEC: Final[int] = getattr(os, "ST_NOEXEC", 0)

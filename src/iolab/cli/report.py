@@ -193,7 +193,13 @@ def write_forms(
     text: Path | None = None,
 ) -> tuple[str, ...]:
     """Build the report once, then write it in each form when all are made; where they went."""
-    from iolab.cli.output import make_directory, refuse_no_directory, refuse_output, replace_whole
+    from iolab.cli.output import (
+        make_directory,
+        refuse_directory,
+        refuse_no_directory,
+        refuse_output,
+        replace_whole,
+    )
     from iolab.registry import reported
     from iolab.report.gather import build_brief
     from iolab.report.merged import sessions_of
@@ -201,10 +207,12 @@ def write_forms(
 
     for form, path in wanted.items():
         refuse_output(path)
-        if form in ("pdf", "md"):
-            refuse_output(appendix_file(path))
         if form == "figures":
             refuse_no_directory(path)
+        else:
+            refuse_directory(path)
+        if form in ("pdf", "md"):
+            refuse_output(appendix_file(path))
     words = read_user_text(text) if text else NO_TEXT
     made_of = build_brief(reported(), source, _published(source), sessions_of(source), beside)
     brief = replace(made_of, words=words)

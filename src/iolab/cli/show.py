@@ -75,9 +75,15 @@ def show(
     from iolab.analysis.points import summarise
     from iolab.analysis.resume_marks import marked_results
     from iolab.cli.output import open_session, result_json
+    from iolab.errors import UsageError
     from iolab.registry import reported
     from iolab.report.results import session_document
 
+    views = {"--time": time, "--summary": summary, "--json": as_json}
+    if len(chosen := [name for name, is_chosen in views.items() if is_chosen]) > 1:
+        raise UsageError(
+            f"{' and '.join(chosen)} print different things.", "Give one of them at a time."
+        )
     reader = open_session(session)
     if time:
         print_times(reader)

@@ -301,7 +301,8 @@ def drop_hidden_target(document: StudyDocument) -> None:
     is_set = {key for key in ("path", "device") if ("target", key) in document.overrides}
     if is_set == {"path"}:
         target.pop("device", None)
-        target.pop("serial", None)
+        if ("target", "serial") not in document.overrides:
+            target.pop("serial", None)
     elif is_set == {"device"}:
         target.pop("path", None)
         # An image of the file or of a scale is where a file system goes for want of a device.
