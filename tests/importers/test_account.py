@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from iolab.importers.account import Account
-from iolab.importers.files import ForeignFile, read_all
+from iolab.importers.files import Folder, ForeignFault, ForeignFile, read_all
 from iolab.importers.registry import IMPORTERS
 from iolab.importers.session import arrange
 from tests.cli.in_process import call
 from tests.facts import tells
 from tests.importers.fio_reports import MOMENT, one_read
 from tests.importers.importing import lay_down
-from tests.recorded import recorded
+from tests.recorded import recorded, recordings
 
 ELBENCHO = "import/elbencho/bw-direct-2.1-0.csv"
 PLAIN = "import/fio/plain-3.33.json"
@@ -52,6 +53,29 @@ def test_a_place_of_the_text_has_its_line(tmp_path: Path) -> None:
     path.write_bytes(b"one\r\ntwo\n\nfour")
     file = ForeignFile(path)
     assert [file.line_at(file.text.index(word)) for word in ("one", "two", "four")] == [1, 2, 4]
+
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+NO_ACCOUNT = {"io500", "ior", "mdtest", "ycsb", "db_bench", "elbencho", "vdbench", "diskspd"}
+
+FILES = [
+    name
+    for folder in ("import/cases", "import/fio", *(tool for tool in sorted(NO_ACCOUNT)))
+    for name in (recordings(folder, "") or recordings(f"import/{folder}", ""))
+]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_line_of_a_recorded_file_is_left_without_a_word(name: str, tmp_path: Path) -> None:
+    (path,) = lay_down(tmp_path, name)
+    file = ForeignFile(path)
+    for importer in IMPORTERS:
+        if importer.recognises(file) and importer.tool not in NO_ACCOUNT:
+            with suppress(ForeignFault):
+                importer.read(file, Folder([file]))
+                assert file.account.is_begun
+                assert file.account.remainder() == []
 
 
 def points(paths: Sequence[Path]) -> Counter[tuple[str, str, int]]:
@@ -106,7 +130,7 @@ def test_runs_of_one_load_are_repeats_and_of_unlike_loads_points(tmp_path: Path)
 
 def test_texts_that_differ_at_their_end_are_unlike_loads(tmp_path: Path) -> None:
     for number in (1, 2):
-        text = one_read(1000 + number, description=f"{'x' * 300}{number}")
+        text = one_read(1000 + number, filename=f"{'x' * 300}{number}")
         (tmp_path / f"{number}.json").write_text(text)
     session = arrange(read_all([tmp_path], IMPORTERS).runs, configuration="c", title="c")
     labels = {one.planned.point.label for one in session.runs}

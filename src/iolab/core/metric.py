@@ -91,9 +91,16 @@ class Metric:
         return has_ends and self.value is not None and self.interval is None
 
 
+SYNC: Final = "sync"
+"""How keys begin of what fsync and its kin take."""
+
+
 def directions_in(metrics: Mapping[str, Metric]) -> tuple[str, ...]:
-    """The directions of I/O of which a latency is known, as their keys begin: `read`, `write`."""
-    names = (direction.key for direction in Direction)
+    """The directions of I/O of which a latency is known, as their keys begin: `read`, `write`.
+
+    Beside writes there may be `sync`, what makes them durable.
+    """
+    names = (*(direction.key for direction in Direction), SYNC)
     means = ((name, metrics.get(f"{name}_lat_ns_mean")) for name in names)
     return tuple(name for name, mean in means if mean is not None and mean.value is not None)
 

@@ -54,7 +54,7 @@ ANSWERED: Final[tuple[Check[ImportedView], ...]] = (
     reported_rates.answered_by(checks.rates_follow),
     littles_law.answered_by(checks.in_flight),
     time.run_too_short.answered_by(checks.long_enough),
-    time.transient,
+    time.transient.answered_by(checks.steady),
     time.percentile_support.answered_by(checks.supported),
     checks.percentiles_contradicted,
     moved.buffered_io.answered_by(checks.buffered),

@@ -21,7 +21,7 @@ from iolab.analysis.check import (
     worst,
 )
 from iolab.analysis.checks.fleet import SKEW_BAD_S, SKEW_GOOD_S
-from iolab.analysis.checks.time import HEADLINE, LATENCY_HEADLINE
+from iolab.analysis.checks.time import HEADLINE, LATENCY_HEADLINE, transient
 from iolab.analysis.evenness import jain, max_over_min
 from iolab.analysis.metrics import is_supported
 from iolab.core.histogram import Histogram
@@ -240,31 +240,38 @@ def rates_follow(view: ImportedView) -> CheckAnswer:
 def _rates_follow(view: ImportedView) -> Iterator[CheckAnswer]:
     for host, client in zip(view.hosts, view.clients, strict=True):
         for figure in client.figures:
-            for quantity, rate, amount, shown in (
-                ("operations", figure.rate_per_s, figure.count, format_count),
-                ("bytes", figure.bw_bytes_per_s, figure.bytes, format_rate_bytes),
-            ):
-                if not rate or not amount or not figure.seconds:
-                    continue
-                deviation = rate * figure.seconds / amount - 1
-                evidence: Numbers = {
-                    "host": host.host,
-                    "operation": figure.operation,
-                    "reported": rate,
-                    "computed": amount / figure.seconds,
-                    "off": abs(deviation),
-                }
-                text = (
-                    f"{figure.operation}{view.on(host)}: {shown(rate)} reported, "
-                    f"{quantity} over time give {shown(amount / figure.seconds)}"
-                )
-                if abs(deviation) > RATE_BAD:
-                    yield invalid(f"{text}: one of them is wrong.", **evidence)
-                elif abs(deviation) > ROUNDING:
-                    yield indicative(f"{text}.", **evidence)
-                else:
-                    yield valid(f"{text}.", **evidence)
+            yield from _rate_answers(figure, host.host, view.on(host))
+    for claim in view.imported.claimed if view.imported.phases == 1 else ():
+        yield from _rate_answers(claim, "", " of all clients")
     yield not_applicable("Not known: the file does not tell counts and times of its rates.")
+
+
+def _rate_answers(figure: Figures, host: str, where: str) -> Iterator[CheckAnswer]:
+    count = None if figure.count_is_derived else figure.count
+    for quantity, rate, amount, shown in (
+        ("operations", figure.rate_per_s, count, format_count),
+        ("bytes", figure.bw_bytes_per_s, figure.bytes, format_rate_bytes),
+    ):
+        if not rate or not amount or not figure.seconds:
+            continue
+        deviation = rate * figure.seconds / amount - 1
+        evidence: Numbers = {
+            "host": host,
+            "operation": figure.operation,
+            "reported": rate,
+            "computed": amount / figure.seconds,
+            "off": abs(deviation),
+        }
+        text = (
+            f"{figure.operation}{where}: {shown(rate)} reported, "
+            f"{quantity} over time give {shown(amount / figure.seconds)}"
+        )
+        if abs(deviation) > RATE_BAD:
+            yield invalid(f"{text}: one of them is wrong.", **evidence)
+        elif abs(deviation) > ROUNDING:
+            yield indicative(f"{text}.", **evidence)
+        else:
+            yield valid(f"{text}.", **evidence)
 
 
 def in_flight(view: ImportedView) -> CheckAnswer:
@@ -279,12 +286,14 @@ def _in_flight(view: ImportedView, index: int) -> CheckAnswer:
     ]
     if asked is None:
         return not_applicable("Not known: the file does not tell how many may be in flight.")
-    if not figures or any(figure.lat_mean_ns is None for figure in figures):
+    waits = [
+        figure.lat_mean_ns if figure.in_flight_mean_ns is None else figure.in_flight_mean_ns
+        for figure in figures
+    ]
+    if not figures or None in waits:
         return not_applicable("Not known: the file tells no rate or no mean latency.")
-    computed = (
-        sum((figure.rate_per_s or 0.0) * (figure.lat_mean_ns or 0.0) for figure in figures)
-        / NS_PER_S
-    )
+    pairs = zip(figures, waits, strict=True)
+    computed = sum((figure.rate_per_s or 0.0) * (wait or 0.0) for figure, wait in pairs) / NS_PER_S
     ratio = computed / asked
     evidence: Numbers = {
         "host": host.host,
@@ -306,6 +315,17 @@ def _in_flight(view: ImportedView, index: int) -> CheckAnswer:
     if ratio < IN_FLIGHT_LEAST:
         return indicative(f"{text}: the load is not what its options say.", **evidence)
     return valid(f"{text}.", **evidence)
+
+
+def steady(view: ImportedView) -> CheckAnswer:
+    """Whether the run was steady, by its tool's own rule or by its seconds."""
+    if view.imported.unsteady:
+        return indicative(
+            f"{view.imported.tool} was to wait for a steady state ({view.imported.unsteady}), and "
+            "ended without it.",
+            attained=False,
+        )
+    return transient.judge(view)
 
 
 def long_enough(view: ImportedView) -> CheckAnswer:

@@ -1,19 +1,17 @@
-"""fio's JSON and json+: groups, clients of servers, status intervals, and the logs beside them.
+"""fio's JSON and json+ of 2.1 to 3.42: groups, clients of servers, status intervals, logs beside.
 
-Entries of one job and group ran side by side and are one client's; other groups ran before or
-after, and are runs of their own. What fio adds up over clients ("All clients") is kept as its
-claim: it adds groups that ran one after the other, too.
+Entries of one job and group ran side by side and are one client's. Jobs of one phase ran side by
+side, too: each is a run, and so are all of them together. Phases ran one after the other. What fio
+adds up over clients ("All clients") is kept as its claim: it adds phases, too.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from itertools import chain
+from typing import Final
 
-from iolab.core.histogram import Histogram, bin_of_midpoint, of_sparse
 from iolab.dataclass import dataclass
 from iolab.importers import fio_logs
 from iolab.importers.files import (
@@ -26,6 +24,18 @@ from iolab.importers.files import (
     texts_of,
     whole_number,
 )
+from iolab.importers.fio_documents import (
+    TERSE_NOT_READ,
+    TEXT_NOT_READ,
+    UNREAD,
+    Block,
+    FioDocument,
+    documents_in,
+    place_of,
+    runs_of,
+)
+from iolab.importers.fio_figures import WAYS, FioEntries
+from iolab.importers.fio_units import KB_BASE, fio_bytes, fio_seconds, is_on, short_size
 from iolab.importers.model import (
     Figures,
     ForeignRun,
@@ -36,33 +46,65 @@ from iolab.importers.model import (
     headline_of,
 )
 from iolab.loads.fileio.workload import SYNC_IOENGINES
-from iolab.units import NS_PER_MS, parse_size
-
-DOCUMENTS_MOST: Final = 100_000
-"""A report every second for a day."""
-
-
-WAYS: Final = ("read", "write", "trim")
+from iolab.units import NS_PER_MS, NS_PER_S
 
 ALL_CLIENTS: Final = "All clients"
 """How fio calls the sum over all clients of its servers."""
 
-_AXES: Final = ("bs", "iodepth", "numjobs", "rwmixread", "size", "rate_iops", "ioengine")
-"""Options that tell runs of one job's name apart."""
+JOBS_NAMED: Final = 3
+"""Jobs that ran side by side whose names are that of all together; of more only the number."""
 
 IGNORED: Final = {
+    "name": "it is the workload's",
+    "description": "it is for people",
     "startdelay": "when a job began is no load",
+    "stonewall": "what ran beside a job is a setting of its own",
+    "wait_for_previous": "what ran beside a job is a setting of its own",
+    "new_group": "what ran beside a job is a setting of its own",
+    "group_reporting": "it only says how figures are printed",
+    "percentile_list": "it only says which percentiles are printed",
+    "significant_figures": "it only says how figures are printed",
+    "unit_base": "it only says how figures are printed",
+    "kb_base": "the sizes here are bytes",
+    "disk_util": "it only says what is printed",
+    "bwavgtime": "it only says how figures are printed",
+    "iopsavgtime": "it only says how figures are printed",
+    "randseed": "another seed is another order of the same load",
+    "allrandrepeat": "another seed is another order of the same load",
+    "write_bw_log": "a path of output",
+    "write_hist_log": "a path of output",
+    "write_iolog": "a path of output",
+    "write_iops_log": "a path of output",
+    "write_lat_log": "a path of output",
+    "log_avg_msec": "how a log is written",
+    "log_compression": "how a log is written",
+    "log_hist_coarseness": "how a log is written",
+    "log_hist_msec": "how a log is written",
+    "log_max_value": "how a log is written",
+    "log_offset": "how a log is written",
+    "log_store_compressed": "how a log is written",
+    "log_unix_epoch": "how a log is written",
+    "log_alternate_epoch": "how a log is written",
+    "per_job_logs": "how a log is written",
 }
 """Options that cannot matter to the load, each with the reason."""
 
-_PACED: Final = ("rate", "thinktime", "flow")
+_PACED: Final = ("rate", "rate_iops", "thinktime", "flow")
 
-_NO_NUMBER: Final = re.compile(r":\s*[-+]?(?:nan|inf)\b", re.IGNORECASE)
-_OPEN: Final = re.compile(r"^\{", re.MULTILINE)
-_TEXT_OUTPUT: Final = re.compile(rb"^\S.*: \(groupid=\d+, jobs=\d+\): err=", re.MULTILINE)
-_RANK: Final = re.compile(r"\d{1,3}\.\d+")
-
-Block = Mapping[str, Any]
+_SIZES: Final = (
+    "bs",
+    "blocksize",
+    "ba",
+    "blockalign",
+    "size",
+    "filesize",
+    "io_size",
+    "io_limit",
+    "offset",
+    "offset_increment",
+    "rate",
+)
+_TIMES: Final = ("runtime", "timeout", "ramp_time")
 
 
 class FioImporter:
@@ -72,74 +114,90 @@ class FioImporter:
 
     def recognises(self, file: ForeignFile) -> bool:
         """Whether there is a report of fio's in it, be it one that cannot be read."""
-        return (b'"fio version"' in file.head and b"{" in file.head) or bool(
-            _TEXT_OUTPUT.search(file.head)
-        )
+        if b'"fio version"' in file.content:
+            return b"{" in file.content
+        return any(unread.search(file.content) for unread in UNREAD)
 
     def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
-        """Each group of each report that is no interval of a later one."""
+        """Each job of each report that is no interval of a later one."""
         if '"fio version"' not in file.text:
+            text = UNREAD[0].search(file.content) is not None
             raise ForeignFault(
-                "fio's text output is not read.", "Run fio with --output-format=json+."
+                TEXT_NOT_READ if text else TERSE_NOT_READ, "Run fio with --output-format=json+."
             )
         runs: list[ForeignRun] = []
-        for reports in _runs(_documents(file.text)):
-            runs += _Report(file, folder, reports).runs()
+        for reports in runs_of(documents_in(file)):
+            own = _Report(file, folder, reports).runs()
+            last = reports[-1]
+            if not own:
+                file.account.left_out(last.first, last.last, "This report of fio has no job.")
+            runs += own
         if not runs:
             raise ForeignFault("fio's report tells of no job.")
         return runs
 
 
-def _documents(text: str) -> list[Block]:
-    """Every JSON document that begins a line, whatever text stands between."""
-    text = _NO_NUMBER.sub(": null", text)
-    decoder, at = json.JSONDecoder(parse_constant=lambda _: None), 0
-    documents: list[Block] = []
-    while (opened := _OPEN.search(text, at)) and len(documents) < DOCUMENTS_MOST:
-        try:
-            document, at = decoder.raw_decode(text, opened.start())
-        except (ValueError, RecursionError):
-            at = opened.end()
-            continue
-        if isinstance(document, dict) and "fio version" in document:
-            documents.append(document)
-    if not documents:
-        raise ForeignFault("fio's report is cut off, or is no JSON.")
-    return documents
+@dataclass(frozen=True)
+class _Job:
+    """A job of one group, with the entries of each client."""
 
+    name: str
+    group: int
+    clients: Mapping[str, tuple[Block, ...]]
+    options: Mapping[str, str]
 
-def _entries(document: Block) -> list[Block]:
-    """The jobs of a report, of fio alone or of clients of its servers."""
-    every = document.get("client_stats", document.get("jobs"))
-    return [entry for entry in every if isinstance(entry, dict)] if isinstance(every, list) else []
+    @property
+    def entries(self) -> tuple[Block, ...]:
+        """Those of all clients."""
+        return tuple(chain.from_iterable(self.clients.values()))
 
+    @property
+    def span_ms(self) -> tuple[int, int] | None:
+        """When it ran; None where its fio, before 3.36, does not tell."""
+        starts = [whole_number(entry.get("job_start")) or 0 for entry in self.entries]
+        runtime = FioEntries(self.entries, self.options).runtime_s
+        if not starts or min(starts) <= 0 or runtime is None:
+            return None
+        return min(starts), max(starts) + round(1000 * runtime)
 
-def _place(entry: Block) -> tuple[str, int, str]:
-    """What tells an entry from others of its report: job, group and client."""
-    client = f"{entry.get('hostname', '')}:{entry.get('port', '')}".strip(":")
-    return str(entry.get("jobname", "")), whole_number(entry.get("groupid")) or 0, client
+    @property
+    def numjobs(self) -> int:
+        """How many ran at once on one client."""
+        jobs = max((len(entries) for entries in self.clients.values()), default=1)
+        if jobs == 1:
+            jobs = whole_number(_plain(self.options.get("numjobs"))) or 1
+        return jobs
 
+    @property
+    def in_flight(self) -> int | None:
+        """How many I/Os there may be at once on one client; None where that is not told.
 
-def _done(document: Block) -> dict[tuple[str, int, str], float]:
-    done: dict[tuple[str, int, str], float] = {}
-    for entry in _entries(document):
-        ios = sum(number(table_of(entry.get(way)).get("total_ios")) or 0.0 for way in WAYS)
-        done[_place(entry)] = done.get(_place(entry), 0.0) + ios
-    return done
+        Without an engine it is psync, or windowsaio: a depth that is told then says neither.
+        """
+        options = self.options
+        if not options:
+            return None
+        depth = whole_number(_plain(options.get("iodepth", "1"))) or 1
+        if "ioengine" not in options and depth > 1:
+            return None
+        is_sync = options.get("ioengine", "psync").split(",")[0] in SYNC_IOENGINES
+        return (1 if is_sync else depth) * self.numjobs
 
+    @property
+    def data_bytes(self) -> int | None:
+        """What one client works on."""
+        size = self.size("size", "filesize")
+        return None if size is None else size * self.numjobs
 
-def _runs(documents: Sequence[Block]) -> Iterator[list[Block]]:
-    """Reports of one run, each of which counts on from the one before."""
-    run: list[Block] = []
-    for document in documents:
-        if run:
-            before, now = _done(run[-1]), _done(document)
-            if any(now.get(place, -1) < ios for place, ios in before.items()):
-                yield run
-                run = []
-        run.append(document)
-    if run:
-        yield run
+    @property
+    def block_bytes(self) -> int | None:
+        """Bytes of one I/O; of several sizes, the first one's."""
+        return self.size("bs", "blocksize", default="4k")
+
+    def size(self, *names: str, default: str = "") -> int | None:
+        """The first of these options that is told, in bytes."""
+        text = next((self.options[name] for name in names if name in self.options), default)
+        return fio_bytes(text.split(",")[0], _kb_base(self.options))
 
 
 @dataclass(frozen=True)
@@ -148,30 +206,60 @@ class _Report:
 
     file: ForeignFile
     folder: Folder
-    reports: Sequence[Block]
+    reports: Sequence[FioDocument]
 
     def runs(self) -> list[ForeignRun]:
-        """A run for each job and group, and one for a sum over several of them."""
-        last = self.reports[-1]
-        groups: dict[tuple[str, int], dict[str, list[Block]]] = {}
-        sums: list[Block] = []
-        for entry in _entries(last):
-            job, group, client = _place(entry)
-            if job == ALL_CLIENTS:
-                sums.append(entry)
-            else:
-                groups.setdefault((job, group), {}).setdefault(client, []).append(entry)
-        runs = [
-            self._run(job, group, clients, alone=len(groups) == 1)
-            for (job, group), clients in groups.items()
-        ]
-        if not sums:
+        """A run for each job, and one for those that ran side by side or are added up."""
+        jobs, sums = self._jobs()
+        phases = _phases(jobs)
+        runs: list[ForeignRun] = []
+        for phase in phases:
+            runs += [
+                self._run([job], beside=[other for other in phase if other is not job])
+                for job in phase
+            ]
+            if len(phase) > 1 and not sums:
+                runs.append(self._run(phase, beside=[]))
+        if not sums or not runs:
             return runs
-        claimed = tuple(_figures(way, [sums[0]]) for way in _used(sums))
+        claimed = FioEntries(tuple(sums[:1]), {}).figures()
         if len(runs) == 1:
             return [replace(runs[0], details=replace(runs[0].details, claimed=claimed))]
-        phases = len({group for _, group in groups})
-        return [*runs, self._sum(sums[0], claimed, phases, runs[0])]
+        return [*runs, self._sum(sums[0], claimed, len(phases), runs[0])]
+
+    def _jobs(self) -> tuple[list[_Job], list[Block]]:
+        """The jobs of the last report, and fio's sums over them."""
+        last = self.reports[-1]
+        shared = table_of(last.content.get("global options"))
+        groups: dict[tuple[str, int], dict[str, list[Block]]] = {}
+        sums: list[Block] = []
+        for entry in last.entries:
+            name, group, client = place_of(entry)
+            if name == ALL_CLIENTS:
+                sums.append(entry)
+            else:
+                groups.setdefault((name, group), {}).setdefault(client, []).append(entry)
+            self._leave_out_parts(entry)
+        jobs = [
+            _Job(
+                name,
+                group,
+                {client: tuple(entries) for client, entries in clients.items()},
+                _options(shared, list(chain.from_iterable(clients.values()))),
+            )
+            for (name, group), clients in groups.items()
+        ]
+        return jobs, sums
+
+    def _leave_out_parts(self, entry: Block) -> None:
+        """Parts of an entry that are not read."""
+        parts = [way for way in WAYS if table_of(entry.get(way)).get("prios")]
+        if parts:
+            self.file.account.left_out(
+                self.reports[-1].first,
+                self.reports[-1].last,
+                f"Latencies by priority of {clean(str(entry.get('jobname', '')))} are not read.",
+            )
 
     def _sum(
         self, entry: Block, claimed: tuple[Figures, ...], phases: int, like: ForeignRun
@@ -179,105 +267,104 @@ class _Report:
         """What fio says of all jobs and groups of all clients together."""
         details = replace(like.details, claimed=claimed, phases=phases)
         host = ImportedHost(f"{self.file.name}: {ALL_CLIENTS}", claimed)
-        client = ImportedClient(ALL_CLIENTS, host, runtime_s=_runtime_s([entry]))
+        runtime_s = FioEntries((entry,), {}).runtime_s
+        client = ImportedClient(ALL_CLIENTS, host, runtime_s=runtime_s)
         return replace(
             like, name=ALL_CLIENTS, details=details, clients=(client,), settings=(), in_flight=None
         )
 
-    def _run(
-        self, job: str, group: int, clients: Mapping[str, list[Block]], *, alone: bool
-    ) -> ForeignRun:
-        first = next(iter(clients.values()))[0]
-        last = self.reports[-1]
-        options = texts_of(
-            {**table_of(last.get("global options")), **table_of(first.get("job options"))}
-        )
-        figures = tuple(
-            self._client(name, job, group, entries, options) for name, entries in clients.items()
-        )
-        jobs = max(len(entries) for entries in clients.values())
-        if jobs == 1:
-            jobs = whole_number(_plain(options.get("numjobs"))) or 1
-        if len(figures) == 1:
-            figures = (self._with_logs(figures[0], job, options, alone=alone),)
-        block = _size(options.get("bs", options.get("blocksize", "4k")).split(",")[0])
-        size = _size(options.get("size", options.get("filesize", "")))
-        grouped = "group_reporting" in options and options["group_reporting"] != "0"
+    def _run(self, jobs: Sequence[_Job], *, beside: Sequence[_Job]) -> ForeignRun:
+        """One job, or several together that ran side by side."""
+        first, last = jobs[0], self.reports[-1]
+        options = first.options
+        names = list(dict.fromkeys(chain.from_iterable(job.clients for job in jobs)))
+        clients = tuple(self._client(name, jobs) for name in names)
+        if len(clients) == 1 and len(jobs) == 1:
+            alone = len({place_of(entry)[:2] for entry in last.entries}) == 1
+            clients = (self._with_logs(clients[0], first, alone=alone),)
+        every = FioEntries(tuple(chain.from_iterable(job.entries for job in jobs)), options)
+        buffered = {_buffered(job.options) for job in jobs}
+        data = [job.data_bytes for job in jobs]
+        flights = [job.in_flight for job in jobs]
+        claim = every.mixed_claim
         details = ImportedRun(
             tool="fio",
-            version=clean(str(last.get("fio version", ""))).removeprefix("fio-"),
+            version=clean(str(last.content.get("fio version", ""))).removeprefix("fio-"),
             files=(self.file.name,),
-            buffered=_buffered(options),
-            data_bytes=None if size is None else size * jobs,
-            ramp_s=_seconds(options.get("ramp_time")),
-            asked_s=_seconds(options.get("runtime")),
-            paced=any(name.startswith(_PACED) for name in options),
-            grouped=grouped,
-            notes=(f"latencies are {_kind(first)}",),
+            claimed=() if claim is None else (claim,),
+            buffered=buffered.pop() if len(buffered) == 1 else True in buffered or None,
+            data_bytes=None if None in data else sum(size or 0 for size in data),
+            ramp_s=fio_seconds(options.get("ramp_time", "")),
+            asked_s=fio_seconds(options.get("runtime", "")),
+            paced=any(_is_paced(job.options) for job in jobs),
+            grouped=any(is_on(job.options.get("group_reporting")) for job in jobs),
+            unsteady=next(filter(None, map(_unsteady, every.entries)), ""),
+            notes=tuple(every.notes()),
         )
+        kind = options.get("rw", options.get("readwrite", ""))
         return ForeignRun(
-            name=clean(job) or self.file.name,
+            name=_name(jobs) or self.file.name,
             details=details,
-            clients=figures,
-            settings=tuple((name, _axis_value(value)) for name, value in sorted(options.items())),
+            clients=clients,
+            settings=_settings(jobs, beside),
             ignored=IGNORED,
-            kind=options.get("rw", options.get("readwrite", "")),
-            in_flight=_in_flight(options, jobs),
-            at_ns=_moment(last),
-            headline=headline_of(block),
+            kind=kind if len(jobs) == 1 else "",
+            in_flight=None if None in flights else sum(flight or 0 for flight in flights),
+            at_ns=last.at_ns,
+            headline=headline_of(first.block_bytes),
         )
 
-    def _client(
-        self, name: str, job: str, group: int, entries: Sequence[Block], options: Mapping[str, str]
-    ) -> ImportedClient:
+    def _client(self, name: str, jobs: Sequence[_Job]) -> ImportedClient:
         """Entries that ran side by side on one client."""
-        ways = _used(entries)
+        first = jobs[0]
+        own = tuple(chain.from_iterable(job.clients.get(name, ()) for job in jobs))
+        entries = FioEntries(own, first.options)
+        places = {(job.name, job.group, name) for job in jobs}
+        title = clean(_name(jobs))
         host = ImportedHost(
-            source=f"{self.file.name}: {clean(job)}" + (f", {clean(name)}" if name else ""),
-            figures=tuple(_figures(way, entries) for way in ways),
-            group=group,
+            source=f"{self.file.name}: {title}" + (f", {clean(name)}" if name else ""),
+            figures=entries.figures(),
+            group=first.group,
             errors=tuple(
-                f"error {code} of job {clean(job)}"
-                for entry in entries
+                f"error {code} of job {clean(str(entry.get('jobname', '')))}"
+                for entry in own
                 if (code := whole_number(entry.get("error")))
             ),
         )
-        starts = [whole_number(entry.get("job_start")) or 0 for entry in entries]
-        ramp_ms = round((_seconds(options.get("ramp_time")) or 0.0) * 1000)
+        starts = [whole_number(entry.get("job_start")) or 0 for entry in own]
+        ramp_ms = round((fio_seconds(first.options.get("ramp_time", "")) or 0.0) * 1000)
+        known = bool(starts) and min(starts) > 0
         return ImportedClient(
             name=name or "client",
             details=host,
-            bins={way: bins for way in ways if (bins := _bins(way, entries))},
-            seconds=tuple(self._seconds(job, group, name, ways)),
-            start_ns=(min(starts) + ramp_ms) * NS_PER_MS if min(starts) > 0 else None,
-            runtime_s=_runtime_s(entries),
+            bins={way: bins for way in entries.operations if (bins := entries.bins(way))},
+            seconds=tuple(self._seconds(places, entries)),
+            start_ns=(min(starts) + ramp_ms) * NS_PER_MS if known else None,
+            runtime_s=entries.runtime_s,
         )
 
     def _seconds(
-        self, job: str, group: int, client: str, ways: Sequence[str]
+        self, places: set[tuple[str, int, str]], whole: FioEntries
     ) -> Iterator[ImportedSecond]:
         """What was done between one report and the next."""
         rows = [
-            (_moment(report), [e for e in _entries(report) if _place(e) == (job, group, client)])
+            (
+                report.at_ns,
+                FioEntries(
+                    tuple(entry for entry in report.entries if place_of(entry) in places),
+                    whole.options,
+                ),
+            )
             for report in self.reports
         ]
-        dated = [(at, entries) for at, entries in rows if at is not None and entries]
+        dated = [(at, entries) for at, entries in rows if at is not None and entries.entries]
         if len(dated) < 3:
             return
-        begin = dated[0][0] - round((_runtime_s(dated[0][1]) or 0.0) * 1e9)
-        for way in ways:
+        begin = dated[0][0] - round((dated[0][1].runtime_s or 0.0) * NS_PER_S)
+        for way in whole.directions:
             before, ended = (0, 0, 0.0), begin
             for at, entries in dated:
-                blocks = [table_of(entry.get(way)) for entry in entries]
-                now = (
-                    sum(whole_number(block.get("total_ios")) or 0 for block in blocks),
-                    sum(whole_number(block.get("io_bytes")) or 0 for block in blocks),
-                    sum(
-                        (number(table_of(block.get("lat_ns")).get("mean")) or 0.0)
-                        * (number(block.get("total_ios")) or 0.0)
-                        for block in blocks
-                    ),
-                )
+                now = entries.done(way)
                 if at > ended and now[0] > before[0]:
                     yield ImportedSecond(
                         way,
@@ -289,13 +376,11 @@ class _Report:
                     )
                 before, ended = now, max(at, ended)
 
-    def _with_logs(
-        self, client: ImportedClient, job: str, options: Mapping[str, str], *, alone: bool
-    ) -> ImportedClient:
+    def _with_logs(self, client: ImportedClient, job: _Job, *, alone: bool) -> ImportedClient:
         """The client with what logs beside the report tell, where they are surely its own."""
         if client.seconds:
             return client
-        logs = fio_logs.read(self.file, self.folder, job, options, alone=alone)
+        logs = fio_logs.read(self.file, self.folder, job.name, job.options, alone=alone)
         # Some versions lose the last window of bins: such bins are of a part of the run.
         counts = {figure.operation: figure.count for figure in client.details.figures}
         complete = {
@@ -304,138 +389,101 @@ class _Report:
         return replace(client, seconds=logs.seconds, bins=client.bins or complete)
 
 
-def _used(entries: Sequence[Block]) -> list[str]:
-    """The ways in which anything was done; reads where nothing was."""
-    ways = [
-        way
-        for way in WAYS
-        if any(number(table_of(entry.get(way)).get("total_ios")) for entry in entries)
-    ]
-    return ways or ["read"]
+def _phases(jobs: Sequence[_Job]) -> list[list[_Job]]:
+    """The jobs that ran side by side, phase by phase.
+
+    Those of one group did. A further group began when all before had ended where it has
+    `stonewall`, at once where it only has `new_group`; else its times say so, if they are told.
+    """
+    groups: dict[int, list[_Job]] = {}
+    for job in jobs:
+        groups.setdefault(job.group, []).append(job)
+    phases: list[list[_Job]] = []
+    for _, group in sorted(groups.items()):
+        if phases and _ran_beside(phases[-1], group):
+            phases[-1] += group
+        else:
+            phases.append(list(group))
+    return phases
 
 
-def _kind(entry: Block) -> str:
-    """Which of fio's latencies has percentiles: `lat` where it was asked for, else `clat`."""
-    for way in WAYS:
-        block = table_of(entry.get(way))
-        for kind in ("lat_ns", "clat_ns"):
-            if table_of(block.get(kind)).get("percentile"):
-                return kind.removesuffix("_ns")
-    return "clat"
+def _ran_beside(before: Sequence[_Job], group: Sequence[_Job]) -> bool:
+    spans = [job.span_ms for job in (*before, *group)]
+    known = [span for span in spans if span is not None]
+    if len(known) == len(spans):
+        return min(span[0] for span in known[len(before) :]) < max(
+            span[1] for span in known[: len(before)]
+        )
+    walls = ("stonewall", "wait_for_previous")
+    if any(is_on(job.options.get(name)) for job in group for name in walls):
+        return False
+    return any(is_on(job.options.get("new_group")) for job in group)
 
 
-def _figures(way: str, entries: Sequence[Block]) -> Figures:
-    """One direction as fio prints it; of several entries rates and counts are added."""
-    blocks = [table_of(entry.get(way)) for entry in entries]
-    kind = f"{_kind(entries[0])}_ns"
-    latencies = [table_of(block.get(kind)) for block in blocks]
-    counts = [whole_number(block.get("total_ios")) or 0 for block in blocks]
-    runtimes = [number(block.get("runtime")) or 0.0 for block in blocks]
-    used = [latency for latency, count in zip(latencies, counts, strict=True) if count] or latencies
-    lows = [value for latency in used if (value := number(latency.get("min"))) is not None]
-    highs = [value for latency in used if (value := number(latency.get("max"))) is not None]
-    total = sum(counts)
-    # Some versions count no latency of a run that ended soon after its ramp, and print zeros.
-    timed = bool(total) and any(number(latency.get("N", 1)) for latency in latencies)
-    waited = sum(
-        (number(latency.get("mean")) or 0.0) * count
-        for latency, count in zip(latencies, counts, strict=True)
-    )
-    failed = sum(whole_number(entry.get("total_err")) or 0 for entry in entries)
-    single = len(blocks) == 1
-    return Figures(
-        operation=way,
-        count=total,
-        bytes=sum(whole_number(block.get("io_bytes")) or 0 for block in blocks),
-        seconds=max(runtimes) / 1000 or None,
-        rate_per_s=sum(number(block.get("iops")) or 0.0 for block in blocks),
-        bw_bytes_per_s=sum(_bandwidth(block) for block in blocks),
-        lat_min_ns=min(lows) if lows and timed else None,
-        lat_mean_ns=number(latencies[0].get("mean"))
-        if single and timed
-        else waited / total
-        if timed
-        else None,
-        lat_max_ns=max(highs) if highs and timed else None,
-        percentiles=_percentiles(latencies, way, entries),
-        failed=failed if way == _used(entries)[0] else 0,
-        printed=_printed(blocks[0], kind) if single else (),
-    )
+def _name(jobs: Sequence[_Job]) -> str:
+    names = [clean(job.name) for job in jobs]
+    if len(names) <= JOBS_NAMED:
+        return " + ".join(names)
+    return f"{names[0]} + {len(names) - 1} more"
 
 
-def _bandwidth(block: Block) -> float:
-    """Bytes a second: exact where fio prints them, else its KiB."""
-    exact = number(block.get("bw_bytes"))
-    return exact if exact is not None else (number(block.get("bw")) or 0.0) * 1024
-
-
-def _percentiles(
-    latencies: Sequence[Block], way: str, entries: Sequence[Block]
-) -> tuple[tuple[float, float], ...]:
-    """Fio's own of one entry; of several those of their bins together, none where one has none."""
-    own = [_ranked(table_of(latency.get("percentile"))) for latency in latencies]
-    if len(own) == 1:
-        return tuple(sorted(own[0].items()))
-    bins = _bins(way, entries)
-    if not bins:
-        return ()
-    merged = Histogram(of_sparse(list(bins), list(bins.values())))
-    ranks = sorted({rank for percentiles in own for rank in percentiles})
-    values = ((rank, merged.percentile_ns(rank)) for rank in ranks)
-    return tuple((rank, value) for rank, value in values if value is not None)
-
-
-def _ranked(percentile: Block) -> dict[float, float]:
-    return {
-        float(key): value
-        for key, text in percentile.items()
-        if _RANK.fullmatch(key) and (value := number(text)) is not None
-    }
-
-
-def _bins(way: str, entries: Sequence[Block]) -> dict[int, int]:
-    """The latency bins of json+ by our numbers; empty where an entry has none."""
-    kind = f"{_kind(entries[0])}_ns"
-    merged: dict[int, int] = {}
+def _options(shared: Block, entries: Sequence[Block]) -> dict[str, str]:
+    """The options of a job; where clients have others, all of theirs."""
+    values: dict[str, dict[str, None]] = {}
     for entry in entries:
-        block = table_of(entry.get(way))
-        bins = table_of(table_of(block.get(kind)).get("bins"))
-        if not bins and number(block.get("total_ios")):
-            return {}
-        for text, count in bins.items():
-            try:
-                place = bin_of_midpoint(int(text))
-            except (KeyError, ValueError):
-                raise ForeignFault(f"there is no latency bin {clean(str(text))} in fio.") from None
-            merged[place] = merged.get(place, 0) + max(whole_number(count) or 0, 0)
-    return merged
+        for name, text in texts_of({**shared, **table_of(entry.get("job options"))}).items():
+            values.setdefault(name, {})[text] = None
+    return {name: " | ".join(texts) for name, texts in values.items()}
 
 
-def _printed(block: Block, kind: str) -> tuple[tuple[str, str], ...]:
-    """The figures as they stand in the file."""
-    latency = table_of(block.get(kind))
-    every = {
-        **{key: block.get(key) for key in ("iops", "bw_bytes", "total_ios", "runtime")},
-        **{f"{kind} {key}": latency.get(key) for key in ("min", "mean", "max")},
-        **{f"{kind} p{key}": value for key, value in table_of(latency.get("percentile")).items()},
+def _settings(jobs: Sequence[_Job], beside: Sequence[_Job]) -> tuple[tuple[str, int | str], ...]:
+    """All options of a job, sizes and times in one form, and what ran beside it.
+
+    Of several jobs each option has the values of all of them that have it.
+    """
+    values: dict[str, dict[int | str, None]] = {}
+    for job in jobs:
+        for name, text in job.options.items():
+            values.setdefault(name, {})[_setting(name, text, job.options)] = None
+    settings: dict[str, int | str] = {
+        name: next(iter(own)) if len(own) == 1 else " | ".join(map(str, own))
+        for name, own in sorted(values.items())
     }
-    return tuple((clean(name), clean(str(value))) for name, value in every.items() if value)
+    if beside:
+        settings["beside"] = ", ".join(sorted(clean(job.name) for job in beside))
+    return tuple(settings.items())
 
 
-def _runtime_s(entries: Sequence[Block]) -> float | None:
-    blocks = [table_of(entry.get(way)) for entry in entries for way in WAYS]
-    return (
-        max((number(block.get("runtime")) or 0.0 for block in blocks), default=0.0) / 1000 or None
+def _setting(name: str, text: str, options: Mapping[str, str]) -> int | str:
+    """An option's value in one form: `4096` and `4k` are the same, as are `60` and `1m` of time."""
+    if name in _SIZES:
+        size = fio_bytes(text, _kb_base(options))
+        return text if size is None else short_size(size)
+    if name in _TIMES and (seconds := fio_seconds(text)) is not None:
+        return int(seconds) if seconds == int(seconds) else f"{seconds:g}"
+    return text
+
+
+def _kb_base(options: Mapping[str, str]) -> int:
+    return 1000 if options.get("kb_base", "").strip() == "1000" else KB_BASE
+
+
+def _is_paced(options: Mapping[str, str]) -> bool:
+    """Whether a rate or a pause holds the load back; 0 is none."""
+    return any(
+        any(part.strip() not in ("", "0") for part in options.get(name, "").split(","))
+        for name in _PACED
     )
 
 
-def _moment(document: Block) -> int | None:
-    """When a report was made, in ns since 1970."""
-    exact = whole_number(document.get("timestamp_ms"))
-    if exact is not None:
-        return exact * NS_PER_MS
-    seconds = whole_number(document.get("timestamp"))
-    return None if seconds is None else seconds * 1_000_000_000
+def _unsteady(entry: Block) -> str:
+    """What fio says of a steady state that it did not come to; empty for none."""
+    steady = table_of(entry.get("steadystate"))
+    if not steady or whole_number(steady.get("attained")) != 0:
+        return ""
+    wanted = clean(str(steady.get("ss", "")))
+    seconds = whole_number(steady.get("duration"))
+    return f"{wanted} over {seconds} s" if seconds else wanted
 
 
 def _plain(text: str | None) -> float | None:
@@ -445,52 +493,10 @@ def _plain(text: str | None) -> float | None:
         return None
 
 
-_UNITS_OF_BYTES: Final = ((1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k"))
-
-
-def _axis_value(text: str) -> int | str:
-    """An option's value as axes have it: `4096` and `4k` are the same."""
-    size = _size(text)
-    if size is None:
-        return text
-    return next(
-        (f"{size // step}{unit}" for step, unit in _UNITS_OF_BYTES if size and size % step == 0),
-        size,
-    )
-
-
-def _size(text: str) -> int | None:
-    try:
-        return parse_size(text.strip().lower())
-    except ValueError:
-        return None
-
-
-_SECONDS: Final = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)?")
-_UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-def _seconds(text: str | None) -> float | None:
-    """A time as fio takes it: seconds, or with a unit."""
-    match = _SECONDS.fullmatch((text or "").strip().lower())
-    return float(match[1]) * _UNITS[match[2] or "s"] if match else None
-
-
 def _buffered(options: Mapping[str, str]) -> bool | None:
     """Whether I/O goes through the page cache; None where no option is told at all."""
     if not options:
         return None
-    if options.get("buffered", "").strip() in ("0", "1"):
-        return options["buffered"].strip() == "1"
-    return options.get("direct", "0").strip() in ("0", "false")
-
-
-def _in_flight(options: Mapping[str, str], jobs: int) -> int | None:
-    """How many I/Os there may be at once; None where no option is told at all."""
-    if not options:
-        return None
-    engine = options.get("ioengine", "psync")
-    depth = (
-        1 if engine in SYNC_IOENGINES else whole_number(_plain(options.get("iodepth", "1"))) or 1
-    )
-    return depth * jobs
+    if "buffered" in options:
+        return is_on(options["buffered"])
+    return not (is_on(options.get("direct")) or is_on(options.get("atomic")))

@@ -130,6 +130,7 @@ def _scope(
     figures = [figure for _, figure in pairs if figure.count != 0] or [
         figure for _, figure in pairs
     ]
+    figures = [figure for figure in figures if prefix or figure.weight]
     weights = [1 if prefix else figure.weight for figure in figures]
     rates = [figure.rate_per_s for figure in figures]
     values: dict[str, float | None] = {f"{prefix}{rate}": _sum(rates, weights)}
@@ -203,6 +204,6 @@ def seconds_of(view: ImportedView) -> float | None:
     seconds = [
         max(spans)
         for client in view.clients
-        if (spans := [figure.seconds for figure in client.figures if figure.seconds])
+        if (spans := [each.seconds for each in client.figures if each.seconds is not None])
     ]
     return min(seconds) if seconds and len(seconds) == len(view.clients) else None

@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import ClassVar, Final, Self
 
 from iolab.core.engine import EngineName
+from iolab.core.metric import SYNC
 from iolab.core.run import HostDetails, RunDetails
 from iolab.core.workload import AnyJob, Direction
 from iolab.dataclass import dataclass
@@ -15,6 +16,9 @@ from iolab.loads.fileio.workload import BANDWIDTH_BLOCK_BYTES
 
 IO_OPERATIONS: Final[Mapping[str, int]] = {way.key: int(way) for way in Direction}
 """Operations of I/O, each by its number in the tables of a run."""
+
+MIXED: Final = "mixed"
+"""I/O of which the file does not tell how much was read."""
 
 _WHOLE_NUMBER: Final = re.compile(r"-?\d{1,18}")
 
@@ -63,8 +67,8 @@ class ImportedJob(AnyJob):
 
     @property
     def is_io(self) -> bool:
-        """Whether all that it does are reads, writes and trims."""
-        return all(name in IO_OPERATIONS for name in self.operations)
+        """Whether all that it does are reads, writes and trims, and what makes these durable."""
+        return all(name in (*IO_OPERATIONS, MIXED, SYNC) for name in self.operations)
 
     def number(self, operation: str) -> int:
         """The number by which an operation stands in the tables of a run."""
@@ -81,12 +85,15 @@ class Figures:
     """What a tool prints of one operation; None is what it does not tell.
 
     Rates are of operations and bytes a second, latencies in ns, `percentiles` (percent, ns).
-    `seconds` is the time that the rates are of. In totals each counts `weight` times: -1 for what
-    is made of two others that are told beside it. `printed` are the figures as the file has them.
+    `seconds` is the time that the rates are of; a count that `is_derived` is made of both. A mean
+    from submission on is `in_flight_mean_ns` where it is another than the latency's. In totals each
+    counts `weight` times: -1 for what is made of two others that are told beside it, 0 for what
+    moves nothing. `printed` are the figures as the file has them.
     """
 
     operation: str
     count: int | None = None
+    count_is_derived: bool = False
     bytes: int | None = None
     seconds: float | None = None
     rate_per_s: float | None = None
@@ -94,6 +101,7 @@ class Figures:
     lat_min_ns: float | None = None
     lat_mean_ns: float | None = None
     lat_max_ns: float | None = None
+    in_flight_mean_ns: float | None = None
     percentiles: tuple[tuple[float, float], ...] = ()
     failed: int = 0
     weight: int = 1
@@ -141,6 +149,7 @@ class ImportedRun(RunDetails):
     ramp_s: float | None = None
     asked_s: float | None = None
     paced: bool = False
+    unsteady: str = ""
     grouped: bool = False
     dated_by: str = ""
     notes: tuple[str, ...] = ()

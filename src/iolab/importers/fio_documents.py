@@ -1,0 +1,230 @@
+"""Where fio's reports stand in a file: alone or among text, appended, in an array, cut off."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from iolab.dataclass import dataclass
+from iolab.importers.files import ForeignFault, ForeignFile, number, table_of, whole_number
+from iolab.units import NS_PER_MS, NS_PER_S
+
+Block = Mapping[str, Any]
+
+DOCUMENTS_MOST: Final = 100_000
+"""A report every second for a day."""
+
+OPENINGS_MOST: Final = 200
+"""Braces before the name of fio's version that are tried: a report sorted by name has its disks
+there."""
+
+CLOCK_SLACK_S: Final = 1.5
+"""How far the times of two reports of one run may seem apart: elapsed time is whole seconds."""
+
+STEP_LEAST_S: Final = 0.5
+"""What a report is later at least where none tells the time of day: the same job that is run again
+takes as long."""
+
+_VERSION: Final = re.compile(r'"fio version"\s*:')
+_NO_NUMBER: Final = re.compile(r"(:\s*)([-+]?)(?:nan|inf)\b", re.IGNORECASE)
+_PROGRESS: Final = re.compile(
+    r"\s*[\[\],]*\s*"
+    r"|Jobs: \d+.*|fio-\d.*|Starting \d+ .*|.*: \(g=\d+\): rw=.*|\.\.\."
+    r"|(?:<[^>]*> )?(?:fio|note|clock setaffinity|hostname)\b.*|.*Laying out IO file.*"
+)
+"""Lines in which fio says how far it is, and which hold no result."""
+
+TEXT_REPORT: Final = re.compile(r"^\S.*: \(groupid=\d+, jobs=\d+\): err=", re.MULTILINE)
+TERSE_REPORT: Final = re.compile(
+    r"^[2-5];(?:fio-[^;\n]*;)?[^;\n]*;\d+;\d+;(?:[^;\n]*;){20}", re.MULTILINE
+)
+
+UNREAD: Final = (
+    re.compile(TEXT_REPORT.pattern.encode(), re.MULTILINE),
+    re.compile(TERSE_REPORT.pattern.encode(), re.MULTILINE),
+)
+"""The same two in a file's bytes."""
+
+TEXT_NOT_READ: Final = "fio's text output is not read."
+TERSE_NOT_READ: Final = "fio's terse output is not read."
+CUT_OFF: Final = "fio's report is cut off, or is no JSON."
+
+
+@dataclass(frozen=True)
+class FioDocument:
+    """One report of a file, with its lines."""
+
+    content: Block
+    first: int
+    last: int
+
+    @property
+    def entries(self) -> list[Block]:
+        """Its jobs, of fio alone or of clients of its servers."""
+        every = self.content.get("client_stats", self.content.get("jobs"))
+        if not isinstance(every, list):
+            return []
+        return [entry for entry in every if isinstance(entry, dict)]
+
+    @property
+    def at_ns(self) -> int | None:
+        """When it was made, in ns since 1970; fio says so from 2.2.5 on."""
+        exact = whole_number(self.content.get("timestamp_ms"))
+        if exact is not None:
+            return exact * NS_PER_MS
+        seconds = whole_number(self.content.get("timestamp"))
+        return None if seconds is None else seconds * NS_PER_S
+
+
+def documents_in(file: ForeignFile) -> list[FioDocument]:
+    """Every report in a file, whatever stands around it; the account tells of all else."""
+    text = _NO_NUMBER.sub(lambda match: f"{match[1]}{' ' * len(match[2])}NaN", file.text)
+    decoder = json.JSONDecoder(parse_constant=lambda _: None)
+    documents: list[FioDocument] = []
+    cut: list[int] = []
+    at = 0
+    while version := _VERSION.search(text, at):
+        found = _decoded(decoder, text, at, version.start())
+        if found is None:
+            opening = text.rfind("{", at, version.start())
+            cut.append(file.line_at(version.start() if opening < 0 else opening))
+            at = version.end()
+            continue
+        content, begin, at = found
+        document = FioDocument(content, file.line_at(begin), file.line_at(at - 1))
+        if len(documents) == DOCUMENTS_MOST:
+            file.account.left_out(
+                document.first, len(file.lines), f"More than {DOCUMENTS_MOST} reports of fio."
+            )
+            break
+        documents.append(document)
+        file.account.read(document.first, document.last)
+    if not documents:
+        raise ForeignFault(CUT_OFF)
+    _leave_out_cut(file, documents, cut)
+    _read_progress(file)
+    return documents
+
+
+def _decoded(
+    decoder: json.JSONDecoder, text: str, after: int, version: int
+) -> tuple[Block, int, int] | None:
+    """The report that names its version there, with its first and last place."""
+    opening = text.rfind("{", after, version)
+    tried = 0
+    # fio names its version first; what sorts the names of a report puts others before it.
+    for begin in (opening, *_openings(text, after, version)):
+        if begin < 0 or tried == OPENINGS_MOST:
+            return None
+        tried += 1
+        try:
+            content, end = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            continue
+        if end > version and isinstance(content, dict) and "fio version" in content:
+            return content, begin, end
+    return None
+
+
+def _openings(text: str, after: int, before: int) -> Iterator[int]:
+    begin = text.find("{", after, before)
+    while begin >= 0:
+        yield begin
+        begin = text.find("{", begin + 1, before)
+
+
+def _leave_out_cut(file: ForeignFile, documents: Sequence[FioDocument], cut: Sequence[int]) -> None:
+    """Each report that is cut off reaches to where the next one begins."""
+    begins = [*(document.first for document in documents), *cut]
+    for line in cut:
+        after = min((begin for begin in begins if begin > line), default=len(file.lines) + 1)
+        file.account.left_out(line, max(after - 1, line), CUT_OFF)
+
+
+def _read_progress(file: ForeignFile) -> None:
+    """What fio says on its way is no result; its text and terse outputs are, and are not read."""
+    unread = [
+        line for entry in file.account.remainder() for line in range(entry.first, entry.last + 1)
+    ]
+    begin, before = 0, 0
+    for line in [*unread, len(file.lines) + 2]:
+        blank = not any(text.strip() for text in file.lines[before : line - 1])
+        if begin and not (blank and line <= len(file.lines)):
+            file.account.left_out(begin, before, TEXT_NOT_READ)
+            begin = 0
+        before = line
+        text = file.lines[line - 1] if line <= len(file.lines) else ""
+        if TEXT_REPORT.match(text):
+            begin = begin or line
+        elif TERSE_REPORT.match(text):
+            file.account.left_out(line, line, TERSE_NOT_READ)
+        elif not begin and _PROGRESS.fullmatch(text):
+            file.account.read(line)
+
+
+def runs_of(documents: Sequence[FioDocument]) -> Iterator[list[FioDocument]]:
+    """Reports of one run of fio, each of which counts on from the one before."""
+    run: list[FioDocument] = []
+    for document in documents:
+        if run and not _counts_on(run[-1], document):
+            yield run
+            run = []
+        run.append(document)
+    if run:
+        yield run
+
+
+def place_of(entry: Block) -> tuple[str, int, str]:
+    """What tells an entry from others of its report: job, group and client."""
+    client = f"{entry.get('hostname', '')}:{entry.get('port', '')}".strip(":")
+    return str(entry.get("jobname", "")), whole_number(entry.get("groupid")) or 0, client
+
+
+def _counts_on(before: FioDocument, after: FioDocument) -> bool:
+    """Whether a report is a later one of the same process, and not of the same job run again.
+
+    Nothing of it may have shrunk, and the time of day must have gone on as the run's own did.
+    """
+    first, second = _progress(before), _progress(after)
+    if not first or before.content.get("global options") != after.content.get("global options"):
+        return False
+    for place, progress in first.items():
+        later = second.get(place)
+        if later is None or later.ios < progress.ios or later.run_s < progress.run_s:
+            return False
+    went_s = max(each.run_s for each in second.values()) - max(
+        each.run_s for each in first.values()
+    )
+    elapsed = [max(each.elapsed_s for each in every.values()) for every in (first, second)]
+    if all(elapsed):
+        went_s = elapsed[1] - elapsed[0]
+    if before.at_ns is None or after.at_ns is None:
+        return went_s > STEP_LEAST_S
+    passed_s = (after.at_ns - before.at_ns) / NS_PER_S
+    return passed_s > 0 and abs(passed_s - went_s) <= CLOCK_SLACK_S
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    """How far a job is: I/Os, its run time, and the elapsed time of fio, 0 where not told."""
+
+    ios: float = 0.0
+    run_s: float = 0.0
+    elapsed_s: float = 0.0
+
+
+def _progress(document: FioDocument) -> dict[object, _Progress]:
+    """That of each job with its options."""
+    rows: dict[object, _Progress] = {}
+    for entry in document.entries:
+        blocks = [table_of(entry.get(way)) for way in ("read", "write", "trim", "mixed")]
+        place = (place_of(entry), str(entry.get("job options")))
+        before = rows.get(place, _Progress())
+        rows[place] = _Progress(
+            before.ios + sum(number(block.get("total_ios")) or 0.0 for block in blocks),
+            max(before.run_s, *((number(block.get("runtime")) or 0) / 1000 for block in blocks)),
+            max(before.elapsed_s, number(entry.get("elapsed")) or 0.0),
+        )
+    return rows

@@ -1,0 +1,298 @@
+"""The figures of fio's entries that ran side by side, as each version prints them.
+
+Which rule holds is seen in the report itself, not in its version:
+
+- before 2.99 `io_bytes` are KiB, and latencies (`clat`, `lat`) microseconds;
+- before 2.2 there is no `total_ios`: a count is the rate times the time;
+- with `unified_rw_reporting` all directions are `mixed`, and beside them with `both`;
+- from 3.4 on `sync` has what fsync, fdatasync and sync_file_range took;
+- up to 3.3 a percentile that was not asked for is `"0.00": 0`;
+- from 3.4 to 3.17 percentiles of `lat_percentiles` stand in `clat_ns`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from iolab.core.histogram import MIDDLE_NS, Histogram, bin_of_midpoint, bin_of_ns, of_sparse
+from iolab.core.metric import SYNC
+from iolab.dataclass import dataclass
+from iolab.importers.files import ForeignFault, clean, number, table_of, whole_number
+from iolab.importers.fio_documents import Block
+from iolab.importers.fio_units import is_on
+from iolab.importers.model import MIXED, Figures
+from iolab.units import NS_PER_US
+
+KIB: Final = 1024
+
+WAYS: Final = ("read", "write", "trim")
+
+_RANK: Final = re.compile(r"\d{1,3}\.\d{3,}")
+"""A percentile that was asked for; fio fills its list up with `0.00`."""
+
+KIND_NAMES: Final = {"lat": "from submission (lat)", "clat": "completion latencies (clat)"}
+
+
+@dataclass(frozen=True)
+class FioEntries:
+    """Entries of a report that ran side by side, with the options of their job."""
+
+    entries: tuple[Block, ...]
+    options: Mapping[str, str]
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """The ways in which anything was done; reads where nothing was."""
+        busy = tuple(way for way in WAYS if self._is_busy(way))
+        return busy or ((MIXED,) if self._is_busy(MIXED) else ("read",))
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The directions, and sync where anything was synced."""
+        return (*self.directions, *((SYNC,) if self._is_busy(SYNC) else ()))
+
+    @property
+    def mixed_claim(self) -> Figures | None:
+        """What fio says of all directions together, where it says that beside each of them."""
+        if MIXED in self.directions or not self._is_busy(MIXED):
+            return None
+        rates = [number(block.get("iops")) for block in self._blocks(MIXED)]
+        return Figures("all", rate_per_s=sum(rate or 0.0 for rate in rates))
+
+    @property
+    def runtime_s(self) -> float | None:
+        """How long any of them ran; None where no report tells it."""
+        blocks = [block for way in (*WAYS, MIXED) for block in self._blocks(way)]
+        times = [number(block.get("runtime")) for block in blocks]
+        known = [time for time in times if time is not None]
+        return max(known) / 1000 if known else None
+
+    def figures(self) -> tuple[Figures, ...]:
+        """Each operation as fio prints it; of several entries rates and counts are added."""
+        return tuple(
+            self._sync_figures() if operation == SYNC else self._figures(operation)
+            for operation in self.operations
+        )
+
+    def bins(self, operation: str) -> dict[int, int]:
+        """The latency bins of json+ by our numbers; empty where an entry has none."""
+        merged: dict[int, int] = {}
+        for block in self._blocks(operation):
+            table = self._percentiles_of(block, operation).get("bins")
+            bins = table_of(table) or table_of(self._latency(block, operation).get("bins"))
+            if not bins and _count(block):
+                return {}
+            factor = _latency_factor(block, self.kind(operation))
+            for place, count in _bins(bins, factor):
+                merged[place] = merged.get(place, 0) + count
+        return {place: count for place, count in merged.items() if count}
+
+    def done(self, way: str) -> tuple[int, int, float]:
+        """Operations, bytes, and the sum of all latencies in ns."""
+        blocks = self._blocks(way)
+        waited = sum(
+            (number(_latency(block, "lat").get("mean")) or 0.0)
+            * _latency_factor(block, "lat")
+            * _count(block)
+            for block in blocks
+        )
+        return sum(map(_count, blocks)), sum(map(_bytes, blocks)), waited
+
+    def kind(self, operation: str) -> str:
+        """Which latency its percentiles are of: `lat` where that was asked for, else `clat`."""
+        if operation == SYNC:
+            return "lat"
+        blocks = [block for block in self._blocks(operation) if _count(block)]
+        own = [
+            bool(_ranked(table_of(_latency(block, "lat").get("percentile")))) for block in blocks
+        ]
+        misplaced = is_on(self.options.get("lat_percentiles")) and not any(own)
+        return "lat" if blocks and (all(own) or misplaced) else "clat"
+
+    def notes(self) -> Iterator[str]:
+        """What was made of the report, by which rule."""
+        for operation in self.operations:
+            yield f"{operation} latencies are {KIND_NAMES[self.kind(operation)]}"
+        blocks = [block for way in self.directions for block in self._blocks(way)]
+        if any(_is_old(block) for block in blocks):
+            yield "io_bytes are KiB and latencies microseconds, as fio prints them before 2.99"
+        if any("total_ios" not in block for block in blocks if block):
+            yield "counts are IOPS times the run time: before 2.2 fio prints no total_ios"
+        if MIXED in self.directions:
+            yield "reads, writes and trims stand in one figure (unified_rw_reporting)"
+
+    def _blocks(self, operation: str) -> list[Block]:
+        return [table_of(entry.get(operation)) for entry in self.entries]
+
+    def _is_busy(self, operation: str) -> bool:
+        return any(_count(block) for block in self._blocks(operation))
+
+    def _latency(self, block: Block, operation: str) -> Block:
+        return _latency(block, self.kind(operation))
+
+    def _percentiles_of(self, block: Block, operation: str) -> Block:
+        """The latency under which its percentiles stand."""
+        own = self._latency(block, operation)
+        if self.kind(operation) == "lat" and not _ranked(table_of(own.get("percentile"))):
+            return _latency(block, "clat")
+        return own
+
+    def _figures(self, way: str) -> Figures:
+        blocks = self._blocks(way)
+        kind = self.kind(way)
+        counts = [_count(block) for block in blocks]
+        runtimes = [number(block.get("runtime")) for block in blocks]
+        known = [runtime for runtime in runtimes if runtime is not None]
+        low, mean, high = _extremes_and_mean(blocks, kind, counts)
+        failed = sum(whole_number(entry.get("total_err")) or 0 for entry in self.entries)
+        return Figures(
+            operation=way,
+            count=sum(counts),
+            count_is_derived=any("total_ios" not in block for block in blocks),
+            bytes=sum(_bytes(block) for block in blocks),
+            seconds=max(known) / 1000 if known else None,
+            rate_per_s=sum(number(block.get("iops")) or 0.0 for block in blocks),
+            bw_bytes_per_s=sum(_bandwidth(block) for block in blocks),
+            lat_min_ns=low,
+            lat_mean_ns=mean,
+            lat_max_ns=high,
+            in_flight_mean_ns=_extremes_and_mean(blocks, "lat", counts)[1],
+            percentiles=self._percentiles(way),
+            failed=failed if way == self.directions[0] else 0,
+            printed=_printed(blocks[0], kind) if len(blocks) == 1 else (),
+        )
+
+    def _sync_figures(self) -> Figures:
+        """What fsync and its kin took; they move nothing, and are no part of the total."""
+        blocks = self._blocks(SYNC)
+        counts = [_count(block) for block in blocks]
+        seconds = self.runtime_s
+        low, mean, high = _extremes_and_mean(blocks, "lat", counts)
+        return Figures(
+            operation=SYNC,
+            count=sum(counts),
+            seconds=seconds,
+            rate_per_s=sum(counts) / seconds if seconds else None,
+            lat_min_ns=low,
+            lat_mean_ns=mean,
+            lat_max_ns=high,
+            percentiles=self._percentiles(SYNC),
+            weight=0,
+            printed=_printed(blocks[0], "lat") if len(blocks) == 1 else (),
+        )
+
+    def _percentiles(self, operation: str) -> tuple[tuple[float, float], ...]:
+        """Fio's own of one entry; of several those of their bins, none where one has none."""
+        kind = self.kind(operation)
+        own = [
+            {
+                rank: value * _latency_factor(block, kind)
+                for rank, value in _ranked(
+                    table_of(self._percentiles_of(block, operation).get("percentile"))
+                ).items()
+            }
+            for block in self._blocks(operation)
+        ]
+        if len(own) == 1:
+            return tuple(sorted(own[0].items()))
+        bins = self.bins(operation)
+        if not bins:
+            return ()
+        merged = Histogram(of_sparse(list(bins), list(bins.values())))
+        ranks = sorted({rank for percentiles in own for rank in percentiles})
+        values = ((rank, merged.percentile_ns(rank)) for rank in ranks)
+        return tuple((rank, value) for rank, value in values if value is not None)
+
+
+def _is_old(block: Block) -> bool:
+    """Whether fio printed KiB and microseconds, as before 2.99."""
+    return "io_kbytes" not in block and ("clat" in block or "lat" in block)
+
+
+def _count(block: Block) -> int:
+    """Operations; where fio prints none its rate times its time, which are of the same ones."""
+    total = whole_number(block.get("total_ios"))
+    if total is not None:
+        return total
+    return round((number(block.get("iops")) or 0.0) * (number(block.get("runtime")) or 0.0) / 1000)
+
+
+def _bytes(block: Block) -> int:
+    return (whole_number(block.get("io_bytes")) or 0) * (KIB if _is_old(block) else 1)
+
+
+def _bandwidth(block: Block) -> float:
+    """Bytes a second: exact where fio prints them, else its KiB."""
+    exact = number(block.get("bw_bytes"))
+    return exact if exact is not None else (number(block.get("bw")) or 0.0) * KIB
+
+
+def _latency(block: Block, kind: str) -> Block:
+    return table_of(block.get(f"{kind}_ns", block.get(kind)))
+
+
+def _latency_factor(block: Block, kind: str) -> int:
+    return 1 if f"{kind}_ns" in block else NS_PER_US
+
+
+def _extremes_and_mean(
+    blocks: Sequence[Block], kind: str, counts: Sequence[int]
+) -> tuple[float | None, float | None, float | None]:
+    """Least, mean and greatest latency in ns; None where none was counted."""
+    rows = [
+        (_latency(block, kind), _latency_factor(block, kind), count)
+        for block, count in zip(blocks, counts, strict=True)
+        if count
+    ]
+    # Some versions count no latency of a run that ended soon after its ramp, and print zeros.
+    timed = [row for row in rows if number(row[0].get("N", 1)) and number(row[0].get("max"))]
+    if not timed or len(timed) < len(rows):
+        return None, None, None
+    lows = [
+        value * factor for row, factor, _ in rows if (value := number(row.get("min"))) is not None
+    ]
+    highs = [(number(row.get("max")) or 0.0) * factor for row, factor, _ in rows]
+    means = [(number(row.get("mean")) or 0.0) * factor for row, factor, _ in rows]
+    if len(rows) == 1:
+        return min(lows, default=None), means[0], max(highs)
+    waited = sum(mean * count for mean, (_, _, count) in zip(means, rows, strict=True))
+    return min(lows, default=None), waited / sum(count for *_, count in rows), max(highs)
+
+
+def _ranked(percentile: Block) -> dict[float, float]:
+    return {
+        float(key): value
+        for key, text in percentile.items()
+        if _RANK.fullmatch(key) and (value := number(text)) is not None
+    }
+
+
+def _bins(bins: Block, factor: int) -> Iterator[tuple[int, int]]:
+    """Each bin by our number with its count; before 2.99 fio numbers its own, in microseconds."""
+    for text, counted in bins.items():
+        count = max(whole_number(counted) or 0, 0)
+        if text.startswith("FIO_IO_U_PLAT"):
+            continue
+        try:
+            if factor == 1:
+                place = bin_of_midpoint(int(text))
+            else:
+                place = int(bin_of_ns(MIDDLE_NS[int(text)] * factor)) if count else 0
+        except (KeyError, ValueError, IndexError):
+            raise ForeignFault(f"there is no latency bin {clean(str(text))} in fio.") from None
+        if count:
+            yield place, count
+
+
+def _printed(block: Block, kind: str) -> tuple[tuple[str, str], ...]:
+    """The figures as they stand in the file."""
+    latency = _latency(block, kind)
+    name = f"{kind}_ns" if _latency_factor(block, kind) == 1 else f"{kind} (us)"
+    every = {
+        **{key: block.get(key) for key in ("iops", "bw_bytes", "bw", "total_ios", "runtime")},
+        **{f"{name} {key}": latency.get(key) for key in ("min", "mean", "max")},
+        **{f"{name} p{key}": value for key, value in table_of(latency.get("percentile")).items()},
+    }
+    return tuple((clean(label), clean(str(value))) for label, value in every.items() if value)
