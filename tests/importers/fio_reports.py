@@ -36,9 +36,7 @@ def direction(
     }
 
 
-def job(
-    name: str, options: Mapping[str, str], *, group: int = 0, **directions: Document
-) -> Document:
+def job(name: str, options: Mapping[str, str], *, group: int = 0, **directions: Any) -> Document:
     """A job with its directions: `read=direction(1000, 1e6)`."""
     nothing = {"io_bytes": 0, "bw_bytes": 0, "iops": 0.0, "runtime": 0, "total_ios": 0}
     return {
