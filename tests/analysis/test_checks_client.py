@@ -16,6 +16,7 @@ from tests.analysis.records import (
     Burst,
     bursts_record,
     engine_totals,
+    facts_of,
     healthy,
     series,
 )
@@ -103,3 +104,14 @@ def test_the_busiest_host_speaks() -> None:
     record = bursts_record([Burst()], [Burst()])
     telemetry = (series("busy_share", [0.2] * 30), series("busy_share", [0.6] * 30, host="c2"))
     assert ask(cpu_bound_client, record, telemetry=telemetry).evidence["host"] == "c2"
+
+
+@pytest.mark.parametrize("hypervisor", ["KVM", None])
+def test_a_machine_that_counts_no_throttling_is_called_virtual_where_it_is(
+    hypervisor: str | None,
+) -> None:
+    facts = facts_of()
+    facts = replace(facts, kernel=replace(facts.kernel, hypervisor=hypervisor))
+    answer = ask(thermal_throttling, healthy(), {"c1": facts}, telemetry=())
+    assert answer.level is None
+    assert ("virtual machine" in answer.says) is (hypervisor is not None)

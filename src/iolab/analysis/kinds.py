@@ -246,7 +246,7 @@ class Analyses:
                 yield check
 
 
-ANALYSIS_VERSION: Final = 15
+ANALYSIS_VERSION: Final = 16
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None}

@@ -9,7 +9,12 @@ import pytest
 from iolab.core.metric import Level
 from iolab.core.run import RunRecord
 from iolab.core.workload import Direction
-from iolab.loads.fileio.checks import depth_level, depth_not_reached, littles_law
+from iolab.loads.fileio.checks import (
+    coordinated_omission,
+    depth_level,
+    depth_not_reached,
+    littles_law,
+)
 from iolab.loads.fileio.workload import Job
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import JOB, MIXED, Burst, bursts_record, engine_totals, healthy
@@ -117,3 +122,22 @@ def test_one_bad_host_is_found_among_good_ones() -> None:
     assert answer.level is INVALID
     assert answer.evidence["host"] == "c2"
     assert "on c2" in answer.says
+
+
+@pytest.mark.parametrize(
+    ("options", "loop"),
+    [
+        ((), "Closed loop"),
+        # Without a time to think or a rate these change nothing.
+        ((("thinktime", "0"), ("thinktime_blocks", "8")), "Closed loop"),
+        ((("rate_process", "poisson"),), "Closed loop"),
+        ((("thinktime", "100us"),), "Paced by think time"),
+    ],
+)
+def test_a_load_is_paced_by_what_makes_it_wait_alone(
+    options: tuple[tuple[str, str], ...], loop: str
+) -> None:
+    record = healthy(replace(JOB, options=options))
+    answer = ask(littles_law, record)
+    assert (answer.level is VALID) is (loop == "Closed loop")
+    assert ask(coordinated_omission, record).says.startswith(loop)

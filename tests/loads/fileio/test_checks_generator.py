@@ -223,3 +223,10 @@ def test_jobs_of_one_thread_share_a_core() -> None:
     # Four jobs of 30 % each: more than the one thread's core when they share it.
     assert level(cpu_bound_client, generated(healthy(NATIVE), threads=4)) is VALID
     assert level(cpu_bound_client, generated(healthy(NATIVE), threads=1)) is INDICATIVE
+
+
+def test_a_rate_without_recorded_due_times_is_not_said_to_have_none() -> None:
+    paced = ask(generator_late, healthy(replace(JOB, rate_iops=10_000)))
+    assert paced.level is None
+    assert tells(paced.says, "due", "fio")
+    assert ask(generator_late, healthy()).says.startswith("No I/O was due")

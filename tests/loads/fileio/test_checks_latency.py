@@ -13,6 +13,7 @@ from iolab.core.metric import Level
 from iolab.core.run import DeviceDelta, DirectionTotals, RunRecord
 from iolab.loads.fileio.checks import littles_law
 from iolab.loads.fileio.sampled import latency_contradicted
+from iolab.loads.fileio.workload import Access
 from tests.analysis.checks_on import INDICATIVE, INVALID, VALID, ask, level
 from tests.analysis.records import DEVICE, JOB, Burst, bursts_record, healthy
 from tests.analysis.traces import A_WINDOW, WINDOWS, trace, way_trace
@@ -109,10 +110,10 @@ def counted(time_ns: float, ios: int = 1_200_000, **changes: Any) -> tuple[Devic
         (counted(900_000), INDICATIVE),
         (counted(1_200_000), INVALID),
         # Not only this load's, not each one of it, or not counted.
-        (counted(1_200_000, ios=1_300_000), None),
-        (counted(1_200_000, read_merges=5), None),
-        (counted(1_200_000, read_time_ns=None), None),
-        ((), None),
+        (counted(1_200_000, ios=1_300_000), VALID),
+        (counted(1_200_000, read_merges=5), VALID),
+        (counted(1_200_000, read_time_ns=None), VALID),
+        ((), VALID),
     ],
 )
 def test_without_a_sample_the_means_are_held_against_each_other(
@@ -121,9 +122,30 @@ def test_without_a_sample_the_means_are_held_against_each_other(
     assert level(latency_contradicted, healthy(devices=devices)) is expected
 
 
-def test_few_or_page_cached_ios_tell_nothing() -> None:
-    assert level(latency_contradicted, run(scattered(1.0)[:4])) is None
-    assert level(latency_contradicted, healthy(replace(JOB, direct=False))) is None
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        (run(scattered(1.0)[:4]), "Only"),
+        (healthy(replace(JOB, direct=False)), "page cache"),
+        (healthy(devices=()), "is not known"),
+        (healthy(replace(JOB, access=Access.RANDWRITE, options=(("fsync", "1"),))), "Flushed"),
+    ],
+    ids=["few", "buffered", "no device", "flushed"],
+)
+def test_without_the_device_the_engine_s_own_figures_are_judged(
+    record: RunRecord, reason: str
+) -> None:
+    answer = ask(latency_contradicted, record)
+    assert answer.level is VALID
+    assert "histogram" in answer.says
+    assert reason in answer.says
+
+
+def test_no_latency_is_said_of_runs_without_one_alone() -> None:
+    record = healthy()
+    empty = replace(record.bins, count=record.bins.count * 0)
+    answer = ask(latency_contradicted, replace(record, bins=empty))
+    assert (answer.level, answer.says) == (None, "No latency was measured.")
 
 
 def told(**changes: Any) -> RunRecord:
@@ -139,7 +161,7 @@ def told(**changes: Any) -> RunRecord:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"percentiles": ((50.0, 800_000), (99.0, 801_000))}, None),
+        ({"percentiles": ((50.0, 800_000), (99.0, 801_000))}, VALID),
         ({"percentiles": ((50.0, 800_000), (99.0, 500_000))}, INVALID),
         ({"lat_max_ns": 400_000}, INVALID),
         ({"lat_max_ns": 4_000_000}, INVALID),
@@ -151,7 +173,7 @@ def test_percentiles_and_extremes_are_those_of_the_bins(
     assert level(latency_contradicted, told(**changes)) is expected
 
 
-@pytest.mark.parametrize(("share", "expected"), [(1.0, None), (0.67, INVALID), (1.5, INVALID)])
+@pytest.mark.parametrize(("share", "expected"), [(1.0, VALID), (0.67, INVALID), (1.5, INVALID)])
 def test_the_sum_of_latencies_is_that_of_the_bins(share: float, expected: Level | None) -> None:
     record = healthy()
     table = replace(record.intervals, lat_sum_ns=record.intervals.lat_sum_ns * share)
@@ -163,7 +185,7 @@ def test_a_sample_without_ends_tells_no_times() -> None:
     (host,) = record.hosts
     assert host.trace
     assert host.trace.read
-    for censored, expected in ((16_000, INVALID), (17_000, None)):
+    for censored, expected in ((16_000, INVALID), (17_000, VALID)):
         read = replace(host.trace.read, censored=censored)
         hosts = (replace(host, trace=replace(host.trace, read=read)),)
         assert level(latency_contradicted, replace(record, hosts=hosts)) is expected

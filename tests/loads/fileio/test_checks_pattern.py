@@ -190,3 +190,20 @@ def test_file_systems_that_place_writes_themselves_are_not_judged() -> None:
     facts = {"c1": facts_of(fs_type="btrfs")}
     assert level(access_pattern, run(sectors=drawn(16)), facts) is None
     assert level(access_pattern, run(sectors=drawn(16))) is INVALID
+
+
+@pytest.mark.parametrize(
+    ("job", "reason"),
+    [
+        (options(replace(SMALL, access=Access.RANDWRITE), fsync="1"), "Flushed writes"),
+        (replace(SMALL, access=Access.RANDTRIM), "Trims"),
+        (options(percentage_random="50"), "50 %"),
+        (options(random_distribution="zipf:1.2"), "zipf"),
+    ],
+    ids=["flushed", "trims", "percentage", "zipf"],
+)
+def test_without_an_answer_the_reason_is_the_job_s_own(job: Job, reason: str) -> None:
+    answer = ask(access_pattern, run(job, sectors=drawn(BLOCKS)), {"c1": facts_of()})
+    assert "sampled, which tell no pattern" not in answer.says
+    if answer.level is None:
+        assert reason in answer.says

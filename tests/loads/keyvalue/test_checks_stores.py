@@ -9,7 +9,13 @@ import pytest
 from iolab.core.host import Role
 from iolab.core.metric import Level
 from iolab.core.run import Bystander, CacheProof, DeviceDelta, IdleProof, RunRecord
-from iolab.loads.keyvalue.workload import Distribution, LevelShape, ServerRun, Statistic
+from iolab.loads.keyvalue.workload import (
+    Distribution,
+    KeyOperation,
+    LevelShape,
+    ServerRun,
+    Statistic,
+)
 from tests.analysis.records import DEVICE, GIB, disk, facts_of
 from tests.loads.keyvalue.asking import ask, counted, on_host, told
 from tests.loads.keyvalue.records import (
@@ -19,6 +25,7 @@ from tests.loads.keyvalue.records import (
     TABLES,
     YCSB,
     bench_record,
+    steadily,
     ycsb_record,
 )
 
@@ -264,3 +271,15 @@ def test_a_store_in_memory_is_no_storage(bench: RunRecord) -> None:
     facts = {"c1": facts_of("c1", in_memory=True, fs_type="tmpfs")}
     assert ask("target-in-memory", bench, facts).level is INVALID
     assert ask("target-in-memory", served(GIVEN)).level is INDICATIVE
+
+
+def test_a_server_that_counts_other_requests_is_not_said_to_count_none() -> None:
+    scans = ycsb_record([[steadily(KeyOperation.SCAN)]], details=SERVER)
+    answer = ask("operations-counted", scans)
+    assert answer.level is None
+    assert "the workload has neither" in answer.says
+    reads = ask(
+        "operations-counted",
+        ycsb_record(details=replace(SERVER, statistics_before=(), statistics_after=())),
+    )
+    assert "gives no counts" in reads.says

@@ -175,8 +175,8 @@ def bytes_moved(view: RunView) -> CheckAnswer:
         file_systems = ", ".join(sorted(kinds)) or "an unknown file system"
         if is_accounted(view):
             return not_applicable(
-                f"The clients have no block device below {file_systems}; the storage nodes' disks "
-                "are compared with them instead."
+                f"No block device below {file_systems} is counted on every client; the storage "
+                "nodes' disks are compared with the clients instead."
             )
         return unchecked(f"no block device of {file_systems} is counted on every host")
     return worst(answer for group in groups for answer in _answers(group))

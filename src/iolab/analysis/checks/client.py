@@ -145,8 +145,11 @@ def _throttled_by_heat(view: RunView, index: int) -> CheckAnswer:
     host, window = view.hosts[index], view.measured(index)
     rate = view.mean_of(index, "thermal", None, "throttle_events_per_s")
     if rate is None or window is None:
+        facts = view.facts_of(host)
+        in_guest = facts is not None and facts.kernel.hypervisor
+        usual = ", as is usual in a virtual machine" if in_guest else ""
         return not_applicable(
-            f"{host.host} counts no throttling, as is usual in a virtual machine.",
+            f"No throttling for heat is counted on {host.host}{usual}.",
             host=host.host,
             throttle_events=None,
         )
@@ -194,7 +197,9 @@ def client_throttled(view: RunView) -> CheckAnswer:
 
 def _throttled(view: RunView, host: HostRun) -> CheckAnswer:
     use = host.processor
-    if use is None or not use.groups or use.watched_ns <= 0:
+    if use is None or use.watched_ns <= 0:
+        return not_applicable(f"The control groups of {host.host} were not watched.")
+    if not use.groups:
         return not_applicable(f"{host.host} shows no control group that could limit its load.")
     limited = [group for group in use.groups if group.quota_cores is not None and group.period_ns]
     if not limited:

@@ -178,7 +178,7 @@ DRIFT_TOLERABLE: Final = 0.10
 """Difference of the halves from which a run that is not steady is no measure at all: what SNIA's
 performance test specification allows within a steady state."""
 
-TOO_SHORT: Final = "The run is too short to be judged."
+TOO_SHORT: Final = "Too few whole seconds were measured to judge by them."
 
 
 @check("transient", "Not steady")
@@ -211,7 +211,7 @@ def burst_credits(view: RunView) -> CheckAnswer:
     """Whether the measured time holds two levels of service: a burst and what follows it."""
     series = fleet_seconds(view.record)
     if series is None:
-        return not_applicable("The hosts shared no whole second.")
+        return not_applicable(TOO_SHORT, seconds=0)
     if view.steady is not None and view.record.rule is not None:
         first, last = view.steady.steadiness.cut_s, view.steady.steadiness.seconds
     else:

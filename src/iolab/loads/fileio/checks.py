@@ -317,8 +317,13 @@ def generator_late(view: RunView) -> CheckAnswer:
 
 def _late(view: RunView, index: int) -> CheckAnswer:
     host, job = view.hosts[index], Job.of(view.record.run.point.job_on(view.hosts[index].host))
-    if view.service is None or job.asked_iops is None:
+    if job.asked_iops is None:
         return not_applicable("No I/O was due at a set time, so none was late.", open_loop=False)
+    if view.service is None:
+        return not_applicable(
+            f"When I/Os were due is not recorded by {job.engine}, so none is known to be late.",
+            open_loop=False,
+        )
     generator = _generator(host)
     if generator is None or generator.lateness is None:
         return unchecked(f"the engine{view.on(host)} told no lateness", host=host.host)
@@ -370,8 +375,10 @@ def _bound(view: RunView, index: int) -> CheckAnswer:
     if host.ceiling_fault:
         why = f"{engine} did not make its load on the null target{view.on(host)}"
         return unchecked(f"{why} ({host.ceiling_fault})", host=host.host)
-    if host.ceiling_iops is None or seconds <= 0:
+    if host.ceiling_iops is None:
         return not_applicable(f"No ceiling of {engine} is known{view.on(host)}.", host=host.host)
+    if seconds <= 0:
+        return not_applicable(f"No whole interval was measured on {host.host}.", host=host.host)
     iops = float(view.load.ios[index].sum()) / seconds
     share = iops / host.ceiling_iops
     evidence: Numbers = {

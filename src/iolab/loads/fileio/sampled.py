@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -382,6 +383,14 @@ def _host_answers(view: RunView, host: HostRun) -> Iterator[CheckAnswer]:
         return
     # What a flush writes, a file system writes in the engine's name.
     ways = [way for way in job.access.directions if way is Direction.READ or not flushes(job)]
+    if Direction.WRITE in job.access.directions and not ways:
+        yield not_applicable(
+            f"Flushed writes{where} are the file system's as well as the engine's.", host=host.host
+        )
+        return
+    if job.access.trims:
+        yield not_applicable("Trims are not sampled.")
+        return
     sampled = {way: trace for way in ways if (trace := host.trace.way(way))}
     traces: Mapping[Direction, WayTrace] = {
         way: trace for way, trace in sampled.items() if trace.bios >= ENOUGH_BIOS
@@ -441,10 +450,13 @@ def _at_random(
 ) -> Iterator[CheckAnswer]:
     options = dict(job.options)
     kind, _, values = options.get("random_distribution", "random").partition(":")
-    if options.get("percentage_random", str(WHOLE)) != str(WHOLE) or kind not in (
-        "random",
-        "zoned",
-    ):
+    share = options.get("percentage_random", str(WHOLE))
+    if share != str(WHOLE):
+        yield not_applicable(
+            f"Only {share} % of the I/Os go to random places, as asked.", host=host
+        )
+        return
+    if kind not in ("random", "zoned"):
         yield not_applicable(
             f"Places of {kind} draws are as unequal as they were asked to be.", host=host
         )
@@ -611,13 +623,24 @@ RANK_SHARE: Final = 0.05
 @check("latency-contradicted", "Latency below the device's")
 def latency_contradicted(view: RunView) -> CheckAnswer:
     """Whether no I/O was faster than the device, and the engine's sums fit its histogram."""
-    nothing = not_applicable("No latency was measured.")
-    answers = [nothing]
-    for index in range(len(view.hosts)):
-        bins = view.whole_bins(index)
-        answers += _against_itself(view, index, bins)
-        answers += _against_device(view, index, bins)
-    return worst(answers)
+    answers = [answer for index in range(len(view.hosts)) for answer in _compared(view, index)]
+    return worst(answers or [not_applicable("No latency was measured.")])
+
+
+def _compared(view: RunView, index: int) -> Iterator[CheckAnswer]:
+    """A host's latencies against its device, then against themselves.
+
+    Where nothing is known of the device, the second answer has the reason as well.
+    """
+    bins = view.whole_bins(index)
+    by_device = tuple(_against_device(view, index, bins)) if bins.any() else ()
+    yield from by_device
+    for answer in _against_itself(view, index, bins):
+        if answer.level is Level.VALID and all(other.level is None for other in by_device):
+            reasons = " ".join(other.says for other in by_device[:1])
+            yield replace(answer, says=f"{answer.says} {reasons}".rstrip())
+        else:
+            yield answer
 
 
 def device_contradicts(view: RunView, index: int, bins: Ints) -> bool:
@@ -655,6 +678,7 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
                 **evidence,
             )
         if totals is None or host.stopped_early:
+            yield valid(f"The engine's mean latency {subject} fits its histogram.", **evidence)
             continue
         top = int(np.flatnonzero(counts)[-1])
         highest = totals.lat_max_ns
@@ -677,6 +701,10 @@ def _against_itself(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
                     **{**evidence, "percent": rank, "lat_ns": value, "histogram_ns": ours},
                 )
                 break
+        yield valid(
+            f"The engine's mean, longest latency and percentiles {subject} fit its histogram.",
+            **evidence,
+        )
 
 
 def _against_device(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnswer]:
@@ -687,7 +715,13 @@ def _against_device(view: RunView, index: int, bins: Ints) -> Iterator[CheckAnsw
         yield not_applicable("The page cache stands between the engine and the device.")
         return
     for way in job.access.directions:
-        if way is Direction.TRIM or (way is Direction.WRITE and flushes(job)):
+        if way is Direction.TRIM:
+            continue
+        if way is Direction.WRITE and flushes(job):
+            yield not_applicable(
+                f"Flushed writes{where} are the file system's as well as the engine's.",
+                host=host.host,
+            )
             continue
         # From submission, where that is told beside the time from when an I/O was due.
         service = bins[len(Direction) + way]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
@@ -225,8 +226,8 @@ class Job(AnyJob):
     @property
     def is_closed_loop(self) -> bool:
         """See `AnyJob`."""
-        paced = any(name.startswith(_PACING_OPTIONS) for name, _ in self.options)
-        return self.asked_iops is None and not paced
+        thinks = _SOME_TIME.match(dict(self.options).get("thinktime", ""))
+        return self.asked_iops is None and not thinks
 
     @property
     def polls(self) -> bool:
@@ -260,8 +261,8 @@ _COMPRESSIBLE: Final = ("buffer_compress_percentage", "dedupe_percentage")
 _POLLING: Final = ("hipri", "sqthread_poll", "iodepth_batch_complete_max=0")
 """Beginnings of options with which an engine never sleeps, however little it has to do."""
 
-_PACING_OPTIONS: Final = ("thinktime", "rate")
-"""Prefixes of options that open the loop: the queue is then meant to run empty."""
+_SOME_TIME: Final = re.compile("0*[1-9]")
+"""The beginning of a `thinktime` that opens the loop: the queue is then meant to run empty."""
 
 
 WHOLE: Final = 100

@@ -134,6 +134,8 @@ def keys_absent(view: KeyValueView) -> CheckAnswer:
     if isinstance(job, KeyValueJob) and job.workload == ABSENT_ASKED:
         return not_applicable("The workload reads absent keys on purpose.", asked=True)
     counts = [count for _, reply in view.replies for count in reply.counts]
+    if not counts:
+        return not_applicable("The engine reports no counts of its operations.", reads=0)
     reads = [count for count in counts if count.operation is KeyOperation.READ]
     if not reads:
         return not_applicable("No key was read.", reads=0)
@@ -531,25 +533,29 @@ def _by_rocksdb(view: KeyValueView, index: int) -> Iterator[CheckAnswer]:
     host = view.hosts[index]
     reply = engine_reply(host)
     statistics = {s.name: s.value for s in reply.statistics} if reply else {}
-    counted = 0
+    counted = claimed_all = 0
     for name, operations in _BY_ROCKSDB:
         claimed = _claimed(view, (index,), operations)
+        claimed_all += claimed
         if claimed and name in statistics:
             counted += 1
             text, evidence = counts_text(
                 f"RocksDB{view.on(host)}", operations[0].word, claimed, statistics[name]
             )
             yield compare_counts(claimed, statistics[name], text, {"host": host.host, **evidence})
-    if not counted:
-        yield not_applicable(f"RocksDB{view.on(host)} told no counters of keys.", host=host.host)
+    if not claimed_all:
+        yield not_applicable(f"No key was read or written{view.on(host)}.", host=host.host)
+    elif not counted:
+        yield not_applicable(f"RocksDB{view.on(host)} gives no counters of keys.", host=host.host)
 
 
 def _by_server(view: KeyValueView, server: ServerRun) -> Iterator[CheckAnswer]:
     before, after = server.before, server.after
     everybody = tuple(range(len(view.hosts)))
-    looked = 0
+    looked = claimed_all = 0
     for name, operations in _BY_SERVER:
         claimed = _claimed(view, everybody, operations)
+        claimed_all += claimed
         if not claimed or name not in before or name not in after:
             continue
         looked += 1
@@ -558,8 +564,10 @@ def _by_server(view: KeyValueView, server: ServerRun) -> Iterator[CheckAnswer]:
         if counted > (1 + MORE_SHARE) * claimed + MORE_OPERATIONS:
             yield indicative(f"{text}: others used the server, too.", **evidence)
         yield compare_counts(claimed, counted, text, evidence)
-    if not looked:
-        yield not_applicable(f"{server.product} tells no counts of its requests.")
+    if not claimed_all:
+        yield not_applicable(f"{server.product} counts reads and writes; the workload has neither.")
+    elif not looked:
+        yield not_applicable(f"{server.product} gives no counts of its requests.")
 
 
 def _claimed(

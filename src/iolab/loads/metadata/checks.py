@@ -478,7 +478,9 @@ def _by_system(view: MetadataView, members: list[int]) -> Iterator[CheckAnswer]:
         return
     used = max((_used_inodes(view, index) for index in members), key=lambda each: each.size)
     if used.size < SAMPLES_SURE:
-        yield not_applicable("The inodes of the target's file system were not counted.")
+        yield not_applicable(
+            f"The target's file system was asked for its inodes {used.size} times, too few to tell."
+        )
         return
     files = _files(view, members)
     begun, most, ended = int(used[0]), int(used.max()), int(used[-1])
