@@ -28,6 +28,7 @@ pub mod runs;
 pub mod sampler;
 pub mod serve;
 pub mod sign;
+pub mod standstill;
 pub mod sys;
 pub mod token;
 pub mod trace;

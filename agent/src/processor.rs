@@ -1,5 +1,5 @@
 //! What a load got of the processors: how long its threads ran, how long they waited to run, which
-//! cores they may use, and how often a quota of a control group held them up.
+//! cores they may use, how often a quota of a control group held them up, and when they stood still.
 //!
 //! Threads are looked at while they live, since the kernel forgets their times when they end. What
 //! cannot be read is left out, never an error.
@@ -16,14 +16,17 @@ use crate::probe::machine::{list_members, setting_of_status};
 use crate::probe::mountinfo::tree_of;
 use crate::probe::process::{
     Quota, Throttling, group_of, parse_cfs, parse_cpu_max, parse_cpu_stat, parse_schedule,
+    parse_state,
 };
 use crate::roots::{Roots, names, text};
+use crate::standstill::{Cause, Freezers, Missed, Pulse, Span, Standstill, ThreadStops, joined};
 use crate::sys::process::{Pid, shown_pid};
-use crate::sys::time::{mono_ns, real_ns};
+use crate::sys::time::{boot_ns, mono_ns, real_ns};
 use crate::tree;
 
-/// Between two looks: what a thread did since the last one is lost when it ends.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+/// Between two looks: what a thread did since the last one is lost when it ends, and a standstill
+/// between them is not seen.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 /// A look that takes long is followed by a pause so many times as long: it must not be a load.
 const PAUSE_FACTOR: u32 = 100;
 /// Threads that are looked at; the kernel's limit for a process is mostly below.
@@ -37,6 +40,8 @@ const MAX_LEVELS: usize = 32;
 /// A thread that ran and waited for less than this part of the busiest one is none of those that
 /// make the load: one that tells, or waits for the others.
 const WORKER_PART: u64 = 4;
+/// A host that slept for less than this between two looks had its clocks read at two moments.
+const LEAST_SLEEP_NS: u64 = 10_000_000;
 /// Which cores a thread may use is read again after it has set itself up.
 const MASK_LOOKS: u32 = 2;
 
@@ -57,6 +62,8 @@ pub struct Got {
     pub cores: Vec<u32>,
     /// Its control group, and each above it that can be seen.
     pub groups: Vec<GroupGot>,
+    /// When any of these threads stood still, in the order of time.
+    pub standstills: Vec<Standstill>,
 }
 
 /// What a control group had meanwhile.
@@ -88,6 +95,11 @@ pub struct Watcher {
     next: Instant,
     threads: HashMap<Pid, Seen>,
     groups: Vec<(Group, Counted)>,
+    freezers: Freezers,
+    pulse: Option<Pulse>,
+    missed: Vec<Missed>,
+    slept_ns: u64,
+    sleeps: Vec<Span>,
 }
 
 /// A thread from the first look at it to the last.
@@ -98,6 +110,7 @@ struct Seen {
     last: (u64, u64),
     looks: u32,
     cores: Vec<u32>,
+    stops: ThreadStops,
 }
 
 impl Seen {
@@ -109,8 +122,19 @@ impl Seen {
         self.last.1.saturating_sub(self.first.1)
     }
 
+    fn lived_ns(&self) -> u64 {
+        self.last_ns - self.since_ns
+    }
+
     fn demand_ns(&self) -> u64 {
         self.run_ns() + self.wait_ns()
+    }
+
+    /// What it would have used, had it never been stopped.
+    fn usual_demand_ns(&self) -> u64 {
+        let lived_ns = self.lived_ns();
+        let free_ns = lived_ns.saturating_sub(self.stops.length_ns()).max(1);
+        (self.demand_ns() as f64 * (lived_ns as f64 / free_ns as f64).max(1.0)) as u64
     }
 }
 
@@ -127,6 +151,11 @@ impl Watcher {
             next: Instant::now(),
             threads: HashMap::new(),
             groups: Vec::new(),
+            freezers: Freezers::default(),
+            pulse: None,
+            missed: Vec::new(),
+            slept_ns: 0,
+            sleeps: Vec::new(),
         }
     }
 
@@ -156,26 +185,55 @@ impl Watcher {
 
     fn look(&mut self) {
         let now_ns = mono_ns();
+        let slept_ns = boot_ns().saturating_sub(now_ns);
         if self.begun_ns.is_none() {
             self.begun_ns = Some(now_ns);
+            (self.last_ns, self.slept_ns) = (now_ns, slept_ns);
+            self.pulse = Pulse::start();
+            self.freezers = Freezers::of(&self.roots);
             let groups = groups_of(&self.roots, self.leader);
             self.groups =
                 groups.into_iter().filter_map(|g| Some((g.clone(), g.count()?))).collect();
         }
-        self.last_ns = now_ns;
+        let before_ns = std::mem::replace(&mut self.last_ns, now_ns);
+        let frozen = self.freezers.hold(&self.roots, self.leader);
+        let frozen = frozen.then_some(Cause::Frozen);
+        let mut demand_ns = 0;
         for pid in self.processes() {
             let tasks = self.roots.proc.join(pid.to_string()).join("task");
             for name in names(&tasks) {
                 if self.threads.len() < MAX_THREADS {
-                    self.look_at(&tasks.join(&name), &name, now_ns);
+                    let looks = [before_ns, now_ns];
+                    demand_ns += self.look_at(&tasks.join(&name), &name, looks, frozen);
                 }
             }
         }
+        self.look_back(before_ns, now_ns, demand_ns);
+        let since_ns = slept_ns.saturating_sub(std::mem::replace(&mut self.slept_ns, slept_ns));
+        if since_ns >= LEAST_SLEEP_NS {
+            // The clock stood meanwhile: the sleep is told as that which led up to this look.
+            let from_ns = now_ns.saturating_sub(since_ns);
+            self.sleeps.push(Span { cause: Cause::Suspended, from_ns, to_ns: now_ns });
+        }
     }
 
-    fn look_at(&mut self, folder: &Path, name: &str, now_ns: u64) {
+    /// When the agent stood since the last look, with what the load used between the two.
+    fn look_back(&mut self, before_ns: u64, now_ns: u64, demand_ns: u64) {
+        let spans = self.pulse.as_ref().map(Pulse::take).unwrap_or_default();
+        let watched_ns = now_ns - before_ns;
+        self.missed.extend(spans.into_iter().map(|span| Missed { span, watched_ns, demand_ns }));
+    }
+
+    /// Returns how long the thread ran and waited to run since the last look.
+    fn look_at(
+        &mut self,
+        folder: &Path,
+        name: &str,
+        [before_ns, now_ns]: [u64; 2],
+        frozen: Option<Cause>,
+    ) -> u64 {
         let times = text(&folder.join("schedstat")).and_then(|text| parse_schedule(&text));
-        let (Some(times), Ok(thread)) = (times, name.parse::<Pid>()) else { return };
+        let (Some(times), Ok(thread)) = (times, name.parse::<Pid>()) else { return 0 };
         let seen = self.threads.entry(thread).or_insert(Seen {
             since_ns: now_ns,
             last_ns: now_ns,
@@ -183,7 +241,9 @@ impl Watcher {
             last: times,
             looks: 0,
             cores: Vec::new(),
+            stops: ThreadStops::default(),
         });
+        let earlier_ns = seen.demand_ns();
         (seen.last_ns, seen.last) = (now_ns, times);
         if seen.looks < MASK_LOOKS {
             seen.looks += 1;
@@ -191,6 +251,10 @@ impl Watcher {
             let allowed = setting_of_status(&status, "Cpus_allowed_list");
             seen.cores = allowed.map(list_members).unwrap_or_default();
         }
+        let state = || text(&folder.join("stat")).and_then(|text| parse_state(&text));
+        let cause = frozen.or_else(|| Cause::of_state(state()?));
+        seen.stops.look(cause, before_ns.max(seen.since_ns), now_ns);
+        seen.demand_ns() - earlier_ns
     }
 
     /// The load's processes, by the kernel's own lists of children where it keeps them.
@@ -227,10 +291,10 @@ impl Watcher {
     #[must_use]
     pub fn got(&self) -> Option<Got> {
         let watched_ns = mono_ns() - self.begun_ns?;
-        let most_ns = self.threads.values().map(Seen::demand_ns).max().unwrap_or(0);
-        let lived = self.threads.values().filter(|seen| seen.last_ns > seen.since_ns);
+        let most_ns = self.threads.values().map(Seen::usual_demand_ns).max().unwrap_or(0);
+        let lived = self.threads.values().filter(|seen| seen.lived_ns() > 0);
         let workers: Vec<&Seen> =
-            lived.filter(|seen| seen.demand_ns() >= most_ns / WORKER_PART).collect();
+            lived.filter(|seen| seen.usual_demand_ns() >= most_ns / WORKER_PART).collect();
         let sum = |of: fn(&Seen) -> u64| workers.iter().map(|&seen| of(seen)).sum();
         let cores: BTreeSet<u32> = workers.iter().flat_map(|seen| seen.cores.clone()).collect();
         let groups: Vec<GroupGot> =
@@ -241,12 +305,38 @@ impl Watcher {
         Some(Got {
             watched_ns,
             threads: workers.len(),
-            wall_ns: sum(|seen| seen.last_ns - seen.since_ns),
+            wall_ns: sum(Seen::lived_ns),
             run_ns: sum(Seen::run_ns),
             wait_ns: sum(Seen::wait_ns),
             cores: cores.into_iter().collect(),
             groups,
+            standstills: self.standstills(&workers),
         })
+    }
+
+    fn standstills(&self, workers: &[&Seen]) -> Vec<Standstill> {
+        let of_threads = workers.iter().flat_map(|seen| seen.stops.spans()).map(|span| (span, 1));
+        let all = workers.len().max(1) as u64;
+        let of_host = self.sleeps.iter().copied().chain(self.stood());
+        joined(of_threads.chain(of_host.map(|span| (span, all))))
+    }
+
+    /// When the load stood together with the agent.
+    fn stood(&self) -> Vec<Span> {
+        if self.leader == shown_pid() {
+            // Nothing of a process runs while it is stopped: its load does not, either.
+            let rest = self.pulse.as_ref().map(Pulse::take).unwrap_or_default();
+            return self.missed.iter().map(|missed| missed.span).chain(rest).collect();
+        }
+        let (mut watched_ns, mut demand_ns) = (self.last_ns - self.begun_ns.unwrap_or(0), 0);
+        demand_ns += self.threads.values().map(Seen::demand_ns).sum::<u64>();
+        for missed in &self.missed {
+            watched_ns = watched_ns.saturating_sub(missed.watched_ns);
+            demand_ns = demand_ns.saturating_sub(missed.demand_ns);
+        }
+        let usual = demand_ns as f64 / watched_ns.max(1) as f64;
+        let hits = self.missed.iter().filter(|missed| missed.hit_the_load(usual));
+        hits.map(|missed| missed.span).collect()
     }
 }
 

@@ -167,3 +167,44 @@ fn this_process_is_seen_by_the_real_kernel() {
     // A kernel without such counts tells nothing; one with them tells of this thread.
     assert!(got.is_none_or(|got| got.threads == 0 || got.run_ns + got.wait_ns > 0));
 }
+
+#[test]
+fn a_stopped_worker_is_told_and_a_stopped_leader_that_only_waits_is_not() {
+    let host = Host::new("");
+    host.children(7, "8 9\n");
+    host.children(8, "");
+    host.children(9, "");
+    let state = |thread: Pid, state: char| {
+        let place = if thread == 7 {
+            "proc/7/task/7".into()
+        } else {
+            format!("proc/{thread}/task/{thread}")
+        };
+        host.tree
+            .put(&format!("{place}/stat"), &format!("{thread} (fio) {state} 1 1 1 0 -1 0 0\n"));
+    };
+    for thread in [7, 8, 9] {
+        host.thread(thread, thread, "0 0", "0");
+        state(thread, 'S');
+    }
+    let mut watcher = Watcher::of(host.roots(), 7, 0);
+    watcher.look();
+    state(7, 'T');
+    state(8, 'T');
+    state(9, 'D');
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_millis(20));
+        watcher.look();
+    }
+    state(8, 'R');
+    host.thread(8, 8, "400000 0", "0");
+    host.thread(9, 9, "500000 0", "0");
+    std::thread::sleep(Duration::from_millis(20));
+    watcher.look();
+    let got = watcher.got().expect("it was seen");
+    assert_eq!(got.threads, 2);
+    let [told] = got.standstills[..] else { panic!("{:?}", got.standstills) };
+    assert_eq!(told.cause, Cause::Stopped);
+    assert!(told.thread_ns > 0 && told.thread_ns <= got.wall_ns / 2);
+    assert_eq!(told.thread_ns, told.to_real_ns - told.from_real_ns);
+}

@@ -53,6 +53,7 @@ from tests.analysis.records import (
     facts_of,
     series,
 )
+from tests.analysis.test_checks_standstill import held, stopped
 from tests.analysis.test_checks_starved import group, used
 from tests.analysis.test_checks_storage import THREE, node
 from tests.analysis.traces import A_WINDOW, WINDOWS, trace, way_trace
@@ -636,6 +637,13 @@ PLANTED: Final = (
         lambda s: s.but(
             telemetry=(*s.telemetry[:2], series("busy_share", [0.97] * 80, "c2"), s.telemetry[3])
         ),
+    ),
+    Planted(
+        "engine-stopped",
+        INVALID,
+        "A signal stopped a client's engine for four seconds.",
+        TRACED,
+        lambda s: s.but(on(s.record, processor=held(stopped(12, 16)))),
     ),
     Planted(
         "client-throttled",

@@ -31,6 +31,12 @@ pub fn parse_place(text: &str) -> Option<Place> {
     Some(Place { pid: pid.parse().ok()?, is_zombie, parent, session, start_ticks })
 }
 
+/// The state of a process or a thread, of its `stat`: `R`, `S`, `D`, `T`, `t`, …
+#[must_use]
+pub fn parse_state(text: &str) -> Option<char> {
+    text.rsplit_once(") ")?.1.chars().next()
+}
+
 /// User and system time of a whole process in ticks, of `/proc/PID/stat`.
 #[must_use]
 pub fn parse_ticks(text: &str) -> Option<(u64, u64)> {

@@ -34,6 +34,8 @@ pub struct Usage {
     pub waits: u64,
     /// How often it was put aside for another thread.
     pub preemptions: u64,
+    /// How often it waited for a page to be read.
+    pub major_faults: u64,
 }
 
 impl Usage {
@@ -45,6 +47,7 @@ impl Usage {
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
             waits: self.waits.saturating_sub(earlier.waits),
             preemptions: self.preemptions.saturating_sub(earlier.preemptions),
+            major_faults: self.major_faults.saturating_sub(earlier.major_faults),
         }
     }
 }
@@ -97,6 +100,7 @@ fn usage_of(whose: libc::c_int) -> Usage {
         system_ns: nanoseconds(usage.ru_stime),
         waits: usage.ru_nvcsw as u64,
         preemptions: usage.ru_nivcsw as u64,
+        major_faults: usage.ru_majflt as u64,
     }
 }
 

@@ -24,6 +24,7 @@ from iolab.analysis.checks.run import (
     totals_disagree,
     versions_differ,
 )
+from iolab.analysis.checks.standstill import engine_stopped
 from iolab.analysis.checks.storage_bytes import storage_bytes
 from iolab.analysis.checks.time import (
     cycle,
@@ -78,6 +79,7 @@ CHECKS: Final[tuple[Check[RunView] | HostQuestion, ...]] = (
     hosts_left_out,
     versions_differ,
     engine_errors,
+    engine_stopped,
     totals_disagree,
     no_common_window,
     start_skew,
@@ -246,7 +248,7 @@ class Analyses:
                 yield check
 
 
-ANALYSIS_VERSION: Final = 16
+ANALYSIS_VERSION: Final = 17
 """Rises whenever the same record could get another number or another level."""
 
 JUDGED: Final = {"cpu": ALL_CORES, "agent": None, "thermal": None}

@@ -323,13 +323,41 @@ class ProcessorGroup:
     pressure_ns: Count | None = None
 
 
+class StandstillCause(StrEnum):
+    """Why a load stood still."""
+
+    STOPPED = "stopped"
+    TRACED = "traced"
+    FROZEN = "frozen"
+    SUSPENDED = "suspended"
+    HOST_STOOD = "host-stood"
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """A time, by the host's clock, in which threads of the load stood still without its storage.
+
+    `thread_ns` is how long they stood in it, summed over them.
+    """
+
+    cause: StandstillCause
+    from_real_ns: Count
+    to_real_ns: Count
+    thread_ns: Count
+
+
+MAX_STANDSTILLS: Final = 256
+"""The agent joins those next to each other where there are more."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessorUse:
     """What the threads that made the load got of the processors while they were watched.
 
     `wall_ns` is how long they lived, `run_ns` how long they ran, `wait_ns` how long they were ready
     to run without a processor: sums over `threads`. `cores` are those that they may use, `groups`
-    their control group and all above it that the agent sees.
+    their control group and all above it that the agent sees. `standstills` is None where nobody
+    looked, as in records of older versions.
     """
 
     watched_ns: Count
@@ -339,6 +367,7 @@ class ProcessorUse:
     wait_ns: Count
     cores: Annotated[tuple[Count, ...], Field(max_length=MAX_CORES)]
     groups: Annotated[tuple[ProcessorGroup, ...], Field(max_length=64)]
+    standstills: Annotated[tuple[Standstill, ...], Field(max_length=MAX_STANDSTILLS)] | None = None
 
 
 class HostDetails(Owned):

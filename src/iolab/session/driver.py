@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from iolab.core.block_trace import BlockTrace
 from iolab.core.compressed import Packed
 from iolab.core.engine import EngineName
 from iolab.core.run import (
+    MAX_STANDSTILLS,
     CacheProof,
     DeviceDelta,
     ExtentProof,
@@ -22,6 +23,7 @@ from iolab.core.run import (
     ProcessorUse,
     ProcessUse,
     RunRecord,
+    Standstill,
 )
 from iolab.dataclass import dataclass
 from iolab.errors import EngineError
@@ -160,7 +162,16 @@ def summed(uses: Sequence[ProcessorUse]) -> ProcessorUse | None:
         wait_ns=sum(use.wait_ns for use in uses),
         cores=tuple(sorted({core for use in uses for core in use.cores})),
         groups=tuple(groups.values()),
+        standstills=_longest(use.standstills for use in uses),
     )
+
+
+def _longest(phases: Iterable[tuple[Standstill, ...] | None]) -> tuple[Standstill, ...] | None:
+    """The standstills of all phases, the longest where they are too many; None where unknown."""
+    told = [phase for phase in phases if phase is not None]
+    every = sorted((one for phase in told for one in phase), key=lambda one: -one.thread_ns)
+    kept = sorted(every[:MAX_STANDSTILLS], key=lambda one: one.from_real_ns)
+    return tuple(kept) if told else None
 
 
 def _joined(group: ProcessorGroup, other: ProcessorGroup) -> ProcessorGroup:

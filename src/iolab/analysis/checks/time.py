@@ -19,6 +19,7 @@ from iolab.analysis.check import (
     valid,
     worst,
 )
+from iolab.analysis.checks.standstill import is_stopped
 from iolab.analysis.metrics import ios_needed, is_supported
 from iolab.analysis.steady import EXCESS_TOLERABLE, Steady, fleet_seconds
 from iolab.analysis.view import RunView
@@ -180,10 +181,14 @@ performance test specification allows within a steady state."""
 
 TOO_SHORT: Final = "Too few whole seconds were measured to judge by them."
 
+ENGINE_STOPPED: Final = "The engine stood still, which shows in its seconds like a change of rate."
+
 
 @check("transient", "Not steady")
 def transient(view: RunView) -> CheckAnswer:
     """Whether the run's start had faded and its two halves agree."""
+    if is_stopped(view):
+        return not_applicable(ENGINE_STOPPED)
     steady = view.steady
     if steady is None:
         return _unseen(view)
@@ -209,6 +214,8 @@ def _not_steady(view: RunView, steady: Steady, evidence: Numbers) -> CheckAnswer
 @check("burst-credits", "The rate fell to a plateau")
 def burst_credits(view: RunView) -> CheckAnswer:
     """Whether the measured time holds two levels of service: a burst and what follows it."""
+    if is_stopped(view):
+        return not_applicable(ENGINE_STOPPED)
     series = fleet_seconds(view.record)
     if series is None:
         return not_applicable(TOO_SHORT, seconds=0)
@@ -276,6 +283,8 @@ def _provisioned(view: RunView) -> tuple[float, str] | None:
 @check("cycle", "A cycle seen too few times")
 def cycle(view: RunView) -> CheckAnswer:
     """Whether enough whole cycles were seen where the rate swings."""
+    if is_stopped(view):
+        return not_applicable(ENGINE_STOPPED)
     steady = view.steady
     if steady is None:
         return _unseen(view)

@@ -1,0 +1,357 @@
+//! When a load stood still for a reason that is not its storage: its threads were stopped by a
+//! signal or a debugger, its control group was frozen, or the whole host stood.
+//!
+//! A thread that waits for storage sleeps (`S`, `D`), and one without a processor is ready (`R`):
+//! neither is a standstill. Where the host stood nobody could look; the load then had next to no
+//! processor time, which it would have had beside an agent that alone was stopped.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{Builder, JoinHandle, park_timeout};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::facts::disks::mounts;
+use crate::probe::mountinfo::{Mount, tree_of};
+use crate::probe::process::{group_of, parse_schedule};
+use crate::roots::{Roots, text};
+use crate::sys::process::Pid;
+use crate::sys::thread::{lock, own_usage};
+use crate::sys::time::{mono_ns, real_ns};
+
+/// Standstills in one message; of more, those next to each other are told as one.
+const MAX_TOLD: usize = 256;
+/// Those of a thread that are kept; only a hostile load is stopped more often.
+const MAX_OF_THREAD: usize = 10_000;
+/// Between two beats.
+const BEAT: Duration = Duration::from_millis(50);
+/// A beat that is later than this, and did not wait for a processor, missed what it missed.
+const LATE_NS: u64 = 300_000_000;
+/// A load that used less than this part of its usual processor time did not run meanwhile. It is
+/// looked at over the standstill and up to a quarter more, in which it ran as ever.
+const IDLE_PART: f64 = 0.5;
+
+/// Why a load stood still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// A signal stopped it, until another let it continue.
+    Stopped,
+    /// A debugger or tracer stopped it.
+    Traced,
+    /// Its control group was frozen.
+    Frozen,
+    /// The host slept.
+    Suspended,
+    /// Neither the load nor the agent ran: the host stood, or all that was started with the agent.
+    HostStood,
+}
+
+impl Cause {
+    /// Of a thread in this state of `/proc/PID/stat`; None while it runs, or waits.
+    #[must_use]
+    pub fn of_state(state: char) -> Option<Self> {
+        match state {
+            'T' => Some(Self::Stopped),
+            't' => Some(Self::Traced),
+            _ => None,
+        }
+    }
+}
+
+/// From when to when some of a load's threads stood still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Standstill {
+    /// Why.
+    pub cause: Cause,
+    /// From about when.
+    pub from_real_ns: u64,
+    /// Until about when.
+    pub to_real_ns: u64,
+    /// How long they stood in it, summed over them.
+    pub thread_ns: u64,
+}
+
+/// A standstill by the monotonic clock, of one thread or of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Why.
+    pub cause: Cause,
+    /// From when.
+    pub from_ns: u64,
+    /// Until when.
+    pub to_ns: u64,
+}
+
+impl Span {
+    fn length_ns(&self) -> u64 {
+        self.to_ns.saturating_sub(self.from_ns)
+    }
+}
+
+/// The standstills of one thread, by looks at its state.
+#[derive(Debug, Default)]
+pub struct ThreadStops {
+    open: Option<Span>,
+    closed: Vec<Span>,
+}
+
+impl ThreadStops {
+    /// What a look at `now_ns` shows, after one at `before_ns`: a change was half-way between them.
+    pub fn look(&mut self, cause: Option<Cause>, before_ns: u64, now_ns: u64) {
+        let between_ns = before_ns + now_ns.saturating_sub(before_ns) / 2;
+        match (&mut self.open, cause) {
+            (Some(span), Some(cause)) if span.cause == cause => span.to_ns = now_ns,
+            (open, cause) => {
+                if let Some(mut span) = open.take().filter(|_| self.closed.len() < MAX_OF_THREAD) {
+                    span.to_ns = between_ns;
+                    self.closed.push(span);
+                }
+                *open = cause.map(|cause| Span { cause, from_ns: between_ns, to_ns: now_ns });
+            }
+        }
+    }
+
+    /// All of them.
+    pub fn spans(&self) -> impl Iterator<Item = Span> {
+        self.closed.iter().chain(self.open.as_ref()).copied()
+    }
+
+    /// How long they were together.
+    #[must_use]
+    pub fn length_ns(&self) -> u64 {
+        self.spans().map(|span| span.length_ns()).sum()
+    }
+}
+
+/// The trees of control groups that can freeze a process.
+#[derive(Debug, Default)]
+pub struct Freezers(Vec<(&'static str, Mount)>);
+
+impl Freezers {
+    /// Those that are mounted.
+    #[must_use]
+    pub fn of(roots: &Roots) -> Self {
+        let mounts = mounts(roots);
+        let tree = |&name: &&'static str| Some((name, tree_of(&mounts, name)?.clone()));
+        Self(["freezer", ""].iter().filter_map(tree).collect())
+    }
+
+    /// Whether the group of a process is frozen now, by itself or with one above it.
+    #[must_use]
+    pub fn hold(&self, roots: &Roots, pid: Pid) -> bool {
+        let own = text(&roots.proc.join(pid.to_string()).join("cgroup")).unwrap_or_default();
+        let is_frozen_in = |(name, mount): &(&str, Mount)| {
+            let below = Path::new(group_of(&own, name)?).strip_prefix(&mount.root).ok()?;
+            let folder = mount.mount_point.join(below);
+            let file = if name.is_empty() { "cgroup.events" } else { "freezer.state" };
+            Some(is_frozen(&text(&folder.join(file))?))
+        };
+        self.0.iter().filter_map(is_frozen_in).any(|frozen| frozen)
+    }
+}
+
+fn is_frozen(text: &str) -> bool {
+    text.trim() == "FROZEN" || text.lines().any(|line| line == "frozen 1")
+}
+
+/// A time in which the agent stood, and what the load did around it.
+#[derive(Debug, Clone, Copy)]
+pub struct Missed {
+    /// When the agent stood.
+    pub span: Span,
+    /// How long passed between the looks at the load before and after it.
+    pub watched_ns: u64,
+    /// How long its threads ran, or waited to run, between these looks.
+    pub demand_ns: u64,
+}
+
+impl Missed {
+    /// Whether the load stood as well: it used far less than the `usual` processors.
+    #[must_use]
+    pub fn hit_the_load(&self, usual: f64) -> bool {
+        let expected_ns = usual * self.watched_ns as f64;
+        expected_ns > 0.0 && (self.demand_ns as f64) < IDLE_PART * expected_ns
+    }
+}
+
+/// A thread that does nothing but wake up, and notes when it could not.
+pub struct Pulse {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    missed: Mutex<Vec<Span>>,
+    ended: AtomicBool,
+}
+
+impl Pulse {
+    /// Begin; None where no thread can be had.
+    #[must_use]
+    pub fn start() -> Option<Self> {
+        let shared = Arc::new(Shared::default());
+        let beats = Arc::clone(&shared);
+        let thread = Builder::new().name("pulse".into()).spawn(move || beats.run()).ok()?;
+        Some(Self { shared, thread: Some(thread) })
+    }
+
+    /// When it stood since the last call.
+    #[must_use]
+    pub fn take(&self) -> Vec<Span> {
+        std::mem::take(&mut lock(&self.shared.missed))
+    }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        let roots = Roots::default();
+        let read = || (own_usage().major_faults, own_wait_ns(&roots));
+        let mut before = read();
+        while !self.ended.load(Ordering::Relaxed) {
+            let due_ns = mono_ns() + BEAT.as_nanos() as u64;
+            park_timeout(BEAT);
+            let now_ns = mono_ns();
+            let (faults, waited_ns) = before;
+            before = read();
+            // A page that had to be read hangs on a disk, a want of processors is not a standstill.
+            let waited_ns = before.1.saturating_sub(waited_ns);
+            let stood_ns = now_ns.saturating_sub(due_ns).saturating_sub(waited_ns);
+            if before.0 == faults && stood_ns >= LATE_NS {
+                let cause = Cause::HostStood;
+                lock(&self.missed).push(Span { cause, from_ns: now_ns - stood_ns, to_ns: now_ns });
+            }
+        }
+    }
+}
+
+fn own_wait_ns(roots: &Roots) -> u64 {
+    let schedule = text(&roots.proc.join("thread-self/schedstat"));
+    schedule.and_then(|text| parse_schedule(&text)).map_or(0, |(_, ns)| ns)
+}
+
+/// What threads went through together, as it is told: each cause by itself, in the order of time.
+#[must_use]
+pub fn joined(spans: impl IntoIterator<Item = (Span, u64)>) -> Vec<Standstill> {
+    let (mono, real) = (mono_ns(), real_ns());
+    let real_of = |ns: u64| real.saturating_sub(mono.saturating_sub(ns));
+    let spans = spans.into_iter().filter(|(span, _)| span.length_ns() > 0);
+    let mut all: Vec<Standstill> = spans
+        .map(|(span, threads)| Standstill {
+            cause: span.cause,
+            from_real_ns: real_of(span.from_ns),
+            to_real_ns: real_of(span.to_ns),
+            thread_ns: span.length_ns().saturating_mul(threads),
+        })
+        .collect();
+    all.sort_by_key(|one| (one.cause, one.from_real_ns));
+    let mut apart_ns = 0;
+    let mut told = join_near(&all, apart_ns);
+    while told.len() > MAX_TOLD {
+        apart_ns = (2 * apart_ns).max(1_000_000_000);
+        told = join_near(&told, apart_ns);
+    }
+    told.sort_by_key(|one| one.from_real_ns);
+    told
+}
+
+fn join_near(all: &[Standstill], apart_ns: u64) -> Vec<Standstill> {
+    let mut told: Vec<Standstill> = Vec::new();
+    for one in all {
+        match told.last_mut() {
+            Some(last)
+                if last.cause == one.cause
+                    && one.from_real_ns <= last.to_real_ns.saturating_add(apart_ns) =>
+            {
+                last.to_real_ns = last.to_real_ns.max(one.to_real_ns);
+                last.thread_ns += one.thread_ns;
+            }
+            _ => told.push(*one),
+        }
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STOPPED: Option<Cause> = Some(Cause::Stopped);
+
+    #[test]
+    fn a_stop_is_from_between_two_looks_to_between_two_others() {
+        let mut stops = ThreadStops::default();
+        for (before, now, cause) in
+            [(0, 200, None), (200, 400, STOPPED), (400, 600, STOPPED), (600, 800, None)]
+        {
+            stops.look(cause, before, now);
+        }
+        let span = Span { cause: Cause::Stopped, from_ns: 300, to_ns: 700 };
+        assert_eq!(stops.spans().collect::<Vec<_>>(), [span]);
+        stops.look(Some(Cause::Traced), 800, 1000);
+        assert_eq!(stops.length_ns(), 500); // It may end so.
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_storage_does_not_stand_still() {
+        for state in ['R', 'S', 'D', 'Z', 'I', 'X', 'P'] {
+            assert_eq!(Cause::of_state(state), None, "{state}");
+        }
+    }
+
+    #[test]
+    fn both_versions_of_a_frozen_group() {
+        for text in ["FROZEN\n", "populated 1\nfrozen 1\n"] {
+            assert!(is_frozen(text), "{text}");
+        }
+        for text in ["THAWED\n", "FREEZING\n", "populated 1\nfrozen 0\n", ""] {
+            assert!(!is_frozen(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_stopped_agent_is_no_standstill_of_a_load_that_worked_on() {
+        let span = Span { cause: Cause::HostStood, from_ns: 0, to_ns: 4_000 };
+        let missed = |demand_ns| Missed { span, watched_ns: 4_200, demand_ns };
+        assert!(missed(20).hit_the_load(0.1));
+        assert!(!missed(400).hit_the_load(0.1));
+        assert!(!missed(0).hit_the_load(0.0)); // Nothing can be said of a load that never runs.
+    }
+
+    #[test]
+    fn threads_that_stood_together_are_one_standstill() {
+        let span = |from_ns, to_ns| Span { cause: Cause::Stopped, from_ns, to_ns };
+        let told = joined([(span(100, 300), 1), (span(500, 600), 2), (span(100, 400), 1)]);
+        let lengths: Vec<(u64, u64)> =
+            told.iter().map(|one| (one.to_real_ns - one.from_real_ns, one.thread_ns)).collect();
+        assert_eq!(lengths, [(300, 500), (100, 200)]);
+    }
+
+    #[test]
+    fn ten_thousand_stops_are_told_as_a_few_that_last_as_long() {
+        let span = |n: u64| Span { cause: Cause::Stopped, from_ns: n * 900, to_ns: n * 900 + 9 };
+        let told = joined((0..10_000).map(|n| (span(n * 1_000_000), 1)));
+        assert!(told.len() <= MAX_TOLD);
+        assert_eq!(told.iter().map(|one| one.thread_ns).sum::<u64>(), 90_000);
+    }
+
+    #[test]
+    fn a_pulse_that_beats_misses_nothing() {
+        let pulse = Pulse::start().expect("a thread");
+        std::thread::sleep(BEAT);
+        assert_eq!(pulse.take().iter().filter(|span| span.length_ns() < LATE_NS).count(), 0);
+    }
+}

@@ -1,0 +1,120 @@
+"""Whether the load stood still for a reason that is not the storage: stopped, traced or frozen."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from iolab.analysis.check import (
+    CheckAnswer,
+    Numbers,
+    check,
+    indicative,
+    invalid,
+    not_applicable,
+    percent,
+    valid,
+    worst,
+)
+from iolab.analysis.view import RunView
+from iolab.core.run import Standstill, StandstillCause
+from iolab.dataclass import dataclass
+from iolab.units import format_count
+
+STOPPED_BAD: Final = 0.05
+"""Share of the measured time that the load's threads may stand still: beyond it the rate is off by
+more than repeats of a steady run differ. Any standstill makes the longest latencies its own."""
+
+_CAUSES: Final = {
+    StandstillCause.STOPPED: "a signal stopped its threads",
+    StandstillCause.TRACED: "a debugger or tracer stopped its threads",
+    StandstillCause.FROZEN: "its control group was frozen",
+    StandstillCause.SUSPENDED: "the host was suspended",
+    StandstillCause.HOST_STOOD: "the host stood still, or all that the agent started",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StandstillSums:
+    """What a host's load lost within the measured time; `seconds` and `share` are of its threads.
+
+    `first_s` is when the first began, in seconds after the load.
+    """
+
+    count: int
+    seconds: float
+    share: float
+    first_s: float
+    cause: StandstillCause
+
+
+@check("engine-stopped", "The engine stood still")
+def engine_stopped(view: RunView) -> CheckAnswer:
+    """Whether the engine worked through the measured time, or was kept from working."""
+    hosts = range(len(view.hosts))
+    return worst((_stopped(view, index) for index in hosts), most="stopped_share")
+
+
+def _stopped(view: RunView, index: int) -> CheckAnswer:
+    host = view.hosts[index]
+    use = host.processor
+    if use is None or use.standstills is None:
+        return not_applicable(f"{host.host} does not show whether its load was stopped.")
+    sums = standstill_sums(view, index)
+    if sums is None:
+        return valid(f"The engine{view.on(host)} was never stopped.", host=host.host)
+    evidence: Numbers = {
+        "host": host.host,
+        "cause": sums.cause.value,
+        "standstills": sums.count,
+        "stopped_s": sums.seconds,
+        "stopped_share": sums.share,
+        "first_s": sums.first_s,
+    }
+    often = "once" if sums.count == 1 else f"{format_count(sums.count)} times"
+    text = (
+        f"The engine{view.on(host)} stood still {often}, for {sums.seconds:.1f} s "
+        f"({percent(sums.share)} of the measured time), first {sums.first_s:.1f} s after its "
+        f"start: {_CAUSES[sums.cause]}."
+    )
+    if sums.share >= STOPPED_BAD:
+        return invalid(f"{text} The result is not the storage's.", **evidence)
+    return indicative(f"{text} The longest latencies are not the storage's.", **evidence)
+
+
+def is_stopped(view: RunView) -> bool:
+    """Whether any host's engine stood still: what its seconds show then needs no other reason."""
+    return any(standstill_sums(view, index) for index in range(len(view.hosts)))
+
+
+def standstill_sums(view: RunView, index: int) -> StandstillSums | None:
+    """The standstills of a host's load within its measured time; None without any."""
+    host, window = view.hosts[index], view.measured(index)
+    use = host.processor
+    if use is None or not use.standstills or window is None or window.seconds <= 0:
+        return None
+    shifted = [
+        (one, one.from_real_ns - host.clock_offset_ns, one.to_real_ns - host.clock_offset_ns)
+        for one in use.standstills
+    ]
+    inside = [
+        (one, begin, min(end, window.end_ns) - max(begin, window.start_ns))
+        for one, begin, end in shifted
+        if min(end, window.end_ns) > max(begin, window.start_ns)
+    ]
+    if not inside:
+        return None
+    lost = [(one, _mean_threads(one) * overlap_ns) for one, _, overlap_ns in inside]
+    share = min(sum(ns for _, ns in lost) / max(use.threads, 1) / (window.seconds * 1e9), 1.0)
+    start_ns = window.start_ns if host.start_real_ns is None else host.start_real_ns
+    start_ns -= 0 if host.start_real_ns is None else host.clock_offset_ns
+    return StandstillSums(
+        count=len(inside),
+        seconds=share * window.seconds,
+        share=share,
+        first_s=max(min(begin for _, begin, _ in inside) - start_ns, 0) / 1e9,
+        cause=max(lost, key=lambda pair: pair[1])[0].cause,
+    )
+
+
+def _mean_threads(one: Standstill) -> float:
+    return one.thread_ns / max(one.to_real_ns - one.from_real_ns, 1)
