@@ -128,6 +128,20 @@ def test_runs_of_one_load_are_repeats_and_of_unlike_loads_points(tmp_path: Path)
     assert names == {"filename", "fsync", "random_distribution"}
 
 
+def test_a_log_has_what_several_tools_printed(tmp_path: Path) -> None:
+    texts = [recorded(MDTEST).decode(), recorded("import/io500/ior-easy-write.txt").decode()]
+    path = tmp_path / "slurm-7.out"
+    path.write_text("\n".join([one_read(1000), *texts]))
+    found = read_all([path], IMPORTERS)
+    assert not found.faults
+    assert {run.details.tool for _, run in found.runs} == {"fio", "mdtest", "ior"}
+    path.write_text("\n".join([texts[0], "a: (groupid=0, jobs=1): err= 0: pid=7"]))
+    found = read_all([path], IMPORTERS)
+    assert {run.details.tool for _, run in found.runs} == {"mdtest"}
+    (refused,) = found.refused
+    assert "json+" in refused.do
+
+
 def test_texts_that_differ_at_their_end_are_unlike_loads(tmp_path: Path) -> None:
     for number in (1, 2):
         text = one_read(1000 + number, filename=f"{'x' * 300}{number}")

@@ -359,3 +359,68 @@ def test_sizes_and_times_in_any_form_are_one_load(tmp_path: Path) -> None:
     assert len({one.digest for one in every}) == 1
     assert fio_bytes("64KiB", 1000) == 65536
     assert fio_seconds("2h") == 7200
+
+
+LOG_OPTIONS = {"write_iops_log": "x", "write_bw_log": "x", "write_lat_log": "x"}
+
+
+def logged(folder: Path, rows: Mapping[str, list[str]], **options: str) -> RunRecord:
+    """The run of a report of ten seconds with such logs beside it."""
+    for kind, lines in rows.items():
+        (folder / f"x_{kind}.1.log").write_text("\n".join(lines) + "\n")
+    entry = job("a", {**READ, **LOG_OPTIONS, **options}, read=direction(100, 4e6, seconds=10))
+    (folder / "a.json").write_text(json.dumps(report(entry)))
+    found = read_all([folder], IMPORTERS)
+    (placed,) = arrange(found.runs, configuration="c", title="c").runs
+    return record_of(placed)
+
+
+def test_logs_of_averages_and_of_every_io_tell_the_same_seconds(tmp_path: Path) -> None:
+    averages = {
+        "iops": [f"{1000 * n}, 100, 0, 0" for n in range(1, 11)],
+        "bw": [f"{1000 * n}, 400, 0, 0" for n in range(1, 11)],
+        "lat": [f"{1000 * n}, 4000000, 0, 0" for n in range(1, 11)],
+    }
+    every = {
+        "iops": [f"{10 * n}, 1, 0, 4096, 0, 0x7fff" for n in range(1, 1001)],
+        "lat": [f"{10 * n}, 4000000, 0, 4096, 0, 0x7fff" for n in range(1, 1001)],
+    }
+    moved = {
+        kind: [
+            f"{1_700_000_000_000 + int(line.partition(',')[0])},{line.partition(',')[2]}"
+            for line in lines
+        ]
+        for kind, lines in averages.items()
+    }
+    told = []
+    for name, rows, options in (
+        ("averages", averages, {"log_avg_msec": "1000"}),
+        ("every", every, {}),
+        ("epoch", moved, {"log_avg_msec": "1000", "log_unix_epoch": "1"}),
+    ):
+        (tmp_path / name).mkdir()
+        record = logged(tmp_path / name, rows, **options)
+        ends = record.intervals.end_real_ns - record.intervals.end_real_ns.min()
+        told.append(
+            (record.intervals.ios.tolist(), ends.tolist(), record.intervals.lat_sum_ns.tolist())
+        )
+    assert told[0] == told[1] == told[2]
+    assert told[0][0] == [100] * 10
+
+
+def test_a_log_that_cannot_be_read_loses_nothing_else(tmp_path: Path) -> None:
+    logged(tmp_path, {"iops": ["1000, 100, 0, 0", "no line"]}, log_avg_msec="1000")
+    found = read_all([tmp_path], IMPORTERS)
+    assert len(found.runs) == 1
+    (entry,) = found.left_out
+    assert "Line 2" in entry.message
+
+
+def test_a_log_without_its_report_is_named_as_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "y_bw.1.log").write_text("1000, 400, 0, 0\n")
+    (fault,) = read_all([tmp_path], IMPORTERS).faults
+    assert "write_iops_log" in fault.happened
+    (tmp_path / "a.json").write_text(one_read(1000))
+    found = read_all([tmp_path], IMPORTERS)
+    assert not found.faults
+    assert [entry.file for entry in found.left_out] == ["y_bw.1.log"]

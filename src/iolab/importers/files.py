@@ -232,7 +232,7 @@ def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
     runs: list[tuple[ForeignFile, ForeignRun]] = []
     recognised: list[ForeignFile] = []
     read: list[ForeignFile] = []
-    refused: list[Fault] = []
+    refusals: list[tuple[ForeignFile, Fault]] = []
     for importer, file in _recognised(files, importers, recognised, faults):
         if file.path in folder.used:
             continue
@@ -240,10 +240,12 @@ def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
             runs += [(file, run) for run in importer.read(file, folder)]
             read.append(file)
         except ForeignFault as fault:
-            named_fault = Fault(f"{file.name}: {fault}", fault.do)
-            (faults if file.named else refused).append(named_fault)
+            refusals.append((file, Fault(f"{file.name}: {fault}", fault.do)))
         except OSError as error:
             faults.append(_unread(file, error))
+    # What one tool wrote into a log is read, also where the output of another is not.
+    refused = [fault for file, fault in refusals if file in read or not file.named]
+    faults += [fault for _, fault in refusals if fault not in refused]
     sourced, copies = without_copies(
         [((file,), _with_memory(file, run, folder)) for file, run in runs]
     )
@@ -253,6 +255,7 @@ def read_all(paths: Iterable[Path], importers: Sequence[Importer]) -> Imported:
     left_out = [entry for account in accounts if account.is_begun for entry in account.entries()]
     if not runs:
         faults += refused
+        faults += [Fault(entry.message, "Leave it out.") for entry in left_out][:FAULTS_MOST]
     faults += [_unknown(file) for file in unknown if file.named or not runs][:FAULTS_MOST]
     return Imported(sourced, unknown, tuple(faults), tuple(refused), tuple(left_out), copies)
 
@@ -263,18 +266,21 @@ def _recognised(
     recognised: list[ForeignFile],
     faults: list[Fault],
 ) -> list[tuple[Importer, ForeignFile]]:
-    """The files with the format of each, by format; `recognised` gets those with faults, too."""
+    """The files with each format that is in them; `recognised` gets those with faults, too.
+
+    A log of a job has what several tools printed.
+    """
     pairs: list[tuple[Importer, ForeignFile]] = []
     for file in files:
         try:
-            importer = next((importer for importer in importers if importer.recognises(file)), None)
+            own = [importer for importer in importers if importer.recognises(file)]
         except OSError as error:
             recognised.append(file)
             faults.append(_unread(file, error))
             continue
-        if importer is not None:
+        if own:
             recognised.append(file)
-            pairs.append((importer, file))
+            pairs += [(importer, file) for importer in own]
     return sorted(pairs, key=lambda pair: importers.index(pair[0]))
 
 

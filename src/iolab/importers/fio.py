@@ -380,7 +380,14 @@ class _Report:
         """The client with what logs beside the report tell, where they are surely its own."""
         if client.seconds:
             return client
-        logs = fio_logs.read(self.file, self.folder, job.name, job.options, alone=alone)
+        logs = fio_logs.read(
+            self.file,
+            self.folder,
+            job.name,
+            job.options,
+            alone=alone,
+            lat_unit_ns=FioEntries(job.entries, job.options).lat_unit_ns,
+        )
         # Some versions lose the last window of bins: such bins are of a part of the run.
         counts = {figure.operation: figure.count for figure in client.details.figures}
         complete = {

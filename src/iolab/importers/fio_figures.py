@@ -69,6 +69,12 @@ class FioEntries:
         known = [time for time in times if time is not None]
         return max(known) / 1000 if known else None
 
+    @property
+    def lat_unit_ns(self) -> int:
+        """In what latencies are printed: microseconds before 2.99."""
+        blocks = (block for way in self.directions for block in self._blocks(way))
+        return NS_PER_US if any(_is_old(block) for block in blocks) else 1
+
     def figures(self) -> tuple[Figures, ...]:
         """Each operation as fio prints it; of several entries rates and counts are added."""
         return tuple(

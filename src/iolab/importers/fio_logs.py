@@ -1,17 +1,23 @@
-"""Logs that fio writes beside its report: rates, latencies and bins, window by window."""
+"""Logs that fio writes beside its report: rates, latencies and bins, window by window.
+
+A line of a log has the ms since the job began, a value, the direction and the size of the I/O; a
+log of averages (`log_avg_msec`) one for each window, any other one for each I/O. What follows
+(offset, priority) is not read.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
 from typing import Final
 
 from iolab.core.bins import BIN_COUNT
 from iolab.dataclass import dataclass
-from iolab.importers.files import Folder, ForeignFault, ForeignFile
-from iolab.importers.model import Bins, ImportedSecond
+from iolab.importers.files import Folder, ForeignFile
+from iolab.importers.fio_units import is_on
+from iolab.importers.model import Bins, ForeignRun, ImportedSecond
 from iolab.units import NS_PER_MS
 
 _WAYS: Final = ("read", "write", "trim")
@@ -26,6 +32,13 @@ _KINDS: Final = {
 }
 """How files end, and the option that asks for them."""
 
+_NAME: Final = re.compile(rf".+_(?:{'|'.join(_KINDS)})(?:\.\d+)?\.log")
+_LINE: Final = re.compile(rb"\d+, ?\d+, ?\d+")
+_PER_IO_WINDOW_MS: Final = 1000
+"""A log of every I/O is summed up second by second."""
+
+_COLUMNS: Final = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Logs:
@@ -35,34 +48,116 @@ class Logs:
     bins: Mapping[str, Bins] = field(default_factory=dict)
 
 
-Rows = dict[tuple[str, int], float]
+class FioLogImporter:
+    """Logs that no report beside them names: their windows are of a load that nothing tells."""
+
+    tool: Final = "fio log"
+
+    def recognises(self, file: ForeignFile) -> bool:
+        """By its name, and a line of numbers."""
+        return _NAME.fullmatch(file.path.name) is not None and bool(_LINE.match(file.head))
+
+    def read(self, file: ForeignFile, folder: Folder) -> Sequence[ForeignRun]:
+        """None; what it is stands in the account."""
+        folder.leave_out(
+            file,
+            "This log of fio is read beside the JSON report whose job names it, "
+            "as by write_iops_log=NAME: there is none.",
+        )
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line of a log of values."""
+
+    ms: int
+    value: int
+    way: str
+    size: int
+
+
+Windows = dict[tuple[str, int], float]
 """Values by direction and the end of their window in ms."""
 
 
 def read(
-    file: ForeignFile, folder: Folder, job: str, options: Mapping[str, str], *, alone: bool
+    file: ForeignFile,
+    folder: Folder,
+    job: str,
+    options: Mapping[str, str],
+    *,
+    alone: bool,
+    lat_unit_ns: int = 1,
 ) -> Logs:
     """The logs of the report's job, by the names that its options give them.
 
-    Where the report has several jobs, those of the name that the job's own options give.
+    Where the report has several jobs, those of the name that the job's own options give. Latencies
+    are in `lat_unit_ns`: 1000 before fio 2.99.
     """
-    logs = {kind: _files(file, folder, job, options, kind, alone=alone) for kind in _KINDS}
-    rates, spans = _summed(logs["iops"])
-    moved, _ = _summed(logs["bw"])
-    waits, _ = _summed(logs["lat"], mean=True)
-    seconds = tuple(
-        ImportedSecond(
+    logs = {
+        kind: [folder.use(log) for log in _files(file, folder, job, options, kind, alone=alone)]
+        for kind in ("iops", "bw", "lat", "clat_hist")
+    }
+    for kind in ("slat", "clat"):
+        for log in _files(file, folder, job, options, kind, alone=alone):
+            folder.leave_out(log, "Of latencies by window those from submission on (lat) are read.")
+    rates, moved, waits = (_rows(folder, logs[kind], options) for kind in ("iops", "bw", "lat"))
+    if is_on(options.get("log_avg_msec", "0")):
+        seconds = _averaged(rates, moved, waits, lat_unit_ns)
+    else:
+        seconds = _counted(rates, waits, lat_unit_ns)
+    return Logs(tuple(seconds), _histogram(folder, logs["clat_hist"]))
+
+
+def _averaged(
+    rates: Sequence[Sequence[_Row]],
+    moved: Sequence[Sequence[_Row]],
+    waits: Sequence[Sequence[_Row]],
+    lat_unit_ns: int,
+) -> Iterator[ImportedSecond]:
+    """Windows of logs that have averages: values of all jobs are added, latencies averaged."""
+    window = _window(rates)
+    iops, kib = _summed(rates, window), _summed(moved, _window(moved))
+    total, number = _summed(waits, _window(waits)), _summed(waits, _window(waits), lambda _: 1)
+    for (way, end), rate in sorted(iops.items(), key=lambda row: row[0][1]):
+        mean = total.get((way, end), 0.0) / max(number.get((way, end), 1.0), 1.0) * lat_unit_ns
+        count = rate * window / 1000
+        yield ImportedSecond(
             way,
             end * NS_PER_MS,
-            spans[way, end] * NS_PER_MS,
-            round(rate * spans[way, end] / 1000),
-            round(moved.get((way, end), 0.0) * 1024 * spans[way, end] / 1000),
-            waits.get((way, end), 0.0) * rate * spans[way, end] / 1000,
+            window * NS_PER_MS,
+            round(count),
+            round(kib.get((way, end), 0.0) * 1024 * window / 1000),
+            mean * count,
         )
-        for (way, end), rate in sorted(rates.items(), key=lambda row: row[0][1])
-        if spans[way, end] > 0
+
+
+def _counted(
+    rates: Sequence[Sequence[_Row]], waits: Sequence[Sequence[_Row]], lat_unit_ns: int
+) -> Iterator[ImportedSecond]:
+    """Seconds of logs that have a line for each I/O."""
+    window = _PER_IO_WINDOW_MS
+    # An I/O is of the second in which it ended.
+    rates, waits = (
+        [
+            [_Row(-(-row.ms // window) * window, row.value, row.way, row.size) for row in rows]
+            for rows in logs
+        ]
+        for logs in (rates, waits)
     )
-    return Logs(seconds, _histogram(logs["clat_hist"]))
+    each = rates or waits
+    counts, sizes = _summed(each, window, lambda _: 1), _summed(each, window, lambda row: row.size)
+    waited = _summed(waits, window)
+    for (way, end), count in sorted(counts.items(), key=lambda row: row[0][1]):
+        yield ImportedSecond(
+            way,
+            end * NS_PER_MS,
+            window * NS_PER_MS,
+            round(count),
+            round(sizes[way, end]),
+            waited.get((way, end), 0.0) * lat_unit_ns,
+        )
 
 
 def _files(
@@ -79,58 +174,76 @@ def _files(
         return []
     prefix = options[option].rsplit("/", 1)[-1] or job
     pattern = re.compile(rf"{re.escape(prefix)}_{kind}(?:\.\d+)?\.log")
-    return [folder.use(log) for log in folder.beside(file, pattern)]
+    return folder.beside(file, pattern)
 
 
-def _lines(file: ForeignFile) -> Iterator[list[int]]:
-    for place, line in enumerate(file.lines, start=1):
-        try:
-            yield [int(part) for part in line.replace("0x", "").split(",")] if line.strip() else []
-        except ValueError:
-            raise ForeignFault(f"line {place} of {file.name} is no line of a log.") from None
+def _rows(
+    folder: Folder, logs: Sequence[ForeignFile], options: Mapping[str, str]
+) -> list[list[_Row]]:
+    """The lines of each log, its times from when the job began; none where a line is of no log."""
+    every: list[list[_Row]] = []
+    for log in logs:
+        numbers = _numbers(folder, log, most=_COLUMNS)
+        rows = [
+            _Row(row[0], row[1], _WAYS[row[2]], row[3] if len(row) > 3 else 0)
+            for row in numbers
+            if len(row) >= 3 and 0 <= row[2] < len(_WAYS)
+        ]
+        every.append(rows)
+    epochs = ("log_unix_epoch", "log_alternate_epoch")
+    if any(is_on(options.get(name, "0")) for name in epochs):
+        begin = min((row.ms for rows in every for row in rows), default=0) - _window(every)
+        every = [
+            [_Row(row.ms - begin, row.value, row.way, row.size) for row in rows] for rows in every
+        ]
+    return [rows for rows in every if rows]
+
+
+def _numbers(folder: Folder, log: ForeignFile, *, most: int | None = None) -> list[list[int]]:
+    """The first numbers of each line; nothing of a log with a line of something else."""
+    rows: list[list[int]] = []
+    for place, line in enumerate(log.lines, start=1):
+        if line.strip():
+            try:
+                rows.append([int(part) for part in line.split(",")[:most]])
+            except ValueError:
+                folder.leave_out(
+                    log, f"Line {place} is no line of a log of fio: none of it is read."
+                )
+                return []
+    return rows
 
 
 def _summed(
-    files: Sequence[ForeignFile], *, mean: bool = False
-) -> tuple[Rows, dict[tuple[str, int], int]]:
-    """Values of all jobs together, in windows as long as the logs' own."""
-    each = [
-        (way, row[0], row[1])
-        for file in files
-        for row in _lines(file)
-        if len(row) >= 3 and 0 <= row[2] < len(_WAYS)
-        for way in (_WAYS[row[2]],)
-    ]
-    window = _window(files)
-    totals: Rows = {}
-    counts: dict[tuple[str, int], int] = {}
-    for way, at, value in each:
-        key = way, max(round(at / window), 1) * window
-        totals[key] = totals.get(key, 0.0) + value
-        counts[key] = counts.get(key, 0) + 1
-    if mean:
-        totals = {key: value / counts[key] for key, value in totals.items()}
-    return totals, dict.fromkeys(totals, window)
+    logs: Sequence[Sequence[_Row]],
+    window: int,
+    figure: Callable[[_Row], float] = lambda row: row.value,
+) -> Windows:
+    """A figure of all jobs together, in windows of so many ms; a line ends the window it is of."""
+    totals: Windows = {}
+    for rows in logs:
+        for row in rows:
+            key = row.way, max(round(row.ms / window), 1) * window
+            totals[key] = totals.get(key, 0.0) + figure(row)
+    return totals
 
 
-def _window(files: Sequence[ForeignFile]) -> int:
+def _window(logs: Sequence[Sequence[_Row]]) -> int:
     """The usual time between two lines of one direction, in ms."""
     gaps: list[int] = []
-    for file in files:
-        for way in range(len(_WAYS)):
-            times = [row[0] for row in _lines(file) if len(row) > 2 and row[2] == way]
+    for rows in logs:
+        for way in _WAYS:
+            times = [row.ms for row in rows if row.way == way]
             gaps += [b - a for a, b in pairwise(times) if b > a]
     gaps.sort()
     return max(gaps[len(gaps) // 2], 1) if gaps else 1000
 
 
-def _histogram(files: Sequence[ForeignFile]) -> dict[str, Bins]:
+def _histogram(folder: Folder, files: Sequence[ForeignFile]) -> dict[str, Bins]:
     """The bins of all windows together; none where they were made coarser than json+'s."""
     histograms: dict[str, dict[int, int]] = {}
     for file in files:
-        for row in _lines(file):
-            if not row:
-                continue
+        for row in _numbers(folder, file):
             bins = row[3:]
             if len(bins) != BIN_COUNT or not 0 <= row[1] < len(_WAYS):
                 return {}

@@ -8,6 +8,7 @@ from iolab.importers.diskspd import DiskspdImporter
 from iolab.importers.elbencho import ElbenchoImporter
 from iolab.importers.files import Importer
 from iolab.importers.fio import FioImporter
+from iolab.importers.fio_logs import FioLogImporter
 from iolab.importers.keyvalue import DbBenchImporter, YcsbImporter
 from iolab.importers.mpi import Io500Importer, IorImporter, MdtestImporter
 from iolab.importers.vdbench import VdbenchImporter
@@ -22,5 +23,7 @@ IMPORTERS: Final[tuple[Importer, ...]] = (
     ElbenchoImporter(),
     VdbenchImporter(),
     DiskspdImporter(),
+    FioLogImporter(),
 )
-"""A folder of IO500's comes first, since its files are of other formats, too."""
+"""A folder of IO500's comes first, since its files are of other formats, too; logs of fio's come
+last, when reports have taken theirs."""
