@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from iolab.cli.invocation import command_line
 from iolab.cli.options import AsJson, OtherHosts
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def clean(
     if not faults:
         say(_conclusion(leftovers, removed, absolute))
         if more := sum(left.more for left in removed.values()):
-            say(f"{more} more scratch folders were left; run 'iolab clean' again.")
+            say(f"{more} more scratch folders were left; run '{command_line('clean')}' again.")
     if faults:
         raise typer.Exit(ExitCode.HOST)
 
@@ -97,7 +98,7 @@ def _conclusion(
     if not leftovers:
         return f"Nothing was left by killed sessions{f' in {path}' if path else ''}."
     if not removed:
-        return "Nothing was removed; 'iolab clean' with --yes removes it."
+        return f"Nothing was removed; '{command_line('clean')}' with --yes removes it."
     return "Removed."
 
 

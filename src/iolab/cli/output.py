@@ -13,7 +13,6 @@ import errno
 import json
 import os
 import resource
-import shlex
 import sys
 import textwrap
 import traceback
@@ -310,11 +309,12 @@ def _is_imported(reader: SessionReader) -> bool:
 
 def left_out(directory: Path, damage: Damage, *, imported: bool = False) -> None:
     """Tell what is damaged, and what to do; what was `imported` cannot be measured again."""
+    from iolab.cli.invocation import command_line
     from iolab.report.terminal import one_line
     from iolab.store.verify import AGAIN, IMPORT_AGAIN
 
     if damage.do == AGAIN:
-        again = f"iolab resume {shlex.quote(str(directory))}"
+        again = command_line("resume", str(directory))
         do = AGAIN.replace("iolab resume", again)
         damage = replace(damage, do=IMPORT_AGAIN if imported else do)
     _LEFT_OUT.append(directory)

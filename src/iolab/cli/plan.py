@@ -80,6 +80,7 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Write a commented study to begin with."""
+    from iolab.cli.invocation import command_line
     from iolab.cli.output import result, result_json, say, wrapped, write_new
     from iolab.cli.template import study_template
     from iolab.study.wording import shown
@@ -102,7 +103,8 @@ def init(
     result(str(file))
     for fault in () if draft is None else _faults(draft.text, str(file)):
         say(wrapped(f"To correct: {fault}"))
-    say(f"Next: change it, then 'iolab check {file}' and 'iolab plan {file} --path DIR'.")
+    check_line, plan_line = (command_line(name, str(file)) for name in ("check", "plan"))
+    say(f"Next: change it, then '{check_line}' and '{plan_line} --path DIR'.")
 
 
 def _faults(text: str, name: str) -> tuple[Fault, ...]:

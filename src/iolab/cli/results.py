@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -13,6 +12,7 @@ from rich.text import Text
 from iolab.analysis.curves import findings
 from iolab.analysis.findings import Limited, bests, limited
 from iolab.analysis.points import PointSummary, summarise
+from iolab.cli.invocation import command_line
 from iolab.core.events import SessionStatus
 from iolab.core.metric import Level, Result
 from iolab.core.run import RunStatus
@@ -92,7 +92,7 @@ def is_unfinished(reader: SessionReader) -> bool:
 
 def resume_line(directory: str) -> str:
     """The command that continues a session."""
-    return f"iolab resume {shlex.quote(directory)}"
+    return command_line("resume", directory)
 
 
 def _segments(reader: SessionReader, results: Sequence[Result]) -> Iterator[RenderableType]:
@@ -252,9 +252,9 @@ def answer_screen(
     if limits:
         rows.append(("Limit", plain(limits_line(study, limits))))
     yield pairs(rows)
-    explain = [f"iolab explain {against[0].code}"] if against else []
+    explain = [command_line("explain", against[0].code)] if against else []
     resume = [resume_line(directory)] if unfinished else []
-    report = f"iolab report {shlex.quote(directory)}"
+    report = command_line("report", directory)
     if all(workload.job.measured_here for workload in study.workloads):
         fits = len(_NEXT) + len(report) + len(_REPORT_HAS) <= _COMMENTED_MOST
         report += _REPORT_HAS if fits else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import shlex
 import signal
 import threading
 import time
@@ -18,6 +17,7 @@ from iolab.analysis.adaptive import AdaptiveQueue
 from iolab.analysis.kinds import ANALYSIS_VERSION, judge
 from iolab.analysis.resume_marks import marked_results
 from iolab.analysis.steady import FleetRule
+from iolab.cli.invocation import command_line
 from iolab.cli.live import LiveView, choose_view
 from iolab.cli.output import open_session, result_json, say, wrapped
 from iolab.cli.output import result as result_line
@@ -332,7 +332,7 @@ def _tell_of_old_report(wishes: Wishes) -> None:
     except OSError:
         return
     if is_old:
-        renew = f"iolab report {shlex.quote(str(wishes.directory))}"
+        renew = command_line("report", str(wishes.directory))
         _say(f"{report} is of an earlier state; to renew it: {renew}", wishes)
 
 
