@@ -280,6 +280,13 @@ def test_a_rate_of_zero_paces_nothing(tmp_path: Path) -> None:
     assert [details(record).paced for record in records] == [False, True]
 
 
+@pytest.mark.parametrize(("rate", "verb"), [("1000", "serves 1 k"), ("0", "reaches 1 k")])
+def test_a_rate_that_was_asked_for_is_no_maximum(rate: str, verb: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(one_read(1000, rate_iops=rate))
+    done = call("import", tmp_path / "a.json", "--out", tmp_path / "S")
+    assert verb in " ".join(done.stdout.split())
+
+
 def test_a_bandwidth_of_all_clients_that_is_not_theirs_is_found(tmp_path: Path) -> None:
     def reported(**wrong: float) -> dict[str, str]:
         entries = [

@@ -271,6 +271,11 @@ class AnyJob(Owned):
         """Whether it is meant to keep `depth_total` I/Os in flight all the time."""
         return False
 
+    @property
+    def is_paced(self) -> bool:
+        """Whether it asks for no more than a rate, so that what it comes to is no maximum."""
+        return self.asked_iops is not None
+
     def among(self, jobs: int) -> Self:  # noqa: ARG002
         """The job where all clients together run so many, which share what the fleet is asked."""
         return self

@@ -31,7 +31,7 @@ class ImportedJob(AnyJob):
     """What a tool says that one of its jobs was to do; `settings` are its options as it tells them.
 
     `operations` are those that any run of it tells of, `in_flight` how many there may be at once
-    on one client, None where that is not told.
+    on one client, None where that is not told. `paced` is whether a rate holds it back.
     """
 
     stored_as: ClassVar[str] = "imported"
@@ -54,6 +54,12 @@ class ImportedJob(AnyJob):
     operations: tuple[str, ...]
     settings: tuple[tuple[str, str], ...] = ()
     in_flight: int | None = None
+    paced: bool = False
+
+    @property
+    def is_paced(self) -> bool:
+        """See `AnyJob`."""
+        return self.paced
 
     @property
     def options(self) -> tuple[tuple[str, str], ...]:

@@ -110,7 +110,12 @@ def arrange(runs: Sequence[Sourced], *, configuration: str, title: str) -> Impor
                 configuration,
                 workload.id,
                 axis,
-                replace(job, settings=_settings(run), in_flight=run.in_flight),
+                replace(
+                    job,
+                    settings=_settings(run),
+                    in_flight=run.in_flight,
+                    paced=run.details.paced,
+                ),
                 "",
             )
             placed.append(Placed(PlannedRun(len(placed) + 1, repeats[axis], point), run, files))
@@ -142,7 +147,11 @@ def _job(tool: str, group: Sequence[ForeignRun]) -> ImportedJob:
     operations = dict.fromkeys(operation for run in group for operation in run.operations)
     first = group[0]
     return ImportedJob(
-        EngineName(f"{tool}, imported"), tuple(operations), _settings(first), first.in_flight
+        EngineName(f"{tool}, imported"),
+        tuple(operations),
+        _settings(first),
+        first.in_flight,
+        all(run.details.paced for run in group),
     )
 
 

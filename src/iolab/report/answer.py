@@ -176,7 +176,13 @@ def answer_sentence(
     only = len(rows) == 1 and rows[0].title in study.title
     unknown = len(rows) - len(measured)
     lost = f" {count(unknown, 'figure')} {_NOT_MEASURABLE}." if unknown else ""
-    return f"{name} reaches {joined(list(_tops(measured, named=not only)))}.{lost}"
+    # A rate that was asked for is no limit of the target.
+    verb = (
+        "serves"
+        if all(row.best is not None and row.best.is_paced for row in measured)
+        else "reaches"
+    )
+    return f"{name} {verb} {joined(list(_tops(measured, named=not only)))}.{lost}"
 
 
 def how_sure(figures: Sequence[BestFigure]) -> str:
@@ -296,7 +302,8 @@ def _tops(rows: Sequence[_Row], *, named: bool) -> Iterator[str]:
         )
         context = " ".join((*([top.title] if named else []), *texts))
         doubt = "indicative" if top.level is Level.INDICATIVE else ""
-        note = ", ".join(filter(None, (context, doubt)))
+        paced = "paced: the load asks for no more" if top.is_paced else ""
+        note = ", ".join(filter(None, (context, paced, doubt)))
         yield f"{show(top.value)} ({note})" if note else show(top.value)
 
 

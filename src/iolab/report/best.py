@@ -62,7 +62,7 @@ class BestFigure:
     """The best that a configuration did of a workload; `title` is that of the workload.
 
     `workload` tells workloads of one title apart. `missing` are its points without a sound figure,
-    any of which may have been better.
+    any of which may have been better. `is_paced` is whether its load asks for no more than so much.
 
     `value` has none and `level` is None where nothing was measured. `latencies` are its own, each
     with a name, `at` is the place of the axes where it was reached, `run` the one that stands for
@@ -80,6 +80,7 @@ class BestFigure:
     reason: tuple[str, str] = ("", "")
     missing: int = 0
     better: Better = Better.HIGHER
+    is_paced: bool = False
 
     @property
     def is_sound(self) -> bool:
@@ -183,7 +184,16 @@ def best_figure(headline: Headline, latencies: tuple[tuple[str, str], ...]) -> B
     reason = reason_of((best.shown, *best.results), best.level)
     better = spec_of(headline.workload.figure).better
     return BestFigure(
-        *place, best.figure, latencies, best.axis, best.level, key, reason, missing, better
+        *place,
+        best.figure,
+        latencies,
+        best.axis,
+        best.level,
+        key,
+        reason,
+        missing,
+        better,
+        headline.workload.job.is_paced,
     )
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from iolab.core.metric import Level, Metric, Result, directions_in
 from iolab.core.metric_spec import declared_among
+from iolab.core.stopping import SeriesStatus
 from iolab.core.study import Study
 from iolab.dataclass import dataclass
 from iolab.report.numbers import (
@@ -357,9 +358,17 @@ def point_order(point: PointSummary) -> tuple[object, ...]:
     return tuple(values)
 
 
+STEADY_SHOWN: Final = 0.0005
+"""A smaller half-width of an interval is no more than rounding."""
+
+
 def _with_status(text: Text, run: Result) -> Text:
     """The verdict and, where the run's own seconds told something, what."""
     steady = show_steadiness(run)
+    if run.steadiness is not None and run.steadiness.status is SeriesStatus.OK:
+        # No heading says what is ok; a rate that is the same in every second has no interval.
+        half = run.steadiness.half_width
+        steady = "steady" if half < STEADY_SHOWN else f"steady ±{100 * half:.2g} %"
     return text.append(f"  {steady}", style=QUIET_STYLE) if steady else text
 
 
