@@ -14,7 +14,7 @@ from xdist.scheduler import LoadFileScheduling
 
 import iolab.registry  # noqa: F401 - stored sessions have parts of every kind
 from tests.lanes import lane_of, turn_of
-from tests.needs import require, require_of_file
+from tests.needs import record_skips, require, require_of_file
 
 # A property holds or does not, however long a machine takes.
 UNTIMED: Final = settings(
@@ -60,7 +60,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Tell the order of the tests, so that it can be had again."""
+    """Tell the order of the tests, so that it can be had again, and record which were skipped."""
+    record_skips(report.longrepr[2] for report in terminalreporter.stats.get("skipped", ()))
     if seed := getattr(config.option, "randomly_seed", None):
         terminalreporter.write_line(f"order: pytest -p randomly --randomly-seed={seed}")
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Final, NoReturn
 
 import pytest
@@ -44,6 +47,36 @@ FILES: Final = {
 do, the fixture that uses a tool requires it."""
 
 
+NEEDS: Final = "needs "
+"""How the reason begins where tools are missing."""
+
+SKIPPED_FILE: Final = "IOLAB_SKIPPED"
+"""The variable with the file to which a line is added for each skipped test."""
+
+
+def packages_of(reason: str) -> list[str]:
+    """The packages that have the tools of a reason, by the Makefile, which installs them.
+
+    Of no package is `root`; a tool that the Makefile does not name stands for itself.
+    """
+    if NEEDS not in reason:
+        return []
+    makefile = Path(__file__).parents[1] / "Makefile"
+    pairs = re.findall(r'"([^":]+):([^":]+):[^":]+"', makefile.read_text(encoding="utf-8"))
+    packages = {Path(test.split()[0]).name: package for test, package in pairs}
+    tools = reason.partition(NEEDS)[2].split(", ")
+    return list(dict.fromkeys(packages.get(tool, tool) for tool in tools))
+
+
+def record_skips(reasons: Iterable[str]) -> None:
+    """Add the skipped tests to the file that `tools/phases.sh` sums up at its end."""
+    if path := os.environ.get(SKIPPED_FILE):
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.writelines(
+                f"{' '.join(found)}\n" for each in reasons if (found := packages_of(each))
+            )
+
+
 def require_of_file(path: str) -> None:
     """Require what the tests of that file use."""
     require(*(tool for begin, tools in FILES.items() if path.startswith(begin) for tool in tools))
@@ -54,7 +87,7 @@ def require(*tools: str) -> None:
     lacking = sorted({tool for tool in tools if not has(tool)})
     if not lacking:
         return
-    do_without(f"needs {', '.join(lacking)}")
+    do_without(f"{NEEDS}{', '.join(lacking)}")
 
 
 def do_without(reason: str) -> NoReturn:

@@ -24,16 +24,28 @@ for entry in "$@"; do
 done
 [ -n "$missing" ] || exit 0
 
+# Another apt-get, as of unattended upgrades on a fresh machine, holds dpkg's lock for minutes.
+LOCK_S=600
+
+apt() {
+    apt-get -o DPkg::Lock::Timeout=$LOCK_S -o Acquire::Retries=3 "$@" >/dev/null
+}
+
+install() {
+    apt install -y --no-install-recommends "$@"
+}
+
 if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null 2>&1; then
-    echo "installing:$missing"
+    echo "installing:$missing (waits up to $((LOCK_S / 60)) minutes for another apt-get)"
     # RUNLEVEL=1: a package that brings a service (an sshd, say) must not start it.
     export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
-    # A fresh machine has no package lists; an old list may name versions that are gone.
+    # A fresh machine has no package lists; an old list may name versions that are gone. What apt
+    # says of those is of no interest; what it says after an update is why a package lacks.
     # shellcheck disable=SC2086  # the list is words on purpose
-    apt-get install -y --no-install-recommends $missing >/dev/null 2>&1 || {
-        apt-get update -qq >/dev/null 2>&1
+    install $missing 2>/dev/null || {
+        apt update -qq
         # shellcheck disable=SC2086
-        apt-get install -y --no-install-recommends $missing >/dev/null || true
+        install $missing || echo "apt-get could not install:$missing" >&2
     }
 fi
 

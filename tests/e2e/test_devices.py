@@ -20,6 +20,7 @@ from tests.agent.speaker import Agent, until
 from tests.agent.test_schema import VALIDATOR
 from tests.e2e.devices import Spare, spare_loop, spare_zram, write_at
 from tests.e2e.targets import command
+from tests.needs import require
 
 pytestmark = pytest.mark.e2e
 
@@ -150,6 +151,7 @@ def test_a_held_device_is_nobody_elses(
     spare: Spare,
     tmp_path: Path,
 ) -> None:
+    require("mkfs.xfs")
     assert taken(agent, spare) == "taken"
     with Agent(program) as other:
         assert codes(other, spare.path) == ["in-use"]
