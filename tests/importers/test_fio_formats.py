@@ -431,3 +431,53 @@ def test_a_log_without_its_report_is_named_as_what_it_is(tmp_path: Path) -> None
     found = read_all([tmp_path], IMPORTERS)
     assert not found.faults
     assert [entry.file for entry in found.left_out] == ["y_bw.1.log"]
+
+
+def test_a_report_of_only_the_sum_is_a_run(tmp_path: Path) -> None:
+    """Of fio 2.6 with unified_rw_reporting, as somebody kept it."""
+    mixed = {
+        "io_bytes": 2021176,
+        "bw": 16653,
+        "iops": 2252.49,
+        "runtime": 121363,
+        "total_ios": 273369,
+        "lat": {"min": 431, "max": 3781314, "mean": 1782.92, "stddev": 19405.44},
+    }
+    document = {
+        "fio version": "fio-2.6",
+        "global options": {"unified_rw_reporting": "1"},
+        "client_stats": [{"jobname": "All clients", "groupid": 0, "error": 0, "mixed": mixed}],
+    }
+    (one,) = judged(tmp_path, document)
+    assert value(one, "iops") == 2252.49
+    assert value(one, "bw_bytes_per_s") == 16653 * 1024
+    assert value(one, "lat_ns_mean") == pytest.approx(1782.92e3)
+    assert objections(one) == {}
+
+
+def test_a_group_reported_as_one_has_as_many_jobs_as_their_times_add_up_to(tmp_path: Path) -> None:
+    entry = job("a", {**READ, "group_reporting": "1"}, read=direction(1000, 20e6))
+    (one,) = judged(tmp_path, report({**entry, "job_runtime": 300_000}))
+    assert "littles-law" not in objections(one)
+    (other,) = judged(tmp_path, report({**entry, "job_runtime": 60_000}))
+    assert objections(other)["littles-law"] == "indicative"
+
+
+@pytest.mark.parametrize(("elapsed", "together"), [(62, True), (122, False)])
+def test_groups_that_fio_had_no_time_for_one_by_one_ran_side_by_side(
+    elapsed: int,
+    together: bool,  # noqa: FBT001
+    tmp_path: Path,
+) -> None:
+    entries = [
+        job(name, READ, group=group, read=direction(1000, 4e6), elapsed=elapsed)
+        for group, name in enumerate("ab")
+    ]
+    assert len(judged(tmp_path, report(*entries))) == (3 if together else 2)
+
+
+def test_a_report_of_rates_alone_is_read(tmp_path: Path) -> None:
+    read = {"iops": 9000, "bw": 36000, "clat_ns": {"mean": 100e3, "percentile": {"99.000000": 4e5}}}
+    (one,) = judged(tmp_path, report(job("a", {}, read=read)))
+    assert (value(one, "iops"), value(one, "lat_ns_mean")) == (9000, 100e3)
+    assert objections(one) == {}

@@ -25,6 +25,7 @@ from iolab.importers.files import (
     whole_number,
 )
 from iolab.importers.fio_documents import (
+    CLOCK_SLACK_S,
     TERSE_NOT_READ,
     TEXT_NOT_READ,
     UNREAD,
@@ -45,7 +46,6 @@ from iolab.importers.model import (
     ImportedSecond,
     headline_of,
 )
-from iolab.loads.fileio.workload import SYNC_IOENGINES
 from iolab.units import NS_PER_MS, NS_PER_S
 
 ALL_CLIENTS: Final = "All clients"
@@ -88,6 +88,46 @@ IGNORED: Final = {
     "per_job_logs": "how a log is written",
 }
 """Options that cannot matter to the load, each with the reason."""
+
+_SYNC_ENGINES: Final = frozenset(
+    [
+        "cpuio",
+        "dev-dax",
+        "e4defrag",
+        "exec",
+        "falloc",
+        "filecreate",
+        "filestat",
+        "filedelete",
+        "dircreate",
+        "dirstat",
+        "dirdelete",
+        "ftruncate",
+        "gfapi",
+        "http",
+        "ime_psync",
+        "ime_psyncv",
+        "libcufile",
+        "libhdfs",
+        "libhipfile",
+        "libiscsi",
+        "libpmem",
+        "libzbc",
+        "mmap",
+        "mtd",
+        "netsplice",
+        "net",
+        "page_fault",
+        "sg",
+        "splice",
+        "sync",
+        "psync",
+        "vsync",
+        "pvsync",
+        "pvsync2",
+    ]
+)
+"""Engines that fio marks FIO_SYNCIO: one I/O at a time, whatever iodepth says."""
 
 _PACED: Final = ("rate", "rate_iops", "thinktime", "flow")
 
@@ -152,6 +192,11 @@ class _Job:
         return tuple(chain.from_iterable(self.clients.values()))
 
     @property
+    def runtime_s(self) -> float:
+        """How long it ran; 0 where that is not told."""
+        return FioEntries(self.entries, self.options).runtime_s or 0.0
+
+    @property
     def span_ms(self) -> tuple[int, int] | None:
         """When it ran; None where its fio, before 3.36, does not tell."""
         starts = [whole_number(entry.get("job_start")) or 0 for entry in self.entries]
@@ -163,10 +208,11 @@ class _Job:
     @property
     def numjobs(self) -> int:
         """How many ran at once on one client."""
-        jobs = max((len(entries) for entries in self.clients.values()), default=1)
-        if jobs == 1:
-            jobs = whole_number(_plain(self.options.get("numjobs"))) or 1
-        return jobs
+        jobs = max(
+            (FioEntries(entries, self.options).members for entries in self.clients.values()),
+            default=1,
+        )
+        return jobs if jobs > 1 else whole_number(_plain(self.options.get("numjobs"))) or 1
 
     @property
     def in_flight(self) -> int | None:
@@ -175,13 +221,22 @@ class _Job:
         Without an engine it is psync, or windowsaio: a depth that is told then says neither.
         """
         options = self.options
-        if not options:
+        if not options or self.name == ALL_CLIENTS:
             return None
         depth = whole_number(_plain(options.get("iodepth", "1"))) or 1
         if "ioengine" not in options and depth > 1:
             return None
-        is_sync = options.get("ioengine", "psync").split(",")[0] in SYNC_IOENGINES
+        is_sync = options.get("ioengine", "psync").split(",")[0] in _SYNC_ENGINES
         return (1 if is_sync else depth) * self.numjobs
+
+    @property
+    def buffered(self) -> bool | None:
+        """Whether I/O goes through the page cache; None where no option of its own is told."""
+        if not self.options or self.name == ALL_CLIENTS:
+            return None
+        if "buffered" in self.options:
+            return is_on(self.options["buffered"])
+        return not (is_on(self.options.get("direct")) or is_on(self.options.get("atomic")))
 
     @property
     def data_bytes(self) -> int | None:
@@ -211,6 +266,7 @@ class _Report:
     def runs(self) -> list[ForeignRun]:
         """A run for each job, and one for those that ran side by side or are added up."""
         jobs, sums = self._jobs()
+        shared = table_of(self.reports[-1].content.get("global options"))
         phases = _phases(jobs)
         runs: list[ForeignRun] = []
         for phase in phases:
@@ -220,9 +276,15 @@ class _Report:
             ]
             if len(phase) > 1 and not sums:
                 runs.append(self._run(phase, beside=[]))
-        if not sums or not runs:
+        if not sums:
             return runs
         claimed = FioEntries(tuple(sums[:1]), {}).figures()
+        if not runs:
+            # Some keep only the sum of a report.
+            entry = {name: part for name, part in sums[0].items() if name != "hostname"}
+            return [
+                self._run([_Job(ALL_CLIENTS, 0, {"": (entry,)}, _options(shared, []))], beside=[])
+            ]
         if len(runs) == 1:
             return [replace(runs[0], details=replace(runs[0].details, claimed=claimed))]
         return [*runs, self._sum(sums[0], claimed, len(phases), runs[0])]
@@ -283,7 +345,7 @@ class _Report:
             alone = len({place_of(entry)[:2] for entry in last.entries}) == 1
             clients = (self._with_logs(clients[0], first, alone=alone),)
         every = FioEntries(tuple(chain.from_iterable(job.entries for job in jobs)), options)
-        buffered = {_buffered(job.options) for job in jobs}
+        buffered = {job.buffered for job in jobs}
         data = [job.data_bytes for job in jobs]
         flights = [job.in_flight for job in jobs]
         claim = every.mixed_claim
@@ -400,21 +462,23 @@ def _phases(jobs: Sequence[_Job]) -> list[list[_Job]]:
     """The jobs that ran side by side, phase by phase.
 
     Those of one group did. A further group began when all before had ended where it has
-    `stonewall`, at once where it only has `new_group`; else its times say so, if they are told.
+    `stonewall`, at once where it only has `new_group`; but reports of bare options leave these out.
+    Then its times say so, if they are told, or that fio did not run for as long as all groups took.
     """
     groups: dict[int, list[_Job]] = {}
     for job in jobs:
         groups.setdefault(job.group, []).append(job)
     phases: list[list[_Job]] = []
     for _, group in sorted(groups.items()):
-        if phases and _ran_beside(phases[-1], group):
+        if phases and _ran_beside(phases, group):
             phases[-1] += group
         else:
             phases.append(list(group))
     return phases
 
 
-def _ran_beside(before: Sequence[_Job], group: Sequence[_Job]) -> bool:
+def _ran_beside(phases: Sequence[Sequence[_Job]], group: Sequence[_Job]) -> bool:
+    before = phases[-1]
     spans = [job.span_ms for job in (*before, *group)]
     known = [span for span in spans if span is not None]
     if len(known) == len(spans):
@@ -424,7 +488,11 @@ def _ran_beside(before: Sequence[_Job], group: Sequence[_Job]) -> bool:
     walls = ("stonewall", "wait_for_previous")
     if any(is_on(job.options.get(name)) for job in group for name in walls):
         return False
-    return any(is_on(job.options.get("new_group")) for job in group)
+    if any(is_on(job.options.get("new_group")) for job in group):
+        return True
+    elapsed = max(number(entry.get("elapsed")) or 0.0 for job in group for entry in job.entries)
+    apart = sum(max(job.runtime_s for job in phase) for phase in (*phases, group))
+    return 0 < elapsed < apart - CLOCK_SLACK_S
 
 
 def _name(jobs: Sequence[_Job]) -> str:
@@ -437,7 +505,7 @@ def _name(jobs: Sequence[_Job]) -> str:
 def _options(shared: Block, entries: Sequence[Block]) -> dict[str, str]:
     """The options of a job; where clients have others, all of theirs."""
     values: dict[str, dict[str, None]] = {}
-    for entry in entries:
+    for entry in entries or [{}]:
         for name, text in texts_of({**shared, **table_of(entry.get("job options"))}).items():
             values.setdefault(name, {})[text] = None
     return {name: " | ".join(texts) for name, texts in values.items()}
@@ -498,12 +566,3 @@ def _plain(text: str | None) -> float | None:
         return None if text is None else number(float(text))
     except ValueError:
         return None
-
-
-def _buffered(options: Mapping[str, str]) -> bool | None:
-    """Whether I/O goes through the page cache; None where no option is told at all."""
-    if not options:
-        return None
-    if "buffered" in options:
-        return is_on(options["buffered"])
-    return not (is_on(options.get("direct")) or is_on(options.get("atomic")))

@@ -13,7 +13,7 @@ Which rule holds is seen in the report itself, not in its version:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from iolab.core.histogram import MIDDLE_NS, Histogram, bin_of_midpoint, bin_of_ns, of_sparse
@@ -75,6 +75,11 @@ class FioEntries:
         blocks = (block for way in self.directions for block in self._blocks(way))
         return NS_PER_US if any(_is_old(block) for block in blocks) else 1
 
+    @property
+    def members(self) -> int:
+        """How many jobs ran: fio adds their times up where it reports a group as one entry."""
+        return sum(_members(entry) for entry in self.entries)
+
     def figures(self) -> tuple[Figures, ...]:
         """Each operation as fio prints it; of several entries rates and counts are added."""
         return tuple(
@@ -88,7 +93,7 @@ class FioEntries:
         for block in self._blocks(operation):
             table = self._percentiles_of(block, operation).get("bins")
             bins = table_of(table) or table_of(self._latency(block, operation).get("bins"))
-            if not bins and _count(block):
+            if not bins and _count(block) != 0:
                 return {}
             factor = _latency_factor(block, self.kind(operation))
             for place, count in _bins(bins, factor):
@@ -101,21 +106,26 @@ class FioEntries:
         waited = sum(
             (number(_latency(block, "lat").get("mean")) or 0.0)
             * _latency_factor(block, "lat")
-            * _count(block)
+            * (_count(block) or 0)
             for block in blocks
         )
-        return sum(map(_count, blocks)), sum(map(_bytes, blocks)), waited
+        return _added(map(_count, blocks)) or 0, sum(map(_bytes, blocks)), waited
 
     def kind(self, operation: str) -> str:
         """Which latency its percentiles are of: `lat` where that was asked for, else `clat`."""
         if operation == SYNC:
             return "lat"
-        blocks = [block for block in self._blocks(operation) if _count(block)]
-        own = [
-            bool(_ranked(table_of(_latency(block, "lat").get("percentile")))) for block in blocks
-        ]
-        misplaced = is_on(self.options.get("lat_percentiles")) and not any(own)
-        return "lat" if blocks and (all(own) or misplaced) else "clat"
+        blocks = [block for block in self._blocks(operation) if _count(block) != 0]
+        lat, clat = (
+            [bool(_ranked(table_of(_latency(block, kind).get("percentile")))) for block in blocks]
+            for kind in ("lat", "clat")
+        )
+        misplaced = is_on(self.options.get("lat_percentiles")) and not any(lat)
+        # With disable_clat, and in what others made of a report, there may only be `lat`.
+        only_lat = not any(clat) and not any(
+            number(_latency(block, "clat").get("mean")) for block in blocks
+        )
+        return "lat" if blocks and (all(lat) or misplaced or only_lat) else "clat"
 
     def notes(self) -> Iterator[str]:
         """What was made of the report, by which rule."""
@@ -125,7 +135,7 @@ class FioEntries:
         if any(_is_old(block) for block in blocks):
             yield "io_bytes are KiB and latencies microseconds, as fio prints them before 2.99"
         if any("total_ios" not in block for block in blocks if block):
-            yield "counts are IOPS times the run time: before 2.2 fio prints no total_ios"
+            yield "counts are IOPS times the run time: there is no total_ios, as before fio 2.2"
         if MIXED in self.directions:
             yield "reads, writes and trims stand in one figure (unified_rw_reporting)"
 
@@ -133,7 +143,7 @@ class FioEntries:
         return [table_of(entry.get(operation)) for entry in self.entries]
 
     def _is_busy(self, operation: str) -> bool:
-        return any(_count(block) for block in self._blocks(operation))
+        return any(_count(block) or number(block.get("iops")) for block in self._blocks(operation))
 
     def _latency(self, block: Block, operation: str) -> Block:
         return _latency(block, self.kind(operation))
@@ -155,9 +165,11 @@ class FioEntries:
         failed = sum(whole_number(entry.get("total_err")) or 0 for entry in self.entries)
         return Figures(
             operation=way,
-            count=sum(counts),
+            count=_added(counts),
             count_is_derived=any("total_ios" not in block for block in blocks),
-            bytes=sum(_bytes(block) for block in blocks),
+            bytes=sum(map(_bytes, blocks))
+            if any("io_bytes" in block for block in blocks)
+            else None,
             seconds=max(known) / 1000 if known else None,
             rate_per_s=sum(number(block.get("iops")) or 0.0 for block in blocks),
             bw_bytes_per_s=sum(_bandwidth(block) for block in blocks),
@@ -174,13 +186,13 @@ class FioEntries:
         """What fsync and its kin took; they move nothing, and are no part of the total."""
         blocks = self._blocks(SYNC)
         counts = [_count(block) for block in blocks]
-        seconds = self.runtime_s
+        seconds, count = self.runtime_s, _added(counts) or 0
         low, mean, high = _extremes_and_mean(blocks, "lat", counts)
         return Figures(
             operation=SYNC,
-            count=sum(counts),
+            count=count,
             seconds=seconds,
-            rate_per_s=sum(counts) / seconds if seconds else None,
+            rate_per_s=count / seconds if seconds else None,
             lat_min_ns=low,
             lat_mean_ns=mean,
             lat_max_ns=high,
@@ -212,17 +224,31 @@ class FioEntries:
         return tuple((rank, value) for rank, value in values if value is not None)
 
 
+def _members(entry: Block) -> int:
+    times = (number(table_of(entry.get(way)).get("runtime")) for way in (*WAYS, MIXED))
+    longest = max((time for time in times if time), default=0.0)
+    return max(round((number(entry.get("job_runtime")) or 0.0) / longest), 1) if longest else 1
+
+
 def _is_old(block: Block) -> bool:
     """Whether fio printed KiB and microseconds, as before 2.99."""
     return "io_kbytes" not in block and ("clat" in block or "lat" in block)
 
 
-def _count(block: Block) -> int:
-    """Operations; where fio prints none its rate times its time, which are of the same ones."""
+def _count(block: Block) -> int | None:
+    """Operations; where none are printed the rate times the time, None where that is not told."""
     total = whole_number(block.get("total_ios"))
+    iops, runtime = number(block.get("iops")), number(block.get("runtime"))
     if total is not None:
         return total
-    return round((number(block.get("iops")) or 0.0) * (number(block.get("runtime")) or 0.0) / 1000)
+    if not iops:
+        return 0
+    return None if runtime is None else round(iops * runtime / 1000)
+
+
+def _added(counts: Iterable[int | None]) -> int | None:
+    known = list(counts)
+    return None if None in known else sum(count or 0 for count in known)
 
 
 def _bytes(block: Block) -> int:
@@ -244,27 +270,34 @@ def _latency_factor(block: Block, kind: str) -> int:
 
 
 def _extremes_and_mean(
-    blocks: Sequence[Block], kind: str, counts: Sequence[int]
+    blocks: Sequence[Block], kind: str, counts: Sequence[int | None]
 ) -> tuple[float | None, float | None, float | None]:
     """Least, mean and greatest latency in ns; None where none was counted."""
     rows = [
         (_latency(block, kind), _latency_factor(block, kind), count)
         for block, count in zip(blocks, counts, strict=True)
-        if count
+        if count != 0
     ]
     # Some versions count no latency of a run that ended soon after its ramp, and print zeros.
-    timed = [row for row in rows if number(row[0].get("N", 1)) and number(row[0].get("max"))]
+    timed = [
+        row
+        for row, _, _ in rows
+        if number(row.get("N", 1)) and (number(row.get("max")) or number(row.get("mean")))
+    ]
     if not timed or len(timed) < len(rows):
         return None, None, None
     lows = [
         value * factor for row, factor, _ in rows if (value := number(row.get("min"))) is not None
     ]
-    highs = [(number(row.get("max")) or 0.0) * factor for row, factor, _ in rows]
+    highs = [
+        value * factor for row, factor, _ in rows if (value := number(row.get("max"))) is not None
+    ]
     means = [(number(row.get("mean")) or 0.0) * factor for row, factor, _ in rows]
     if len(rows) == 1:
-        return min(lows, default=None), means[0], max(highs)
-    waited = sum(mean * count for mean, (_, _, count) in zip(means, rows, strict=True))
-    return min(lows, default=None), waited / sum(count for *_, count in rows), max(highs)
+        return min(lows, default=None), means[0], max(highs, default=None)
+    total = _added(count for *_, count in rows)
+    waited = sum(mean * (count or 0) for mean, (_, _, count) in zip(means, rows, strict=True))
+    return min(lows, default=None), waited / total if total else None, max(highs, default=None)
 
 
 def _ranked(percentile: Block) -> dict[float, float]:
