@@ -4,13 +4,15 @@
 //! `FILES` and `BYTES` set the number and the size of the files. It fails when an operation does.
 
 use std::env;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use iolab_agent::error::Result;
+use iolab_agent::error::{Context, Result};
 use iolab_agent::latency::upper_ns;
 use iolab_agent::metadata::{Load, Measured, Phase, Phases, measure};
 use iolab_agent::prepare::scratch::Scratch;
+use iolab_agent::sys::file::open_folder;
 
 const PHASES: [Phase; 6] = [
     Phase::TreeCreate,
@@ -47,6 +49,10 @@ fn measure_in(target: &Path) -> Result<u64> {
     errors
 }
 
+fn open(dir: &Path) -> Result<File> {
+    open_folder(dir).context("open the scratch folder")
+}
+
 fn measure_all(dir: &Path) -> Result<u64> {
     let (files, bytes) = (number("FILES").unwrap_or(DEFAULT_FILES), number("BYTES").unwrap_or(0));
     println!("{}: {files} files of {bytes} bytes, one rank", dir.display());
@@ -54,7 +60,7 @@ fn measure_all(dir: &Path) -> Result<u64> {
     for iteration in 0..ROUNDS {
         for phase in PHASES {
             let load = one_rank(dir, phase, files, bytes, iteration);
-            let measured = measure(&load, &mut Phases::default().reserve(1)?, |_| {})?;
+            let measured = measure(&load, &mut Phases::default().reserve(1)?, &open, |_| {})?;
             errors += measured.errors.values().sum::<u64>();
             print(iteration, &measured);
         }

@@ -9,7 +9,8 @@ use serde::Serialize;
 /// Why a request could not be served; it becomes the final `error` message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Error {
-    /// The name of the errno where there is one, else `bad-request`, `busy`, `refused` or `bug`.
+    /// The name of the errno where there is one, else `bad-request`, `busy`, `refused`,
+    /// `replaced` or `bug`.
     pub code: String,
     /// One sentence with the value.
     pub says: String,
@@ -32,6 +33,11 @@ impl Error {
     /// Something that would destroy what may not be destroyed.
     pub fn refused(says: impl Into<String>) -> Self {
         Self { code: "refused".into(), says: says.into() }
+    }
+
+    /// What a name means is not what was made under it.
+    pub fn replaced(says: impl Into<String>) -> Self {
+        Self { code: "replaced".into(), says: says.into() }
     }
 
     /// A fault of the agent itself.

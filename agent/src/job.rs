@@ -2,10 +2,9 @@
 //! before the end is told.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -128,18 +127,19 @@ pub struct Exited {
     pub processor: Option<Got>,
 }
 
-/// Run a job whose place in `runs` is reserved; blocks until its whole tree is gone.
+/// Run a job in its working directory `folder`, its place in `runs` reserved; blocks until its whole tree is gone.
 pub fn run(
     runs: &Runs,
     id: u64,
     job: &Job,
+    folder: File,
     input: &[u8],
     mut tell: impl FnMut(Event),
 ) -> Result<Exited> {
     let wall_limit = check_limits(job)?;
     let mark = mark_of(id);
     let bound = bound_of(job, id)?;
-    let mut command = command_of(job, &mark, input, bound.as_ref())?;
+    let mut command = command_of(job, folder, &mark, input, bound.as_ref())?;
     if let Some(at_ns) = job.start_at_real_ns.filter(|_| !job.waits_for_start) {
         if let Some(signal) = runs.wait_for_start(id, at_ns) {
             return Ok(never_started(signal));
@@ -184,7 +184,13 @@ fn check_limits(job: &Job) -> Result<Option<Duration>> {
     }
 }
 
-fn command_of(job: &Job, mark: &str, input: &[u8], bound: Option<&Bound>) -> Result<Command> {
+fn command_of(
+    job: &Job,
+    folder: File,
+    mark: &str,
+    input: &[u8],
+    bound: Option<&Bound>,
+) -> Result<Command> {
     let name = job.argv.first().filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| Error::bad_request("argv is empty"))?;
     let path = job.env.get("PATH").cloned().unwrap_or_else(search_path);
@@ -192,8 +198,6 @@ fn command_of(job: &Job, mark: &str, input: &[u8], bound: Option<&Bound>) -> Res
     let program = find_program(file, &path).ok_or_else(|| {
         Error::errno(libc::ENOENT, format!("cannot start {name}: no such program on PATH ({path})"))
     })?;
-    let cwd = job.cwd.as_deref().unwrap_or(Path::new("/"));
-    let folder = open_dir(cwd).context(format_args!("start {name} in {}", cwd.display()))?;
     let mut command = Command::new(&program);
     let argv = job.argv.iter().map(String::as_str);
     let program = Program::new(&program, argv, environment(job, path, mark))
@@ -238,10 +242,6 @@ pub fn find_program(name: &str, path: &str) -> Option<PathBuf> {
         .filter(|folder| folder.starts_with('/'))
         .map(|folder| Path::new(folder).join(name))
         .find(|program| is_executable(program))
-}
-
-fn open_dir(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path)
 }
 
 fn is_executable(program: &Path) -> bool {
@@ -432,7 +432,8 @@ pub fn run_to_end(runs: &Runs, argv: &[String], seconds: f64) -> Result<Ended> {
     let id = own_id();
     runs.reserve(id)?;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let outcome = run(runs, id, &job, &[], |event| match event {
+    let folder = File::open("/").context("open /")?;
+    let outcome = run(runs, id, &job, folder, &[], |event| match event {
         Event::Output(Stream::Stdout, bytes) => stdout.extend_from_slice(bytes),
         Event::Output(Stream::Stderr, bytes) => stderr.extend_from_slice(bytes),
         Event::Started { .. } => {}

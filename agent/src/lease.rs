@@ -1,8 +1,12 @@
 //! The lease: what must be gone when this agent is, whatever ends it.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::ops::RangeInclusive;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,11 +14,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Context, Error, Result};
+use crate::job::Job;
 use crate::ledgers::Ledgers;
 use crate::metadata::{Phases, Place};
 use crate::prepare::filesystem::{Backing, FileSystem, Opened, Steps, mount_xfs};
-use crate::prepare::scratch::{Leave, Scratch};
+use crate::prepare::scratch::{Anchor, Leave, Scratch};
 use crate::runs::Runs;
+use crate::sys::file::open_beneath;
 use crate::sys::mount;
 use crate::sys::process;
 use crate::sys::signal::{self, Seen};
@@ -116,9 +122,13 @@ impl Lease {
             match held.file_system {
                 Mounted::Nothing => {}
                 Mounted::Soon => FileSystem::cut_short(&dir),
+                // Elsewhere it ends with the last of this agent's processes.
+                Mounted::Here(_) if held.scratch.anchor().open().is_err() => {}
                 Mounted::Here(file_system) => file_system.abandon(),
             }
-            let _ = held.scratch.remove();
+            if let Err(error) = held.scratch.remove() {
+                let _ = writeln!(io::stderr(), "iolab-agent: {}", error.says); // It may be closed.
+            }
         }
         before_exit();
         process::exit_now(code)
@@ -170,9 +180,77 @@ impl Lease {
 
     /// A scratch folder that is held, open.
     pub fn folder(&self, dir: &Path) -> Result<File> {
+        let anchor = lock(&self.scratches).get(dir).map(|held| held.scratch.anchor());
+        anchor.ok_or_else(|| not_held(dir))?.open()
+    }
+
+    /// The scratch folders that a job works in or names.
+    #[must_use]
+    pub fn concerned_by(&self, job: &Job) -> Vec<Anchor> {
+        let names = |dir: &Path| {
+            let text = dir.display().to_string();
+            let words = job.argv.iter().chain(job.env.values());
+            job.cwd.as_deref().is_some_and(|cwd| cwd.starts_with(dir))
+                || words.into_iter().any(|word| word.contains(&text))
+        };
         let held = lock(&self.scratches);
-        let held = held.get(dir).ok_or_else(|| not_held(dir))?;
-        held.scratch.folder().context("keep a folder open")
+        held.values()
+            .map(|held| held.scratch.anchor())
+            .filter(|anchor| names(&anchor.dir))
+            .collect()
+    }
+
+    /// Open a folder; below a scratch folder that is held, through that and by no link.
+    pub fn open_folder(&self, path: &Path) -> Result<File> {
+        let flags = libc::O_DIRECTORY;
+        match self.below_held(path)? {
+            None => OpenOptions::new().read(true).custom_flags(flags).open(path),
+            Some((folder, rest)) if rest.as_os_str().is_empty() => Ok(folder),
+            Some((folder, rest)) => open_beneath(Some(&folder), &rest, flags),
+        }
+        .context(format_args!("open {}", path.display()))
+    }
+
+    /// A file to be opened; below a scratch folder that is held, through that and by no link.
+    pub fn reach(&self, path: PathBuf) -> Result<Reached> {
+        let Some((folder, rest)) = self.below_held(&path)? else {
+            return Ok(Reached { real: path.clone(), name: path, _folder: None });
+        };
+        let above = rest.parent().filter(|above| !above.as_os_str().is_empty());
+        let doing = format_args!("reach {}", path.display()).to_string();
+        let folder = match above {
+            None => folder,
+            Some(above) => open_beneath(Some(&folder), above, libc::O_DIRECTORY).context(&doing)?,
+        };
+        let last = rest.file_name().unwrap_or(OsStr::new("."));
+        let real = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(last);
+        if fs::symlink_metadata(&real).is_ok_and(|meta| meta.is_symlink()) {
+            let says = format!("{} is a symbolic link, which iolab did not make", path.display());
+            return Err(Error::replaced(says));
+        }
+        Ok(Reached { real, name: path, _folder: Some(folder) })
+    }
+
+    /// The held folder that a path lies in, or the file system in that, and the rest of the path.
+    fn below_held(&self, path: &Path) -> Result<Option<(File, PathBuf)>> {
+        let found = {
+            let held = lock(&self.scratches);
+            let around = held.iter().find(|(dir, _)| path.starts_with(dir));
+            around.map(|(_, held)| {
+                let mounted = match &held.file_system {
+                    Mounted::Here(file_system) => file_system.root_of(path),
+                    _ => None,
+                };
+                (held.scratch.anchor(), mounted)
+            })
+        };
+        let Some((anchor, mounted)) = found else { return Ok(None) };
+        let folder = anchor.open()?;
+        let (folder, top) = match mounted {
+            None => (folder, anchor.dir),
+            Some(root) => (root.open()?, root.dir),
+        };
+        Ok(Some((folder, path.strip_prefix(&top).unwrap_or(Path::new("")).to_owned())))
     }
 
     /// Let go of a scratch folder: remove it, or keep its files.
@@ -207,6 +285,7 @@ impl Lease {
                 let says = format!("there is a file system in {} already", dir.display());
                 return Err(Error::busy(says));
             }
+            held.scratch.anchor().open()?;
             held.file_system = Mounted::Soon;
         }
         let mount_here = |device: &Path, at: &Path| {
@@ -253,6 +332,22 @@ impl Lease {
     }
 }
 
+/// A file that is named and a way to it that nobody can bend, as long as this is kept.
+#[derive(Debug)]
+pub struct Reached {
+    /// As it was asked for.
+    pub name: PathBuf,
+    /// By what it is to be opened.
+    pub real: PathBuf,
+    _folder: Option<File>,
+}
+
+impl From<PathBuf> for Reached {
+    fn from(name: PathBuf) -> Self {
+        Self { real: name.clone(), name, _folder: None }
+    }
+}
+
 /// End what is mounted in a scratch folder, if anything is.
 fn unmount(held: &mut Held, leave: Leave) -> Result<()> {
     match &held.file_system {
@@ -262,6 +357,7 @@ fn unmount(held: &mut Held, leave: Leave) -> Result<()> {
             Err(Error::busy(format!("a file system is being made in {dir}")))
         }
         Mounted::Here(file_system) => {
+            held.scratch.anchor().open()?; // Else other files would be removed by these names.
             file_system.close(leave)?;
             held.file_system = Mounted::Nothing;
             Ok(())

@@ -1,6 +1,7 @@
 //! The main flow: hello, then each request answered by a thread of its own, until the input ends.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -15,11 +16,11 @@ use crate::connection::{self, Connections, Leaving, Queued, Socket};
 use crate::device::{Devices, Hold, Wish, look, trim};
 use crate::error::{Error, Result};
 use crate::job::{self, Event, Job, Stream};
-use crate::lease::Lease;
+use crate::lease::{Lease, Reached};
 use crate::metadata::{self, Load, Place};
 use crate::prepare::filesystem::Backing;
 use crate::prepare::pages;
-use crate::prepare::scratch::{Leave, Scratch};
+use crate::prepare::scratch::{self, Leave, Scratch};
 use crate::request::{Hello, Request, parse, take_id};
 use crate::roots::Roots;
 use crate::sampler::Sampler;
@@ -203,17 +204,33 @@ impl Service {
         struct Output {
             stream: Stream,
         }
-        let outcome = job::run(&self.lease.runs, id, job, input, |event| match event {
-            Event::Started { pid, real_ns } => {
-                self.outbox.say(id, "started", &Started { pid, real_ns });
-            }
-            Event::Output(stream, bytes) => {
-                self.outbox.send(id, "output", &Output { stream }, bytes);
-            }
+        let concerned = self.lease.concerned_by(job);
+        let in_place = || concerned.iter().try_for_each(|anchor| anchor.open().map(drop));
+        let outcome = in_place().and_then(|()| self.folder_of(job)).and_then(|folder| {
+            job::run(&self.lease.runs, id, job, folder, input, |event| match event {
+                Event::Started { pid, real_ns } => {
+                    self.outbox.say(id, "started", &Started { pid, real_ns });
+                }
+                Event::Output(stream, bytes) => {
+                    self.outbox.send(id, "output", &Output { stream }, bytes);
+                }
+            })
         });
         self.lease.runs.release(id);
-        self.outbox.say(id, "exited", &outcome?);
+        let exited = outcome?;
+        in_place()?; // Else what it did may have been done elsewhere.
+        self.outbox.say(id, "exited", &exited);
         Ok(())
+    }
+
+    /// The working directory of a job. In a scratch folder are no links that its program could follow.
+    fn folder_of(&self, job: &Job) -> Result<File> {
+        let cwd = job.cwd.as_deref().unwrap_or(Path::new("/"));
+        let folder = self.lease.open_folder(cwd)?;
+        if self.lease.concerned_by(job).iter().any(|anchor| cwd.starts_with(&anchor.dir)) {
+            scratch::refuse_links(&folder, cwd)?;
+        }
+        Ok(folder)
     }
 
     fn watch(&self, id: u64, watch: &Watch, inodes_of: Option<PathBuf>) {
@@ -224,11 +241,14 @@ impl Service {
 
     fn metadata(&self, id: u64, load: &Load, mut place: Place) -> Result<()> {
         self.lease.lend(&load.dir, &place)?;
-        let measured = metadata::measure(load, &mut place, |interval| {
+        let open = |dir: &Path| self.lease.open_folder(dir);
+        let measured = metadata::measure(load, &mut place, &open, |interval| {
             self.outbox.say(id, "interval", interval);
         });
         drop(place); // Its folder may be closed as soon as the final message is said.
-        self.outbox.say(id, "measured", &measured?);
+        let measured = measured?;
+        self.lease.folder(&load.dir)?; // Else it may have been measured elsewhere.
+        self.outbox.say(id, "measured", &measured);
         Ok(())
     }
 
@@ -264,11 +284,13 @@ impl Service {
                 self.outbox.say(id, "use", &runs::of_run(&roots, &self.lease.runs, run)?);
             }
             Request::Put { path, mode } => {
-                let aside = self.lease.aside(transfer::beside(&path, id)?);
+                let path = self.lease.reach(path)?;
+                let aside = self.lease.aside(transfer::beside(&path.real, id)?);
                 let moved = transfer::put(&path, mode, payload, &aside)?;
                 self.outbox.say(id, "done", &moved);
             }
             Request::Get { path, max_bytes } => {
+                let path = self.lease.reach(path)?;
                 let moved = transfer::get(&path, max_bytes, |chunk| {
                     self.outbox.send(id, "chunk", &Empty {}, chunk);
                 })?;
@@ -285,10 +307,10 @@ impl Service {
                 self.outbox.say(id, "done", &self.lease.ledgers.close(&name)?);
             }
             Request::Extents { paths } => {
-                self.outbox.say(id, "extents", &pages::prove(&paths)?);
+                self.outbox.say(id, "extents", &pages::prove(&self.reach(paths)?)?);
             }
             Request::Evict { paths, system } => {
-                self.outbox.say(id, "evicted", &pages::evict(&paths, system)?);
+                self.outbox.say(id, "evicted", &pages::evict(&self.reach(paths)?, system)?);
             }
             Request::Device { path, serial, overwrite } => {
                 let wish = Wish { serial: serial.as_deref(), overwrite };
@@ -361,6 +383,10 @@ impl Service {
         }
         self.outbox.say(id, "probed", &probed);
         Ok(())
+    }
+
+    fn reach(&self, paths: Vec<PathBuf>) -> Result<Vec<Reached>> {
+        paths.into_iter().map(|path| self.lease.reach(path)).collect()
     }
 
     fn scratch_open(&self, id: u64, path: &Path, name: &str, owner: &str) -> Result<()> {

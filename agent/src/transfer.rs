@@ -9,7 +9,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Context, Error, Result};
-use crate::lease::Aside;
+use crate::lease::{Aside, Reached};
 use crate::sys::process::own_pid;
 
 /// A piece of a file in one message.
@@ -25,12 +25,12 @@ pub struct Moved {
 }
 
 /// Write `bytes` to `path` as a whole or not at all. `aside` is a name beside it.
-pub fn put(path: &Path, mode: u32, bytes: &[u8], aside: &Aside) -> Result<Moved> {
+pub fn put(path: &Reached, mode: u32, bytes: &[u8], aside: &Aside) -> Result<Moved> {
     if mode > 0o7777 {
         return Err(Error::bad_request(format!("a mode of {mode} (decimal) is above 0o7777")));
     }
-    write_whole(path, mode, bytes, &aside.path)
-        .context(format_args!("write {}", path.display()))?;
+    write_whole(&path.real, mode, bytes, &aside.path)
+        .context(format_args!("write {}", path.name.display()))?;
     Ok(Moved { size: bytes.len() as u64, sha256: format!("{:x}", Sha256::digest(bytes)) })
 }
 
@@ -45,20 +45,20 @@ fn write_whole(path: &Path, mode: u32, bytes: &[u8], aside: &Path) -> io::Result
 }
 
 /// Read a regular file of at most `max_bytes` in pieces.
-pub fn get(path: &Path, max_bytes: u64, mut tell: impl FnMut(&[u8])) -> Result<Moved> {
-    let failed = |error: &io::Error| Error::io(format_args!("read {}", path.display()), error);
+pub fn get(path: &Reached, max_bytes: u64, mut tell: impl FnMut(&[u8])) -> Result<Moved> {
+    let failed = |error: &io::Error| Error::io(format_args!("read {}", path.name.display()), error);
     // Opening a pipe without a writer would wait for one.
     let mut file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
-        .open(path)
+        .open(&path.real)
         .map_err(|error| failed(&error))?;
     let meta = file.metadata().map_err(|error| failed(&error))?;
     if !meta.is_file() {
         return Err(failed(&io::Error::other("it is not a regular file")));
     }
     let too_large = |size: u64| {
-        let says = format!("{} has {size} bytes or more, above {max_bytes}", path.display());
+        let says = format!("{} has {size} bytes or more, above {max_bytes}", path.name.display());
         Error::errno(libc::EFBIG, says)
     };
     if meta.len() > max_bytes {
@@ -102,7 +102,7 @@ mod tests {
     fn a_file_above_the_limit_is_refused_before_a_piece_is_sent() {
         let folder = Folder::new();
         folder.put("file", "12345");
-        let path = folder.path().join("file");
+        let path = folder.path().join("file").into();
         let mut pieces = 0;
         assert_eq!(get(&path, 4, |_| pieces += 1).unwrap_err().code, "EFBIG");
         assert_eq!(pieces, 0);
@@ -112,6 +112,11 @@ mod tests {
 
     #[test]
     fn a_folder_is_not_read() {
-        assert!(get(Path::new("/"), 1, |_| ()).unwrap_err().says.contains("not a regular file"));
+        assert!(
+            get(&Path::new("/").to_owned().into(), 1, |_| ())
+                .unwrap_err()
+                .says
+                .contains("not a regular file")
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.speaker import PATIENCE_S, Agent, Said, pids_marked, until
+from tests.agent.speaker import PATIENCE_S, Agent, Said, output, pids_marked, until
 from tests.needs import require
 
 NAME = "iolab-scratch-local"
@@ -189,3 +190,141 @@ def test_a_killed_agent_whose_id_was_given_to_another_holds_nothing(
     with Agent(program) as other:
         assert [each["dir"] for each in clean(other, tmp_path)["folders"]] == [str(folder)]
     assert not folder.exists()
+
+
+WRITES = """
+import os, sys, time
+print("up", flush=True)
+while not os.path.exists("stop"):
+    time.sleep(0.01)
+with open("data", "wb") as file:
+    file.write(b"load")
+"""
+
+
+def replace_folder(folder: Path, by: Path) -> Path:
+    """What the owner of the directory can do at any time; where the folder is now."""
+    moved = folder.with_name("moved")
+    folder.rename(moved)
+    folder.symlink_to(by)
+    return moved
+
+
+def test_load_stays_in_a_folder_that_is_moved_and_the_run_fails(
+    agent: Agent, tmp_path: Path
+) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "data").write_text("stays")
+    folder = Path(open_scratch(agent, tmp_path)["dir"])
+    run = agent.begin("run", argv=["python3", "-c", WRITES], cwd=str(folder))
+    assert agent.next(run).is_ == "started"
+    assert agent.next(run).payload == b"up\n"
+    moved = replace_folder(folder, precious)
+    (moved / "stop").touch()
+    end = agent.rest(run)[-1]
+    assert (end.is_, end["code"], str(folder) in end["says"]) == ("error", "replaced", True)
+    assert (moved / "data").read_text() == "load"
+    assert (precious / "data").read_text() == "stays"
+
+
+def test_nothing_is_done_by_the_name_of_a_folder_that_was_moved(
+    agent: Agent, tmp_path: Path
+) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "data").write_text("stays")
+    folder = Path(open_scratch(agent, tmp_path)["dir"])
+    (folder / "data").write_text("load")
+    moved = replace_folder(folder, precious)
+    file = str(folder / "data")
+    asked = [
+        agent.ask("run", argv=["true"], cwd=str(folder)),
+        agent.ask("run", argv=["rm", "-rf", file]),
+        agent.ask("put", b"load", path=file, mode=0o600),
+        agent.ask("get", path=file, max_bytes=100),
+        agent.ask("extents", paths=[file]),
+        agent.ask("evict", paths=[file], system=False),
+        agent.ask("connect", dir=str(folder), name="socket", wait_s=0),
+        agent.ask(
+            "metadata", dir=str(folder), phase="tree-create", iteration=0, first_rank=0, ranks=1,
+            total_ranks=1, files_per_rank=1, file_bytes=0,
+        ),
+    ]  # fmt: skip
+    assert {said["code"] for said in asked} == {"replaced"}
+    closed = agent.ask("scratch_close", dir=str(folder), keep=False)
+    assert (closed["code"], str(moved) in closed["says"]) == ("replaced", True)
+    assert not moved.exists()
+    assert [path.name for path in precious.iterdir()] == ["data"]
+    assert (precious / "data").read_text() == "stays"
+
+
+@pytest.mark.parametrize("how", ["removed", "another", "file"])
+def test_a_folder_that_is_gone_or_another_is_told_at_the_end(
+    agent: Agent, tmp_path: Path, how: str
+) -> None:
+    folder = Path(open_scratch(agent, tmp_path)["dir"])
+    shutil.rmtree(folder)
+    if how == "another":
+        (folder / "theirs").mkdir(parents=True)
+    elif how == "file":
+        folder.write_text("theirs")
+    assert agent.ask("run", argv=["true"], cwd=str(folder))["code"] == "replaced"
+    assert agent.ask("scratch_close", dir=str(folder), keep=False)["code"] == "replaced"
+    assert folder.exists() == (how != "removed")
+
+
+def test_a_mount_over_the_folder_is_not_the_folder(agent: Agent, tmp_path: Path) -> None:
+    require("root")
+    folder = Path(open_scratch(agent, tmp_path)["dir"])
+    (folder / "data").write_text("load")
+    subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
+    try:
+        (folder / "theirs").write_text("stays")
+        assert agent.ask("run", argv=["true"], cwd=str(folder))["code"] == "replaced"
+        assert agent.ask("scratch_close", dir=str(folder), keep=False)["code"] == "replaced"
+        assert (folder / "theirs").read_text() == "stays"
+    finally:
+        subprocess.run(["umount", folder], check=True)
+    assert not (folder / "data").exists()
+
+
+def test_a_link_in_the_place_of_a_file_is_not_followed(agent: Agent, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("stays")
+    folder = Path(open_scratch(agent, tmp_path)["dir"])
+    (folder / "data").symlink_to(precious)
+    (folder / "deep").symlink_to(tmp_path)
+    asked = [
+        agent.ask("run", argv=["true"], cwd=str(folder)),
+        agent.ask("extents", paths=[str(folder / "data")]),
+        agent.ask("get", path=str(folder / "data"), max_bytes=100),
+        agent.ask("put", b"load", path=str(folder / "data"), mode=0o600),
+    ]
+    assert {said["code"] for said in asked} == {"replaced"}
+    deep = agent.ask("get", path=str(folder / "deep" / "precious"), max_bytes=100)
+    assert deep["code"] in {"ELOOP", "ENOTDIR"}
+    assert agent.ask("run", argv=["true"], cwd=str(folder / "deep"))["code"] in {"ELOOP", "ENOTDIR"}
+    assert precious.read_text() == "stays"
+
+
+def test_the_native_engine_follows_no_link(agent: Agent, tmp_path: Path) -> None:
+    """In a folder that is not held, where the agent does not look for links."""
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"stays".ljust(65536))
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "data").symlink_to(precious)
+    block = {"bytes": 4096}
+    job = {
+        "files": [{"path": "data", "bytes": 65536}],
+        "rw": "write",
+        "blocks": [block],
+        "depth": 1,
+    }
+    spec = {"format": 1, "jobs": [job], "direct": False, "runtime_s": 0.1}
+    payload = json.dumps(spec).encode()
+    said = agent.run("iolab-agent", "engine", payload=payload, cwd=str(work))
+    assert said[-1]["code"] == 2, output(said)
+    assert b"ELOOP" in output(said)
+    assert precious.read_bytes().startswith(b"stays")

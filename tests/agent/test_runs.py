@@ -74,10 +74,13 @@ def ignored_by_a_child(agent: Agent) -> int:
     return int(masks["SigIgn"], 16) & 0x7FFF_FFFF
 
 
-def test_a_child_has_default_signals_and_no_descriptor_of_the_agent(agent: Agent) -> None:
+def test_a_child_has_default_signals_and_of_the_agents_files_the_token(agent: Agent) -> None:
     assert ignored_by_a_child(agent) == 0
-    listed = output(agent.run("ls", "/proc/self/fd")).decode().split()
-    assert listed == ["0", "1", "2", "3"]  # The last is the listing's own.
+    words = ("find", "/proc/self/fd", "-mindepth", "1", "-printf", r"%f %l\n")
+    listed = dict(line.split(" ", 1) for line in output(agent.run(*words)).decode().splitlines())
+    more = [file for number, file in listed.items() if int(number) > 2]
+    (token,) = [file for file in more if file != "/" and not file.startswith("/proc/")]  # its own
+    assert token.startswith("/memfd:iolab-token-")
 
 
 def test_what_a_script_ignored_in_the_background_is_not_passed_on(program: Path) -> None:

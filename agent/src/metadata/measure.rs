@@ -14,7 +14,7 @@ use super::ranks::{Rank, Worked};
 use crate::clock::Stamp;
 use crate::error::{Error, Result};
 use crate::latency::{Counters, Counts, SparseBins};
-use crate::metadata::tree;
+use crate::metadata::tree::{self, OpenFolder};
 use crate::processor::{Got, Watcher};
 use crate::sys::thread::Usage;
 use crate::sys::time::{SECOND_NS, mono_ns, real_ns, sleep_until_real};
@@ -94,11 +94,12 @@ pub struct Measured {
 pub fn measure(
     load: &Load,
     place: &mut Place,
+    open: OpenFolder,
     mut tell: impl FnMut(&Interval),
 ) -> Result<Measured> {
     load.check()?;
     let preparing = place.preparing.take();
-    let seats = tree::open_all(load)?;
+    let seats = tree::open_all(load, open)?;
     let counters: Vec<Counters> = seats.iter().map(|_| Counters::default()).collect();
     let control = &place.control;
     let measured = thread::scope(|scope| {
@@ -112,7 +113,7 @@ pub fn measure(
             ranks.into_iter().map(|rank| rank.join().unwrap_or_default()).collect();
         Ok(observer.sum_up(&worked, ready_real_ns, timed_out))
     });
-    tree::tidy(load);
+    tree::tidy(load, open);
     measured
 }
 

@@ -1,6 +1,8 @@
 use super::*;
+use crate::error::Context;
 use crate::metadata::{Folder as Other, Phases};
 use crate::prepare::scratch::Scratch;
+use crate::sys::file::open_folder;
 use crate::trial::Folder;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,10 +66,14 @@ fn count_files(folder: &Path) -> usize {
         .sum()
 }
 
+fn open(dir: &Path) -> Result<File> {
+    open_folder(dir).context(format_args!("open {}", dir.display()))
+}
+
 fn try_measure(load: &Load) -> (Result<Measured>, Vec<Interval>) {
     let mut intervals = Vec::new();
     let mut place = Phases::default().reserve(1).expect("a place");
-    let measured = measure(load, &mut place, |interval| intervals.push(interval.clone()));
+    let measured = measure(load, &mut place, &open, |interval| intervals.push(interval.clone()));
     (measured, intervals)
 }
 
@@ -227,7 +233,7 @@ fn a_phase_stopped_before_its_start_did_nothing() {
     let phases = Phases::default();
     let mut place = phases.reserve(7).unwrap();
     assert!(phases.stop(7));
-    let measured = measure(&load, &mut place, |_| {}).unwrap();
+    let measured = measure(&load, &mut place, &open, |_| {}).unwrap();
     assert_eq!((measured.ops, measured.skipped, measured.cancelled), (0, 2, true));
     assert_eq!(measured.first_start_real_ns, None);
 }

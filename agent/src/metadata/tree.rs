@@ -11,8 +11,11 @@ use std::sync::Arc;
 use super::load::{Load, Phase};
 use crate::error::{Context, Error, Result};
 use crate::prepare::scratch;
-use crate::sys::file::{self, open_folder, open_folder_in};
+use crate::sys::file::{self, open_folder_in};
 use crate::sys::thread::allow_open_files;
+
+/// How a scratch folder is opened.
+pub type OpenFolder<'a> = &'a dyn Fn(&Path) -> Result<File>;
 
 /// Descriptors of the agent itself: pipes, locks, runs, watches.
 const OWN_FILES: u64 = 1024;
@@ -20,12 +23,12 @@ const OWN_FILES: u64 = 1024;
 /// The folder each rank works in: its own one, or that of the iteration when its own is the work.
 ///
 /// Makes the iteration's folder where trees are created.
-pub fn open_all(load: &Load) -> Result<Vec<Arc<File>>> {
+pub fn open_all(load: &Load, open: OpenFolder) -> Result<Vec<Arc<File>>> {
     let wanted = OWN_FILES + 2 * u64::from(load.ranks) + load.others.len() as u64;
     allow_open_files(wanted).context(format_args!("open {wanted} files at a time"))?;
     let tree = tree_name(load.iteration);
     if load.phase == Phase::TreeCreate {
-        make_tree(&load.dir, &tree)?;
+        make_tree(&load.dir, &tree, open)?;
     }
     let mut trees: HashMap<&Path, Arc<File>> = HashMap::new();
     let mut seats = Vec::with_capacity(load.ranks as usize);
@@ -33,7 +36,7 @@ pub fn open_all(load: &Load) -> Result<Vec<Arc<File>>> {
         let dir = load.folder_of(rank).ok_or_else(|| Error::bug("a rank without a folder"))?;
         let opened = match trees.get(dir) {
             Some(opened) => Arc::clone(opened),
-            None => Arc::new(open_tree(dir, &tree)?),
+            None => Arc::new(open_tree(dir, &tree, open)?),
         };
         trees.insert(dir, Arc::clone(&opened));
         if load.phase.is_of_trees() {
@@ -49,17 +52,16 @@ pub fn open_all(load: &Load) -> Result<Vec<Arc<File>>> {
 }
 
 /// Remove the iteration's folder if nothing is left in it.
-pub fn tidy(load: &Load) {
+pub fn tidy(load: &Load, open: OpenFolder) {
     if load.phase == Phase::TreeRemove {
-        if let Ok(scratch) = open_folder(&load.dir) {
+        if let Ok(scratch) = open(&load.dir) {
             let _ = file::remove_folder(&scratch, &tree_name(load.iteration));
         }
     }
 }
 
-fn make_tree(dir: &Path, tree: &CStr) -> Result<()> {
-    let made = open_folder(dir).and_then(|scratch| file::make_folder(&scratch, tree));
-    match made {
+fn make_tree(dir: &Path, tree: &CStr, open: OpenFolder) -> Result<()> {
+    match file::make_folder(&open(dir)?, tree) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             Err(cannot(dir, tree, &error))
         }
@@ -68,9 +70,8 @@ fn make_tree(dir: &Path, tree: &CStr) -> Result<()> {
 }
 
 /// A folder of an iteration in a scratch folder; one without our lock file is somebody else's.
-fn open_tree(dir: &Path, tree: &CStr) -> Result<File> {
-    let scratch =
-        open_folder(dir).context(format_args!("open the scratch folder {}", dir.display()))?;
+fn open_tree(dir: &Path, tree: &CStr, open: OpenFolder) -> Result<File> {
+    let scratch = open(dir)?;
     if !scratch::is_ours(&scratch) {
         let says = format!("{} is not a scratch folder of this program", dir.display());
         return Err(Error::bad_request(says));

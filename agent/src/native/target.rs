@@ -119,7 +119,8 @@ impl<'a> Want<'a> {
         }
         let alone = self.writes && is_device == IsDevice::Yes;
         let writes = self.writes || self.create;
-        let how = Opening { writes, direct: spec.direct, alone, create: self.create };
+        let links = is_device == IsDevice::Yes;
+        let how = Opening { writes, direct: spec.direct, alone, links, create: self.create };
         let file = match open_target(self.path, how) {
             Err(error)
                 if error.raw_os_error() == Some(libc::EBUSY) && is_held_by_parent(self.path) =>
@@ -160,7 +161,13 @@ impl<'a> Want<'a> {
         if name.to_string() == "/dev/null" && self.jobs.iter().any(|&job| spec.jobs[job].reads()) {
             return Err("/dev/null has nothing to read; give /dev/zero.".into());
         }
-        let how = Opening { writes: self.writes, direct: false, alone: false, create: false };
+        let how = Opening {
+            writes: self.writes,
+            direct: false,
+            alone: false,
+            links: true,
+            create: false,
+        };
         let file = open_target(self.path, how)
             .map_err(|error| format!("{name} cannot be opened: {}.", sentence(&error)))?;
         notes.push(format!("{name} is no storage: this measures what the generator can do."));

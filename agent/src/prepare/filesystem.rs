@@ -12,7 +12,7 @@ use std::{io, thread};
 
 use serde::Serialize;
 
-use super::scratch::Leave;
+use super::scratch::{Anchor, Leave};
 use crate::device::{Wish, hold};
 use crate::error::{Context, Error, Result};
 use crate::roots::{Roots, number};
@@ -87,6 +87,7 @@ pub struct Opened {
 #[derive(Debug)]
 pub struct FileSystem {
     mount_point: PathBuf,
+    root: Anchor,
     backing: Place,
 }
 
@@ -134,6 +135,12 @@ impl FileSystem {
         made
     }
 
+    /// The root of what is mounted, for a path that leads there.
+    #[must_use]
+    pub fn root_of(&self, path: &Path) -> Option<Anchor> {
+        path.starts_with(&self.mount_point).then(|| self.root.clone())
+    }
+
     /// End it and, unless its files are to stay, what it was made on. An error leaves it mounted.
     pub fn close(&self, leave: Leave) -> Result<()> {
         let doing = format_args!("unmount {}", self.mount_point.display());
@@ -178,13 +185,14 @@ fn in_image(
     let opened = |device: &Loop, kept| {
         let dir = mount_point.to_owned();
         let made = Opened { dir, device: device.name.clone(), kept, direct: device.is_direct() };
-        let backing = Place::Image(image.clone());
-        (FileSystem { mount_point: mount_point.to_owned(), backing }, made)
+        let (mount_point, backing) = (mount_point.to_owned(), Place::Image(image.clone()));
+        let root = Anchor::of(&mount_point)?;
+        Ok((FileSystem { mount_point, root, backing }, made))
     };
     if let Some(file) = kept_image(&image, bytes) {
         let device = Loop::over(&file, &image)?;
         if (steps.mount)(&device.path, mount_point).is_ok() {
-            return Ok(opened(&device, true));
+            return opened(&device, true);
         }
     }
     let failed = |error: &io::Error| {
@@ -199,7 +207,7 @@ fn in_image(
         let _ = fs::remove_file(&image);
         return Err(error);
     }
-    Ok(opened(&device, false))
+    opened(&device, false)
 }
 
 fn on_device(
@@ -218,7 +226,8 @@ fn on_device(
     }
     let dir = mount_point.to_owned();
     let made = Opened { dir: dir.clone(), device: facts.name, kept: false, direct: true };
-    Ok((FileSystem { mount_point: dir, backing: Place::Device(device) }, made))
+    let root = Anchor::of(&dir)?;
+    Ok((FileSystem { mount_point: dir, root, backing: Place::Device(device) }, made))
 }
 
 fn format(device: &Path, options: &[&str], steps: Steps) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use std::{io, thread};
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::scratch::held_by;
 use crate::error::{Context, Result, sentence};
-use crate::lease::Aside;
+use crate::lease::{Aside, Reached};
 use crate::sys::block::{
     DIRECT, Extent, Part, cached_pages, direct_alignment, for_each_extent, mapped_resident_pages,
     seek,
@@ -139,10 +139,10 @@ pub struct Extents {
 }
 
 /// Look at all files; each must be a regular one.
-pub fn prove(paths: &[PathBuf]) -> Result<Extents> {
+pub fn prove(paths: &[Reached]) -> Result<Extents> {
     let mut sum = Extents::default();
     for path in paths {
-        let extents = of_file(path).context(format_args!("map {}", path.display()))?;
+        let extents = of_file(&path.real).context(format_args!("map {}", path.name.display()))?;
         sum.method = sum.method.max(extents.method);
         sum.file_count += 1;
         sum.size_bytes += extents.size_bytes;
@@ -241,9 +241,9 @@ pub struct Evicted {
 }
 
 /// Write and forget the pages of `paths`; with `whole_system` also what the kernel will drop.
-pub fn evict(paths: &[PathBuf], whole_system: bool) -> Result<Evicted> {
+pub fn evict(paths: &[Reached], whole_system: bool) -> Result<Evicted> {
     for path in paths {
-        File::open(path).context(format_args!("open {}", path.display()))?;
+        File::open(&path.real).context(format_args!("open {}", path.name.display()))?;
     }
     let mut evicted = Evicted {
         resident_bytes_before: resident_bytes(paths),
@@ -281,19 +281,19 @@ impl Evicted {
 }
 
 /// One file open at a time: a data set can have more files than a process may open.
-fn for_each(paths: &[PathBuf], act: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
-    paths.iter().try_for_each(|path| act(&File::open(path)?))
+fn for_each(paths: &[Reached], act: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
+    paths.iter().try_for_each(|path| act(&File::open(&path.real)?))
 }
 
 /// Bytes of files in the page cache, by cachestat or else mincore; None when neither can tell:
 /// mincore calls every page of another user's file resident.
-fn resident_bytes(paths: &[PathBuf]) -> Option<u64> {
+fn resident_bytes(paths: &[Reached]) -> Option<u64> {
     let page = page_bytes();
-    let pages = |path: &PathBuf| {
-        let file = File::open(path).ok()?;
-        cached_pages(&file)
-            .ok()
-            .or_else(|| may_change(path).then(|| mapped_resident_pages(&file, page).ok()).flatten())
+    let pages = |path: &Reached| {
+        let file = File::open(&path.real).ok()?;
+        cached_pages(&file).ok().or_else(|| {
+            may_change(&path.real).then(|| mapped_resident_pages(&file, page).ok()).flatten()
+        })
     };
     paths.iter().map(pages).sum::<Option<u64>>().map(|pages| pages * page)
 }
@@ -328,9 +328,14 @@ mod tests {
 
     #[test]
     fn a_missing_file_and_a_folder_are_errors_with_their_path() {
-        let error = prove(&[PathBuf::from("/nowhere/x")]).unwrap_err();
+        let error = prove(&[Path::new("/nowhere/x").to_owned().into()]).unwrap_err();
         assert_eq!((error.code.as_str(), error.says.contains("/nowhere/x")), ("ENOENT", true));
-        assert!(prove(&[PathBuf::from("/")]).unwrap_err().says.contains("not a regular file"));
+        assert!(
+            prove(&[Path::new("/").to_owned().into()])
+                .unwrap_err()
+                .says
+                .contains("not a regular file")
+        );
     }
 
     #[test]
@@ -351,6 +356,9 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_an_error() {
-        assert_eq!(evict(&["/nowhere/x".into()], false).unwrap_err().code, "ENOENT");
+        assert_eq!(
+            evict(&[Path::new("/nowhere/x").to_owned().into()], false).unwrap_err().code,
+            "ENOENT"
+        );
     }
 }

@@ -6,6 +6,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ use crate::error::{Context, Error, Result};
 use crate::prepare::removal;
 use crate::roots::Roots;
 use crate::sign::own_sign;
-use crate::sys::file::{Locked, entry_in, is_locked, open_file_in, open_folder};
+use crate::sys::file::{Locked, entry_in, is_locked, open_file_in, open_folder, unlink_in};
 use crate::sys::process::own_user;
 use crate::tree;
 
@@ -150,23 +151,48 @@ impl Scratch {
         &self.dir
     }
 
-    /// The folder itself, open.
-    pub fn folder(&self) -> io::Result<File> {
-        self.folder.try_clone()
+    /// By what the folder is known.
+    #[must_use]
+    pub fn anchor(&self) -> Anchor {
+        let Marker { device, inode, .. } = self.marker;
+        Anchor { dir: self.dir.clone(), device, inode }
     }
 
-    /// Remove the folder and all that is in it.
+    /// Remove the folder and all that is in it, wherever it is by now; an error where that is not
+    /// where it was made.
     pub fn remove(self) -> Result<()> {
         let failed = |e| Error::io(format_args!("remove {}", self.dir.display()), &e);
+        let in_place = self.anchor().open();
         removal::empty_wide(&self.folder, OsStr::new(LOCK)).map_err(failed)?;
-        let still_ours = self.folder.metadata().is_ok_and(|open| {
-            fs::symlink_metadata(&self.dir).is_ok_and(|named| named.ino() == open.ino())
-        });
-        if still_ours {
-            fs::remove_file(self.dir.join(LOCK)).map_err(failed)?;
-            fs::remove_dir(&self.dir).map_err(failed)?;
+        let lock = entry_in(&self.folder, OsStr::new(LOCK));
+        match lock.and_then(|lock| unlink_in(&self.folder, OsStr::new(LOCK), lock)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
         }
-        Ok(())
+        match in_place {
+            Ok(_) => fs::remove_dir(&self.dir).map_err(failed),
+            Err(error) => Err(self.remove_elsewhere(&error)),
+        }
+    }
+
+    /// Remove the folder, which is empty, where it was moved to; what is to be said of that.
+    fn remove_elsewhere(&self, replaced: &Error) -> Error {
+        let now = fs::read_link(format!("/proc/self/fd/{}", self.folder.as_raw_fd()));
+        let now = now.unwrap_or_default();
+        let remove = || -> io::Result<()> {
+            let (above, name) = now.parent().zip(now.file_name()).ok_or(io::ErrorKind::NotFound)?;
+            let above = open_folder(above)?;
+            let entry = entry_in(&above, name)?;
+            if !entry.is_folder || entry.inode != self.marker.inode {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            unlink_in(&above, name, entry)
+        };
+        let become_of_it = match remove() {
+            Ok(()) => format!("it was moved to {}, and removed there", now.display()),
+            Err(_) => "its files were removed, and the empty folder may be left".to_owned(),
+        };
+        Error::replaced(format!("{}; {become_of_it}", replaced.says))
     }
 
     /// Leave the folder with its files, marked so, and let go of the lock.
@@ -184,6 +210,59 @@ impl Scratch {
             .and_then(|()| lock.sync_all())
             .context(format_args!("write in {}", self.dir.display()))
     }
+}
+
+/// By what a scratch folder is known, whatever has its name by now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anchor {
+    /// Where it was made.
+    pub dir: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Anchor {
+    /// That of a folder which is where it was made.
+    pub fn of(dir: &Path) -> Result<Self> {
+        let meta = fs::symlink_metadata(dir).context(format_args!("look at {}", dir.display()))?;
+        Ok(Self { dir: dir.to_owned(), device: meta.dev(), inode: meta.ino() })
+    }
+
+    /// Open the folder where it was made; `replaced` when that is another one, or none.
+    pub fn open(&self) -> Result<File> {
+        let dir = self.dir.display();
+        let replaced =
+            |how: &str| Error::replaced(format!("the scratch folder {dir} was replaced: {how}"));
+        let folder = open_folder(&self.dir).map_err(|error| match error.raw_os_error() {
+            Some(libc::ENOENT) => replaced("it was moved, removed or unmounted"),
+            Some(libc::ENOTDIR | libc::ELOOP) => replaced("a link or a file has its place"),
+            _ => Error::io(format_args!("open the scratch folder {dir}"), &error),
+        })?;
+        let meta = folder.metadata().context(format_args!("look at {dir}"))?;
+        if (meta.dev(), meta.ino()) != (self.device, self.inode) {
+            return Err(replaced("another folder, or a mount, has its place"));
+        }
+        Ok(folder)
+    }
+}
+
+/// Refuse a folder with symbolic links in it, which programs would follow: iolab makes none.
+pub fn refuse_links(folder: &File, dir: &Path) -> Result<()> {
+    let doing = format!("read {}", dir.display());
+    let entries = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd())).context(&doing)?;
+    for entry in entries {
+        let entry = entry.context(&doing)?;
+        if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            let name = entry.file_name();
+            let says = format!(
+                "{} in the scratch folder {} is a symbolic link, which iolab did not make",
+                name.to_string_lossy(),
+                dir.display()
+            );
+            return Err(Error::replaced(says));
+        }
+    }
+    Ok(())
 }
 
 /// The lock in a folder, for a look at it. It may be anybody's: a link is not followed, and nothing is
@@ -314,25 +393,25 @@ fn enter(dir: &Path) -> Result<Option<(File, Locked)>> {
     let failed = |doing: &str, error: &io::Error| {
         Error::io(format_args!("{doing} the scratch folder {}", dir.display()), error)
     };
-    let was_there = match DirBuilder::new().mode(RIGHTS).create(dir) {
+    match DirBuilder::new().mode(RIGHTS).create(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(failed("make", &error));
         }
-        made => made.is_err(),
-    };
+        _ => {}
+    }
     let folder = match open_folder(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         // The kernel says ENOTDIR or ELOOP of a symbolic link, by the flags it came with.
         opened => opened.map_err(|error| failed("open (links are not followed)", &error))?,
     };
-    let names = crate::roots::names(dir);
+    // From here on the open folder counts: its name may mean another by now.
+    let names =
+        crate::roots::names(&PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())));
     if !names.is_empty() && !names.iter().any(|name| name == LOCK) {
         let says = format!("{} was not made by this program and is not empty", dir.display());
         return Err(Error::errno(libc::EEXIST, says));
     }
-    if was_there {
-        require_own(&folder, dir)?;
-    }
+    require_own(&folder, dir)?;
     let lock = match open_file_in(&folder, LOCK) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(|error| failed("lock", &error))?,
@@ -344,9 +423,9 @@ fn enter(dir: &Path) -> Result<Option<(File, Locked)>> {
             return Err(Error::busy(says));
         }
     };
-    let by_name = fs::symlink_metadata(dir.join(LOCK));
+    let by_name = entry_in(&folder, OsStr::new(LOCK));
     let is_same = match (by_name, lock.metadata()) {
-        (Ok(by_name), Ok(open)) => by_name.ino() == open.ino() && by_name.is_file(),
+        (Ok(by_name), Ok(open)) => by_name.inode == open.ino() && open.is_file(),
         _ => false,
     };
     Ok(is_same.then_some((folder, lock)))

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use crate::sys::buffer::Block;
 use crate::sys::check;
+use crate::sys::file::open_beneath;
 
 /// `_IOR(0x12, 114, size_t)` of linux/fs.h.
 const BLKGETSIZE64: libc::Ioctl = 0x8008_1272_u32 as libc::Ioctl;
@@ -27,6 +28,8 @@ pub struct Opening {
     pub direct: bool,
     /// Refused where the block device is mounted or held by somebody else.
     pub alone: bool,
+    /// By whatever way it is named; else a relative path leads through no link.
+    pub links: bool,
     /// Made if it is not there; never through a link, which may lead out of the folder.
     pub create: bool,
 }
@@ -37,6 +40,9 @@ pub fn open_target(path: &Path, how: Opening) -> Result<File> {
     let alone = if how.alone { libc::O_EXCL } else { 0 };
     let own = if how.create { libc::O_NOFOLLOW } else { 0 };
     let flags = direct | alone | own;
+    if path.is_relative() && !how.links {
+        return open_relative(path, how, flags);
+    }
     let mut options = OpenOptions::new();
     options.read(true).write(how.writes);
     if how.create {
@@ -47,6 +53,17 @@ pub fn open_target(path: &Path, how: Opening) -> Result<File> {
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
             options.custom_flags(flags).open(path)
         }
+        opened => opened,
+    }
+}
+
+/// A file of the working directory, which is ours: no link in it leads anywhere.
+fn open_relative(path: &Path, how: Opening, flags: i32) -> Result<File> {
+    let access = if how.writes { libc::O_RDWR } else { libc::O_RDONLY };
+    let make = if how.create { libc::O_CREAT } else { 0 };
+    let flags = flags | access | make;
+    match open_beneath(None, path, flags | libc::O_NOATIME) {
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => open_beneath(None, path, flags),
         opened => opened,
     }
 }

@@ -1,13 +1,13 @@
 //! Files by descriptor: locks, names relative to an open folder, space, advice.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use crate::sys::check;
 
@@ -62,6 +62,60 @@ pub fn open_folder_in(folder: &File, name: &std::ffi::OsStr) -> io::Result<File>
 pub fn open_file_in(folder: &File, name: &str) -> io::Result<File> {
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_NOFOLLOW | libc::O_NONBLOCK;
     open_at(Some(folder), name.as_ref(), flags)
+}
+
+/// Of linux/openat2.h.
+#[repr(C)]
+struct OpenHow {
+    flags: u64,
+    mode: u64,
+    resolve: u64,
+}
+const RESOLVE_NO_MAGICLINKS: u64 = 2;
+const RESOLVE_NO_SYMLINKS: u64 = 4;
+const RESOLVE_BENEATH: u64 = 8;
+
+/// Open what has this relative path below an open folder (None: the working directory): through no
+/// symbolic link, and not out of the folder.
+pub fn open_beneath(folder: Option<&File>, path: &Path, flags: i32) -> io::Result<File> {
+    let name = c_path(path)?;
+    let at = folder.map_or(libc::AT_FDCWD, AsRawFd::as_raw_fd);
+    let resolve = RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
+    let mode = if flags & libc::O_CREAT == 0 { 0 } else { 0o600 };
+    let how = OpenHow { flags: (flags | libc::O_CLOEXEC) as u64, mode, resolve };
+    // SAFETY: the name ends with NUL, the structure has the kernel's layout and its size is told;
+    // the new descriptor is owned by nobody else.
+    let opened = unsafe {
+        let size = size_of::<OpenHow>();
+        check(libc::syscall(libc::SYS_openat2, at, name.as_ptr(), &raw const how, size))
+            .map(|fd| File::from_raw_fd(fd as i32))
+    };
+    match opened {
+        // Before Linux 5.6 there is none, and where system calls are filtered it may not be known.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
+            walk_beneath(folder, path, flags)
+        }
+        opened => opened,
+    }
+}
+
+/// The same, folder by folder.
+fn walk_beneath(folder: Option<&File>, path: &Path, flags: i32) -> io::Result<File> {
+    let mut names = Vec::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => names.push(name),
+            Component::CurDir => {}
+            _ => return Err(io::Error::from_raw_os_error(libc::EXDEV)),
+        }
+    }
+    let last = names.pop().unwrap_or(OsStr::new("."));
+    let mut here = None;
+    for name in names {
+        let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+        here = Some(open_at(here.as_ref().or(folder), name, flags)?);
+    }
+    open_at(here.as_ref().or(folder), last, flags | libc::O_NOFOLLOW)
 }
 
 /// A file that lies nowhere but in memory, as long as anybody has it open; the name is for people
@@ -284,4 +338,34 @@ fn unlink(folder: &File, name: &CStr, flags: i32) -> io::Result<()> {
     // SAFETY: the name ends with NUL and the folder is open.
     check(unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), flags) })?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::Folder;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn no_link_and_nothing_outside_is_opened_by_either_way() {
+        let (folder, outside) = (Folder::new(), Folder::new());
+        outside.put("precious", "stays");
+        folder.put("a/b/file", "here");
+        symlink(outside.path(), folder.path().join("a/link")).unwrap();
+        symlink("file", folder.path().join("a/b/other")).unwrap();
+        let open = open_folder(folder.path()).unwrap();
+        for way in [open_beneath, walk_beneath] {
+            let opened = |path: &str, flags| way(Some(&open), Path::new(path), flags);
+            assert!(opened("a/b/file", libc::O_RDONLY).is_ok());
+            assert!(opened("a/b/./file", libc::O_RDONLY).is_ok());
+            assert!(opened("a", libc::O_RDONLY | libc::O_DIRECTORY).is_ok());
+            assert!(opened("a/b/new", libc::O_RDWR | libc::O_CREAT).is_ok());
+            let outer = outside.path().join("precious").display().to_string();
+            for path in ["a/link/precious", "a/b/other", "a/../../x", "..", &outer] {
+                let flags = libc::O_RDWR | libc::O_CREAT;
+                let error = opened(path, flags).unwrap_err().raw_os_error().unwrap();
+                assert!([libc::ELOOP, libc::EXDEV, libc::ENOTDIR].contains(&error), "{path}");
+            }
+        }
+    }
 }
