@@ -54,7 +54,8 @@ def target() -> Iterator[Path]:
 def start(target: Path, folder: Path, engine: str, runtime: str) -> subprocess.Popen[str]:
     """A session whose engine is at work on its files."""
     text = STUDY.replace("ENGINE", engine).replace("RUNTIME", runtime)
-    words = ["run", write_study(folder, text), "--path", target, "--out", folder / "session"]
+    study = write_study(folder, text)
+    words: list[str | Path] = ["run", study, "--path", target, "--out", folder / "session"]
     process = subprocess.Popen([IOLAB, *words], stderr=subprocess.PIPE, text=True)
     data = target / "iolab-scratch-local"
     assert until(lambda: any(data.glob("*.0.0")) and engines_on(target) != [], 120)
