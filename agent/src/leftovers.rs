@@ -161,7 +161,10 @@ fn is_attached(device: &Path) -> bool {
 fn idle_agents() -> Vec<PathBuf> {
     let Some(folder) = own_file().and_then(Path::parent) else { return Vec::new() };
     let kept_here = format!("iolab-agent-{}", own_user());
-    if folder.file_name() != Some(OsStr::new(&kept_here)) {
+    let is_private = fs::symlink_metadata(folder).is_ok_and(|meta| {
+        meta.is_dir() && meta.uid() == own_user() && meta.mode() & 0o777 == 0o700
+    });
+    if folder.file_name() != Some(OsStr::new(&kept_here)) || !is_private {
         return Vec::new();
     }
     let in_use = tree::programs_of_others();

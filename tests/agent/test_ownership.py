@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -160,6 +161,20 @@ def test_a_folder_of_another_user_is_named_and_left_alone(agent: Agent, tmp_path
     assert (found["folders"], found["faults"]) == ([], [])
     assert (found["of_others"], found["of_others_count"]) == ([str(theirs)], 1)
     assert (theirs / "precious").read_text() == "stays"
+
+
+def test_a_folder_that_another_user_holds_stops_nobody(agent: Agent, tmp_path: Path) -> None:
+    require("root")
+    theirs = tmp_path / "iolab-scratch-b"
+    theirs.mkdir()
+    lock = theirs / ".iolab-lock"
+    lock.touch()
+    os.chown(theirs, NOBODY, -1)
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        told = agent.ask("probe", path=str(tmp_path))
+        assert (told["held_by"], str(NOBODY) in told["other_user"]) == (None, True)
+        assert open_scratch(agent, tmp_path).is_ == "scratch"
 
 
 def test_thousands_of_folders_are_counted_and_some_are_named(agent: Agent, tmp_path: Path) -> None:

@@ -73,6 +73,13 @@ def test_direct_io_and_other_sessions() -> None:
     assert held["other sessions"] is FindingState.FAULT
 
 
+def test_other_users_beside_a_session_are_noted_and_no_fault() -> None:
+    theirs = replace(FREE, other_user="user 7, x", movable_by="/mnt belongs to user 7")
+    found = states(list(probe_findings(theirs)))
+    assert found["owner"] is found["other users"] is FindingState.NOTE
+    assert FindingState.FAULT not in found.values()
+
+
 def test_the_device_and_its_counters() -> None:
     rows = [[DISK, 1, 2, 3], ["sdz", 1, 2, 3]]
     found = list(counter_findings(TARGET, {"disks": rows}))

@@ -9,6 +9,7 @@ import pytest
 from iolab.core.events import (
     Event,
     IntervalSeen,
+    Notice,
     Phase,
     PhaseStarted,
     RunFinished,
@@ -223,6 +224,16 @@ def test_the_guard_refuses_before_anything_is_made() -> None:
     assert len(stage.fault.faults) == 2
     assert stage.hosts["local"].asked("scratch_open") == []
     stage.assert_left_clean()
+
+
+def test_other_users_of_a_directory_are_told_and_stop_nobody() -> None:
+    theirs = TargetProbe(None, 512, None, other_user="user 7", movable_by="/mnt is of user\x1b 8")
+    stage = Stage({"local": FakeScript(probe=theirs)}).play()
+    assert stage.fault is None
+    said = " ".join(notice.text for notice in stage.notes.of(Notice))
+    assert "user 7" in said
+    assert "8" in said
+    assert "\x1b" not in said
 
 
 def test_a_refused_folder_is_told_and_the_others_are_left() -> None:

@@ -8,7 +8,7 @@ use std::{io, thread};
 
 use serde::Serialize;
 
-use super::scratch::held_by;
+use super::scratch::{Holders, holders, movable_by};
 use crate::error::{Context, Result, sentence};
 use crate::lease::{Aside, Reached};
 use crate::sys::block::{
@@ -31,6 +31,10 @@ pub struct Probed {
     pub direct_align_bytes: Option<u64>,
     /// Who holds a scratch folder here.
     pub held_by: Option<String>,
+    /// Who of another user's holds one: that stops nobody.
+    pub other_user: Option<String>,
+    /// Who else may move a scratch folder that is made here; null for nobody but root.
+    pub movable_by: Option<String>,
     /// Why no file system can be mounted for runs alone; null when it can, or nobody asked.
     pub mount_error: Option<String>,
     /// Why a run's memory cannot be bounded; null when it can, or nobody asked.
@@ -39,7 +43,8 @@ pub struct Probed {
 
 /// Try direct I/O in the folder `path` with a file at `aside` that is gone when this returns.
 pub fn probe(path: &Path, aside: Aside) -> Result<Probed> {
-    let held_by = held_by(path);
+    let Holders { own: held_by, other: other_user } = holders(path);
+    let movable_by = movable_by(path);
     File::create_new(&aside.path).context(format_args!("make a file in {}", path.display()))?;
     let outcome = try_direct(aside);
     let (direct_error, direct_align_bytes) = match outcome {
@@ -51,7 +56,15 @@ pub fn probe(path: &Path, aside: Aside) -> Result<Probed> {
         }
     };
     let (mount_error, memory_error) = (None, None);
-    Ok(Probed { direct_error, direct_align_bytes, held_by, mount_error, memory_error })
+    Ok(Probed {
+        direct_error,
+        direct_align_bytes,
+        held_by,
+        other_user,
+        movable_by,
+        mount_error,
+        memory_error,
+    })
 }
 
 fn try_direct(aside: Aside) -> io::Result<u64> {

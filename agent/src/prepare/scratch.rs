@@ -18,7 +18,7 @@ use crate::prepare::removal;
 use crate::roots::Roots;
 use crate::sign::own_sign;
 use crate::sys::file::{Locked, entry_in, is_locked, open_file_in, open_folder, unlink_in};
-use crate::sys::process::own_user;
+use crate::sys::process::{own_group, own_user};
 use crate::tree;
 
 /// Every scratch folder's name begins so: a wrong name can never mean another folder.
@@ -272,19 +272,62 @@ fn open_lock(dir: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags).open(dir.join(LOCK))
 }
 
-/// Who holds a scratch folder in `path` (any of ours), None when none is held.
+/// Who holds scratch folders in a directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holders {
+    /// The owner of one of this user's.
+    pub own: Option<String>,
+    /// That of one of another user's, with his id: any user can make and hold one.
+    pub other: Option<String>,
+}
+
+/// Look at those in `path`.
 #[must_use]
-pub fn held_by(path: &Path) -> Option<String> {
-    names_of_ours(path).iter().find_map(|name| {
+pub fn holders(path: &Path) -> Holders {
+    let mut holders = Holders::default();
+    let mut beside = None;
+    for name in names_of_ours(path) {
         let dir = path.join(name);
-        let lock = open_lock(&dir).ok()?;
-        let marker = read_marker(&lock);
-        let is_in_force = || {
-            let meta = fs::symlink_metadata(&dir).ok()?;
-            Some(marker.as_ref()?.is_in_force(&meta))
-        };
-        let is_held = is_locked(&lock).ok()? || is_in_force().unwrap_or(false);
-        is_held.then(|| owner_of(&lock))
+        let Ok(meta) = fs::symlink_metadata(&dir) else { continue };
+        let user = meta.uid();
+        if user == own_user() || Some(user) == *beside.get_or_insert_with(|| user_beside(&dir)) {
+            holders.own = holders.own.or_else(|| holder_of(&dir));
+        } else if holders.other.is_none() {
+            holders.other = holder_of(&dir).map(|owner| format!("user {user}, {owner}"));
+        }
+    }
+    holders
+}
+
+/// Who holds a scratch folder; None when nobody does.
+fn holder_of(dir: &Path) -> Option<String> {
+    let lock = open_lock(dir).ok()?;
+    let marker = read_marker(&lock);
+    let is_in_force = || {
+        let meta = fs::symlink_metadata(dir).ok()?;
+        Some(marker.as_ref()?.is_in_force(&meta))
+    };
+    let is_held = is_locked(&lock).ok()? || is_in_force().unwrap_or(false);
+    is_held.then(|| owner_of(&lock))
+}
+
+/// Who but this user and root may move or remove a folder that is made in `path`: whoever owns a
+/// folder on the way, or may write to one without the sticky bit, as that of /tmp has.
+#[must_use]
+pub fn movable_by(path: &Path) -> Option<String> {
+    let path = fs::canonicalize(path).ok()?;
+    path.ancestors().find_map(|folder| {
+        let meta = fs::metadata(folder).ok()?;
+        let (mode, folder) = (meta.mode(), folder.display());
+        let is_sticky = mode & libc::S_ISVTX != 0;
+        if ![0, own_user()].contains(&meta.uid()) {
+            return Some(format!("{folder} belongs to user {}", meta.uid()));
+        }
+        if mode & 0o002 != 0 && !is_sticky {
+            return Some(format!("everybody may write to {folder}"));
+        }
+        let by_group = mode & 0o020 != 0 && !is_sticky && ![0, own_group()].contains(&meta.gid());
+        by_group.then(|| format!("group {} may write to {folder}", meta.gid()))
     })
 }
 
@@ -505,11 +548,11 @@ mod tests {
         let error = Scratch::open(target.path(), NAME, "session two").map(|_| ()).unwrap_err();
         assert_eq!(error.code, "busy");
         assert!(error.says.ends_with("is held by session one"), "{}", error.says);
-        assert_eq!(held_by(target.path()).as_deref(), Some("session one"));
+        assert_eq!(holders(target.path()).own.as_deref(), Some("session one"));
         fs::write(scratch.dir().join("file"), "x").unwrap();
         scratch.remove().unwrap();
         assert!(crate::roots::names(target.path()).is_empty());
-        assert_eq!(held_by(target.path()), None);
+        assert_eq!(holders(target.path()), Holders::default());
     }
 
     #[test]
@@ -593,7 +636,7 @@ mod tests {
         // The lock itself is lost, and the agent lives.
         scratch.write_marker(&living).unwrap();
         drop(scratch);
-        assert_eq!(held_by(target.path()).as_deref(), Some("session one"));
+        assert_eq!(holders(target.path()).own.as_deref(), Some("session one"));
         assert!(abandoned(target.path()).own.is_empty());
         assert_eq!(open(&target).map(|_| ()).unwrap_err().code, "busy");
     }
@@ -610,6 +653,10 @@ mod tests {
             fs::write(dir.join(LOCK), "").unwrap();
             chown(&dir, Some(12_345), None).unwrap();
         }
+        let theirs = open_lock(&target.path().join(format!("{NAME}-07"))).unwrap();
+        let _held = Locked::take(theirs).unwrap().unwrap();
+        let holders = holders(target.path());
+        assert_eq!((holders.own, holders.other.unwrap().contains("12345")), (None, true));
         drop(open(&target).unwrap());
         let found = abandoned(target.path());
         assert_eq!((found.own.len(), found.of_others_count), (1, 30));
@@ -646,6 +693,42 @@ mod tests {
         let refused = open(&target).err().map(|error| (error.code, error.says.contains("12345")));
         assert_eq!(refused, given.then(|| ("EPERM".to_owned(), true)));
         assert_eq!(crate::roots::names(target.path()), [NAME]);
+    }
+
+    #[test]
+    fn whoever_may_move_the_folder_is_named() {
+        if own_user() != 0 {
+            return; // Only root may give folders away.
+        }
+        let target = Folder::new();
+        let path = target.path().join("a/b");
+        fs::create_dir_all(&path).unwrap();
+        let above = path.parent().unwrap();
+        let set = |dir: &Path, user, group, mode| {
+            chown(dir, Some(user), Some(group)).unwrap();
+            fs::set_permissions(dir, Permissions::from_mode(mode)).unwrap();
+        };
+        // The temporary folder, which everybody may write to, has the sticky bit.
+        for (user, group, mode, named) in [
+            (0, 0, 0o755, None),
+            (0, 0, 0o775, None),
+            (0, 12_345, 0o755, None),
+            (0, 12_345, 0o1775, None),
+            (0, 0, 0o1777, None),
+            (0, 12_345, 0o775, Some("group 12345")),
+            (0, 0, 0o777, Some("everybody")),
+            (12_345, 0, 0o755, Some("user 12345")),
+            (12_345, 0, 0o1777, Some("user 12345")),
+        ] {
+            for dir in [above, &path] {
+                set(dir, user, group, mode);
+                let found = movable_by(&path);
+                assert_eq!(found.is_some(), named.is_some(), "{mode:o} {found:?}");
+                let says = found.unwrap_or_default();
+                assert!(says.contains(named.unwrap_or_default()), "{mode:o} {says}");
+                set(dir, 0, 0, 0o755);
+            }
+        }
     }
 
     #[test]

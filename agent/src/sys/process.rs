@@ -62,6 +62,13 @@ pub fn own_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// The group whose rights this process has.
+#[must_use]
+pub fn own_group() -> u32 {
+    // SAFETY: getegid has no preconditions.
+    unsafe { libc::getegid() }
+}
+
 /// The parent's process id.
 #[must_use]
 pub fn parent_pid() -> Pid {

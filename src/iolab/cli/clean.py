@@ -65,7 +65,8 @@ def clean(
         ended = asyncio.run(look_for_leftovers(again, absolute, remove=leftovers))
         removed, failed = ended.done, failed | dict(ended.failed)
     if as_json:
-        result_json(_document(leftovers, removed, failed))
+        theirs = {name: left for name, left in searched.done.items() if left.of_others}
+        result_json(_document(leftovers | theirs, removed, failed))
     faults = [f"{name}: {fault}" for name, left in removed.items() for fault in left.faults]
     faults += [f"{name}: {error.happened} {error.do}" for name, error in failed.items()]
     for fault in faults:

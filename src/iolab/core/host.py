@@ -362,7 +362,9 @@ class TargetFault:
 class TargetProbe:
     """What trying the target told: `direct_error` is None when an O_DIRECT write and read worked.
 
-    `held_by` names the session that holds the target, None when it is free. `mount_error` and
+    `held_by` names the session that holds the target, None when it is free; `other_user` one of
+    another user, whose sessions stop nobody. `movable_by` says who
+    but root and the agent's user could move what is made there. `mount_error` and
     `memory_error` are why the host cannot have a file system of the session's own and cannot bound
     memory, None when it can or was not asked.
     """
@@ -372,6 +374,8 @@ class TargetProbe:
     held_by: str | None
     mount_error: str | None = None
     memory_error: str | None = None
+    other_user: str | None = None
+    movable_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from iolab.errors import HostError, Interrupted, IolabError, StoreError
 from iolab.hosts.barrier import Stop, alongside, together
 from iolab.hosts.clock import SYSTEM_CLOCK, Clock
 from iolab.hosts.host import Host
+from iolab.hosts.message import printable
 from iolab.session.context import RuleFor, SessionContext
 from iolab.session.discovery import QUIET_WATCH_S, Discovery, Questions, discover, watch_quiet
 from iolab.session.driver import Drivers
@@ -33,7 +34,7 @@ from iolab.session.loop import Recovery, RunLoop, RunQueue, Walk
 from iolab.session.reconnect import USUAL, Reach, RetryPolicy
 from iolab.study.guard import check_ready
 from iolab.study.kinds import StudyKinds
-from iolab.study.targets import without_hosts
+from iolab.study.targets import targets_of, without_hosts
 from iolab.targets.work_directories import WorkDirectories, open_folder
 from iolab.targets.work_directory import CLOSE_LIMIT_S
 
@@ -273,6 +274,7 @@ async def _measure_all(
     )
     versions = ", ".join(sorted({hello.version for hello in discovery.hellos.values()}))
     session.tell(SessionStarted(session.plan, tuple(discovery.facts.items()), versions))
+    _tell_of_users(session, discovery)
     await _tell_of_others(session, discovery)
     again = parts.booted.reaching(reach)
     means = Recovery(discovery.facts, earlier.tried, again, patience, earlier.ledger)
@@ -315,6 +317,20 @@ async def _tell_of_others(session: SessionContext, discovery: Discovery) -> None
     if busy:
         more = f" (and {len(busy) - 1} more hosts)" if len(busy) > 1 else ""
         session.tell(Notice(f"The machine is busy; results will contain it: {busy[0]}{more}."))
+
+
+def _tell_of_users(session: SessionContext, discovery: Discovery) -> None:
+    """Say where other users could move the session's files away, or have a session of their own."""
+    keys = [target.key for target in targets_of(session.study)]
+    probes = [(key, discovery.probes[key]) for key in keys if key in discovery.probes]
+    for what, found in (
+        ("Others may move the files of this session", [(k, p.movable_by) for k, p in probes]),
+        ("Another user's session holds a folder there", [(k, p.other_user) for k, p in probes]),
+    ):
+        told = [f"'{printable(key)}': {printable(who)}" for key, who in found if who]
+        if told:
+            more = f" (and {len(told) - 1} more targets)" if len(told) > 1 else ""
+            session.tell(Notice(f"{what}: {told[0]}{more}."))
 
 
 def _missing(session: SessionContext) -> tuple[str, ...]:

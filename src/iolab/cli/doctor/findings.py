@@ -165,6 +165,12 @@ def probe_findings(probe: TargetProbe) -> Iterator[Finding]:
     else:
         do = "Give a path on another file system; without it the page cache is measured."
         yield Finding("O_DIRECT", FindingState.FAULT, probe.direct_error, do)
+    if probe.movable_by is not None:
+        do = "A run whose files they move fails; give a directory that only root or you can write."
+        yield Finding("owner", FindingState.NOTE, probe.movable_by, do)
+    if probe.other_user is not None:
+        do = "While it measures, each of you measures the other, too."
+        yield Finding("other users", FindingState.NOTE, f"a session of {probe.other_user}", do)
     if probe.held_by is not None:
         do = "Wait for its end, or give another path."
         yield Finding("other sessions", FindingState.FAULT, f"held by {probe.held_by}", do)
