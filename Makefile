@@ -151,7 +151,8 @@ java-kits: setup ## build the Java programs of the tests: YCSB with its bindings
 guest-kit: setup ## make what the guests of the tests boot from: a kernel, the agent, this machine's fio
 	@$(BIN)/python tools/guest_kit.py
 
-lint: setup ## formats, linters and types
+lint: setup ## formats, linters, types, and the subjects of new commits
+	@tools/subjects.sh
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
