@@ -66,6 +66,7 @@ def import_(
     from iolab.cli.show import print_session
     from iolab.core.host import HostFacts
     from iolab.errors import UsageError
+    from iolab.importers.account import left_out_messages
     from iolab.importers.clients import assumed_repeats, joined_clients
     from iolab.importers.files import read_all
     from iolab.importers.registry import IMPORTERS
@@ -82,7 +83,7 @@ def import_(
         )
     _say_some([f"Not read: {fault.happened} {fault.do}" for fault in files_read.refused])
     _say_some([f"Not read, in no format that is known: {file.name}" for file in files_read.unknown])
-    _say_some([f"Left out: {entry.message}" for entry in files_read.left_out])
+    _say_some([f"Left out: {message}" for message in left_out_messages(files_read.left_out)])
     _say_some([copy.message for copy in files_read.copies])
     runs = joined_clients(files_read.runs) if clients else files_read.runs
     session = arrange(runs, configuration=configuration, title=configuration)

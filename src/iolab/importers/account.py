@@ -22,6 +22,9 @@ from iolab.dataclass import dataclass
 UNMARKED: Final = "Nothing is known of the format of these lines."
 """The reason of a remainder."""
 
+PLACES_SHOWN: Final = 3
+"""Places with one reason that a sentence names; more are counted."""
+
 LEFT_OUT_MOST: Final = 1000
 """Entries kept for one file; the last one stands for all that follow."""
 
@@ -36,12 +39,28 @@ class LeftOut:
     reason: str
 
     @property
+    def place(self) -> str:
+        """Where they are."""
+        last = f"-{self.last}" if self.last > self.first else ""
+        return f"{self.file}, line{'s' if last else ''} {self.first}{last}"
+
+    @property
     def message(self) -> str:
         """Where they are, and why they are left out."""
-        lines = (
-            f"line {self.first}" if self.first == self.last else f"lines {self.first}-{self.last}"
-        )
-        return f"{self.file}, {lines}: {self.reason}"
+        return f"{self.place}: {self.reason}"
+
+
+def left_out_messages(entries: Sequence[LeftOut]) -> list[str]:
+    """A sentence for each reason, with the places that it is of."""
+    places: dict[str, list[str]] = {}
+    for entry in entries:
+        places.setdefault(entry.reason, []).append(entry.place)
+    return [f"{_places_text(every)}: {reason}" for reason, every in places.items()]
+
+
+def _places_text(places: Sequence[str]) -> str:
+    more = len(places) - PLACES_SHOWN
+    return "; ".join(places[:PLACES_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
 class Account:

@@ -97,8 +97,11 @@ class ForeignFile:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Its lines without their ends."""
-        return self.text.splitlines()[:LINES_MOST]
+        """Its lines without their ends, numbered as editors do; what a return overprints is one."""
+        lines = self.text.split("\n")
+        return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])][
+            :LINES_MOST
+        ]
 
     @cached_property
     def account(self) -> Account:
@@ -111,8 +114,7 @@ class ForeignFile:
 
     @cached_property
     def _line_starts(self) -> list[int]:
-        ends = accumulate(len(line) for line in self.text.splitlines(keepends=True))
-        return [0, *ends]
+        return [0, *accumulate(len(line) + 1 for line in self.text.split("\n"))]
 
     @property
     def changed_ns(self) -> int:

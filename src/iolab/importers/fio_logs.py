@@ -61,8 +61,8 @@ class FioLogImporter:
         """None; what it is stands in the account."""
         folder.leave_out(
             file,
-            "This log of fio is read beside the JSON report whose job names it, "
-            "as by write_iops_log=NAME: there is none.",
+            "A log of fio is read where the only job of a JSON report beside it names it, "
+            "as by write_iops_log=NAME.",
         )
         return ()
 
